@@ -1,0 +1,42 @@
+# The README's two commands. Each sets itself up in .venv with the versions of constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: report test check format clean
+
+report: $(VENV)/.base
+	$(BIN)/quadlens build --p 59 --keys 3,5,7 --neurons 512 -o $(VENV)/pizza.safetensors
+	$(BIN)/quadlens info $(VENV)/pizza.safetensors
+	$(BIN)/quadlens evaluate $(VENV)/pizza.safetensors
+
+test: $(VENV)/.test check
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+check: $(VENV)/.test
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+
+format: $(VENV)/.test
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "quadlens needs Python 3.11 or later; set PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: $(INPUTS) | $(BIN)/python
+	$(PIP) -e '.[figures]'
+	touch $@
+
+# torch first and pinned: a CPU build arrives where one is at hand, and nothing later asks for another.
+$(VENV)/.test: $(INPUTS) | $(BIN)/python
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[train,figures,onnx,peers,dev]'
+	touch $@ $(VENV)/.base
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .coverage out

@@ -1,0 +1,5 @@
+"""`python -m quadlens`."""
+
+from quadlens.cli.main import main
+
+main()

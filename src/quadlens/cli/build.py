@@ -1,0 +1,52 @@
+"""`quadlens build`: a pizza model written down by hand."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, OutputFile, QuietFlag
+
+
+def command(
+    output: OutputFile,
+    p: Annotated[int, typer.Option("--p", help="Modulus, odd.")] = 59,
+    keys: Annotated[str, typer.Option("--keys", help="Key frequencies, separated by commas.")] = "3,5,7",
+    neurons: Annotated[int, typer.Option("--neurons", help="Neurons in all, shared out over the keys.")] = 512,
+    jitter: Annotated[float, typer.Option("--jitter", help="Standard deviation of noise on the phases, radians.")] = 0,
+    noise: Annotated[float, typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS.")] = 0,
+    missing: Annotated[float, typer.Option("--missing", help="Share of the circle of phases left out.")] = 0,
+    scale: Annotated[float, typer.Option("--scale", help="Size of the logits, C_k.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of jitter and noise.")] = 0,
+    architecture: Annotated[
+        Literal["transformer", "mlp"], typer.Option("--architecture", help="Which kind of model holds the weights.")
+    ] = "transformer",
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Write a pizza model by hand: equally spaced phases, no training."""
+    from rich.console import Console
+
+    from quadlens.cli.output import emit
+    from quadlens.errors import BadConfig
+    from quadlens.model import Recipe, build_mlp, build_transformer, save, sha256
+
+    try:
+        key_list = tuple(int(k) for k in keys.split(","))
+    except ValueError:
+        raise BadConfig(f"--keys {keys!r} is not a list of integers; expected for example 3,5,7") from None
+    recipe = Recipe(p, key_list, neurons, jitter, noise, missing, scale, seed)
+    model = build_transformer(recipe) if architecture == "transformer" else build_mlp(recipe)
+    save(model, output)
+    value = {
+        "output": str(output),
+        "p": p,
+        "d_mlp": model.config.d_mlp,
+        "keys": list(key_list),
+        "sha256": sha256(model),
+    }
+
+    def render(console: Console) -> None:
+        console.print(f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {keys}")
+
+    emit(json, value, render)

@@ -1,0 +1,61 @@
+"""`quadlens evaluate`: how a model answers, over all pairs."""
+
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+
+# Past this many multiplications an evaluation over all pairs takes minutes: ask for a sample instead.
+MAX_OPERATIONS = 1e13
+
+
+def command(
+    model: ModelArgument = "mainline",
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", min=1, help="Try N random pairs instead of all p².")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also compute every logit in exact arithmetic and show the agreement.")
+    ] = False,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Show accuracy, margins and loss over all p² pairs (float64)."""
+    import dataclasses
+
+    import numpy as np
+    from rich.console import Console
+
+    from quadlens.cli.output import emit, key_value_table, note, progress_bar
+    from quadlens.errors import BadConfig
+    from quadlens.model import evaluate, load
+    from quadlens.model.evaluate import all_pairs
+    from quadlens.model.exact import agreement
+
+    loaded = load(model)
+    p, d_mlp = loaded.config.p, loaded.config.d_mlp
+    if sample is None and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
+        raise BadConfig(
+            f"all {p * p} pairs of this model take {float(p) ** 3 * d_mlp:.1e} multiplications; "
+            "try a sample, for example --sample 10000"
+        )
+    pairs = all_pairs(p) if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
+    collapsed = loaded.collapse()
+    with progress_bar(quiet, "evaluating", len(pairs)) as progress:
+        result = evaluate(collapsed, pairs, progress)
+    value = dataclasses.asdict(result)
+    if exact:
+        note(quiet, f"computing all {p**3} logits exactly")
+        value["agreement"] = dataclasses.asdict(agreement(loaded))
+
+    def render(console: Console) -> None:
+        shown = dict(value)
+        shown["accuracy"] = f"{result.accuracy:.4%}"
+        shown["min_margin_pair"] = f"a = {result.min_margin_pair[0]}, b = {result.min_margin_pair[1]}"
+        shown["wrong"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
+        key_value_table(console, f"{model}: answers on {result.pairs} pairs", shown)
+
+    emit(json, value, render)

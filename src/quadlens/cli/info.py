@@ -1,0 +1,33 @@
+"""`quadlens info`: what is in a model file."""
+
+from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+
+
+def command(
+    model: ModelArgument = "mainline", json: JsonFlag = False, quiet: QuietFlag = False, debug: DebugFlag = False
+) -> None:
+    """Show a model's config, shapes, size and hash."""
+    from rich.console import Console
+
+    from quadlens.cli.output import emit, key_value_table
+    from quadlens.model import load, sha256
+    from quadlens.model.config import config_to_dict
+
+    loaded = load(model)
+    tensors = loaded.tensors()
+    value = {
+        "model": model,
+        "sha256": sha256(loaded),
+        "parameters": sum(array.size for array in tensors.values()),
+        "config": config_to_dict(loaded.config),
+        "tensors": {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in tensors.items()},
+    }
+
+    def render(console: Console) -> None:
+        key_value_table(console, f"{model}", {k: v for k, v in value.items() if isinstance(v, (str, int))})
+        key_value_table(console, "config", config_to_dict(loaded.config))
+        key_value_table(
+            console, "weights", {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in tensors.items()}
+        )
+
+    emit(json, value, render)

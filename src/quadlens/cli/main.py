@@ -1,0 +1,64 @@
+"""The door: `quadlens COMMAND …`. Each command is one file in this folder."""
+
+import os
+import sys
+
+import typer
+
+from quadlens import __version__
+from quadlens.cli import build, evaluate, info
+from quadlens.errors import QuadlensError
+
+app = typer.Typer(
+    name="quadlens",
+    help="Opens up small transformers that add modulo p: their ReLU MLP is a numerical integral.",
+    epilog="Start with: quadlens info, quadlens evaluate. Every command has --help with an example, and --json.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"quadlens {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Options before the command."""
+
+
+app.command("info", epilog="Example: quadlens info mainline")(info.command)
+app.command("evaluate", epilog="Example: quadlens evaluate mainline --json")(evaluate.command)
+app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors")(
+    build.command
+)
+
+
+def main() -> None:
+    """Run the command line; exit 0 done, 1 the answer is no, 2 usage or bad input."""
+    debug = "--debug" in sys.argv
+    try:
+        app()
+    except QuadlensError as error:
+        if debug:
+            raise
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output left (quadlens … | head); keep Python from complaining while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        sys.stderr.write(
+            f"internal error: {type(error).__name__}: {error}\n"
+            "This is a bug in quadlens; run again with --debug and report what it prints.\n"
+        )
+        sys.exit(2)

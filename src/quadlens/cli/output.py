@@ -1,0 +1,63 @@
+"""How results reach a person or a program: the table and the JSON are two views of one value."""
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def emit(as_json: bool, value: Mapping[str, Any], render: "Callable[[Console], None]") -> None:
+    """Print `value` as JSON, or let `render` draw it."""
+    if as_json:
+        json.dump(_plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console
+
+    render(Console(highlight=False))
+
+
+def note(quiet: bool, message: str) -> None:
+    """A line for the person watching, on stderr."""
+    if not quiet:
+        sys.stderr.write(message + "\n")
+
+
+def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) -> None:
+    """Two columns: what, and its value."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
+    for name, value in rows.items():
+        table.add_row(name, str(value))
+    console.print(table)
+
+
+@contextlib.contextmanager
+def progress_bar(quiet: bool, title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr when it is a terminal; yields a function that takes how much is done."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _plain(value: Any) -> Any:
+    """JSON types only; infinities and NaN, which JSON does not have, become null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

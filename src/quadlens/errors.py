@@ -1,0 +1,25 @@
+"""Errors a user can cause and mend: one type, one clear message, exit code 2 at the command line."""
+
+
+class QuadlensError(Exception):
+    """Something a user gave does not fit; the message says what came, what was expected and what to do."""
+
+
+class BadFile(QuadlensError):
+    """A file that cannot be read as what it should be, or cannot be written."""
+
+
+class BadConfig(QuadlensError):
+    """A setting with a value, a name or a combination that is not supported."""
+
+
+class BadWeights(QuadlensError):
+    """Weights whose shapes or values no model can have (wrong shape, NaN, infinity)."""
+
+
+class MissingExtra(QuadlensError):
+    """A feature whose optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        """Say which extra has the feature `what`."""
+        super().__init__(f"{what} needs the extra '{extra}'. Install it with: pip install 'quadlens[{extra}]'")

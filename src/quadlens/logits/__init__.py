@@ -1,0 +1,1 @@
+"""From the collapsed model and its clusters to what the logits are made of."""

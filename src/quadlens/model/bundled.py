@@ -1,0 +1,36 @@
+"""Models shipped inside the package, by name."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from quadlens.errors import BadFile
+from quadlens.model.native import load_file
+from quadlens.model.params import Model
+
+DEFAULT_MODEL = "mainline"
+SUFFIX = ".safetensors"
+
+
+def data_directory() -> Path:
+    """Where the bundled models are."""
+    return Path(str(files("quadlens"))) / "data"
+
+
+def bundled_names() -> list[str]:
+    """Names that `load` accepts instead of a path."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in data_directory().glob(f"*{SUFFIX}"))
+
+
+def resolve(model: str | Path) -> Path:
+    """The file of a bundled name, or the path itself; a name wins over a file of the same name in no directory."""
+    if str(model) in bundled_names():
+        return data_directory() / f"{model}{SUFFIX}"
+    path = Path(model)
+    if not path.exists():
+        raise BadFile(f"{model}: no such file; bundled models are: {', '.join(bundled_names())}")
+    return path
+
+
+def load(model: str | Path = DEFAULT_MODEL) -> Model:
+    """Read a model from a path, or a bundled one by name."""
+    return load_file(resolve(model))

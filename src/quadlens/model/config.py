@@ -1,0 +1,156 @@
+"""What a model is, without its weights: moduli, widths and the constant attention."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quadlens.errors import BadConfig
+from quadlens.model.activation import Activation, parse_activation
+from quadlens.schema import parse_dataclass
+
+EOS_POSITIONS = 3
+
+
+def check_modulus(p: int) -> None:
+    """Refuse a modulus that is not an odd integer of at least 3."""
+    if p < 3 or p % 2 == 0:
+        raise BadConfig(f"p = {p} is not supported; expected an odd modulus of at least 3")
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise BadConfig(f"{name} = {value} is not supported; expected at least 1")
+
+
+@dataclass(frozen=True)
+class Config:
+    """A one-layer transformer with constant attention, reading one position (`math.md` §1).
+
+    Attributes:
+        p: Modulus, odd; inputs and answers are tokens 0 … p-1.
+        d_model: Width of the residual stream.
+        d_mlp: Number of neurons.
+        n_heads: Number of attention heads.
+        d_head: Width of a head.
+        d_vocab: Rows of W_E (at least p; one more with '=', 2p when b has tokens of its own).
+        d_vocab_out: Columns of W_U (at least p; the answer is the largest of the first p logits).
+        n_ctx: Rows of W_pos (at least the number of positions fed).
+        attention: The constant attention weight on each position that is fed: (a, b) or (a, b, '=').
+        read_position: Which position's residual stream is read: 0 (a), 1 (b) or 2 ('=').
+        activation: The nonlinearity of the MLP.
+        b_token_offset: Token of b minus b (p when the second operand has its own tokens, else 0).
+    """
+
+    p: int
+    d_model: int
+    d_mlp: int
+    n_heads: int
+    d_head: int
+    d_vocab: int
+    d_vocab_out: int
+    n_ctx: int
+    attention: tuple[float, ...]
+    read_position: int
+    activation: Activation = "relu"
+    b_token_offset: int = 0
+
+    def __post_init__(self) -> None:
+        check_modulus(self.p)
+        for name in ("d_model", "d_mlp", "n_heads", "d_head"):
+            _check_positive(name, getattr(self, name))
+        parse_activation(self.activation)
+        if len(self.attention) not in (2, EOS_POSITIONS):
+            raise BadConfig(
+                f"attention has {len(self.attention)} weights; expected one for each of (a, b) or (a, b, '=')"
+            )
+        if not all(math.isfinite(x) for x in self.attention):
+            raise BadConfig(f"attention weights {self.attention} are not all finite")
+        if not 0 <= self.read_position < len(self.attention):
+            raise BadConfig(f"read_position = {self.read_position} is not fed; expected 0 … {len(self.attention) - 1}")
+        if self.n_ctx < len(self.attention):
+            raise BadConfig(f"n_ctx = {self.n_ctx} is less than the {len(self.attention)} positions fed")
+        if self.b_token_offset not in (0, self.p):
+            raise BadConfig(f"b_token_offset = {self.b_token_offset}; expected 0 or p = {self.p}")
+        if self.d_vocab < self.tokens_used:
+            raise BadConfig(f"d_vocab = {self.d_vocab} is less than the {self.tokens_used} tokens used")
+        if self.d_vocab_out < self.p:
+            raise BadConfig(f"d_vocab_out = {self.d_vocab_out} is less than p = {self.p}")
+
+    @property
+    def has_equals(self) -> bool:
+        """Whether an '=' token follows b."""
+        return len(self.attention) == EOS_POSITIONS
+
+    @property
+    def equals_token(self) -> int:
+        """The token of '=', the first one after the operands'."""
+        return self.b_token_offset + self.p
+
+    @property
+    def tokens_used(self) -> int:
+        """How many rows of W_E the inputs can name."""
+        return self.equals_token + (1 if self.has_equals else 0)
+
+    @classmethod
+    def paper(
+        cls,
+        p: int = 59,
+        d_model: int = 128,
+        d_mlp: int = 512,
+        n_heads: int = 4,
+        d_head: int | None = None,
+        equals: bool = False,
+    ) -> "Config":
+        """The paper's architecture (appendix `sec:training-details`, erratum 2 of `math.md`)."""
+        return cls(
+            p=p,
+            d_model=d_model,
+            d_mlp=d_mlp,
+            n_heads=n_heads,
+            d_head=d_head if d_head is not None else max(1, d_model // n_heads),
+            d_vocab=p + 1,
+            d_vocab_out=p,
+            n_ctx=3,
+            attention=(1 / 3, 1 / 3, 1 / 3) if equals else (0.5, 0.5),
+            read_position=2 if equals else 1,
+        )
+
+
+@dataclass(frozen=True)
+class MLPConfig:
+    """A two-layer MLP on a pair of one-hot tokens; the collapsed model itself, without a skip connection.
+
+    Attributes:
+        p: Modulus, odd.
+        d_mlp: Number of neurons.
+        activation: The nonlinearity.
+    """
+
+    p: int
+    d_mlp: int
+    activation: Activation = "relu"
+
+    def __post_init__(self) -> None:
+        check_modulus(self.p)
+        _check_positive("d_mlp", self.d_mlp)
+        parse_activation(self.activation)
+
+
+ARCHITECTURE: dict[str, type[Config] | type[MLPConfig]] = {"transformer": Config, "mlp": MLPConfig}
+
+
+def config_to_dict(config: Config | MLPConfig) -> dict[str, Any]:
+    """The config as plain JSON types, with the architecture named."""
+    name = next(name for name, cls in ARCHITECTURE.items() if isinstance(config, cls))
+    return {"architecture": name, **dataclasses.asdict(config)}
+
+
+def config_from_dict(data: Mapping[str, Any], where: str) -> Config | MLPConfig:
+    """The inverse of `config_to_dict`; `where` names the source in messages."""
+    architecture = data.get("architecture")
+    if architecture not in ARCHITECTURE:
+        raise BadConfig(f"{where}: architecture {architecture!r}; expected one of {', '.join(ARCHITECTURE)}")
+    rest = {key: value for key, value in data.items() if key != "architecture"}
+    return parse_dataclass(ARCHITECTURE[architecture], rest, where)

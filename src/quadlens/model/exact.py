@@ -1,0 +1,191 @@
+"""Exact ground truth: every logit of a model with float weights, with no rounding at all."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.model.activation import Activation
+from quadlens.model.config import Config
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.params import MLPParams, Model, Params
+
+INTEGER_ACTIVATION: dict[Activation, Callable[[Any], Any]] = {
+    "relu": lambda x: x if x > 0 else 0,
+    "abs": abs,
+    "square": lambda x: x * x,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCollapsed:
+    """U_a, U_b, W_L, S_a, S_b of `math.md` §1 as dyadic matrices: real arithmetic on the stored weights."""
+
+    p: int
+    activation: Activation
+    U_a: Dyadic
+    U_b: Dyadic
+    W_L: Dyadic
+    S_a: Dyadic
+    S_b: Dyadic
+
+
+def collapse_exactly(model: Model) -> ExactCollapsed:
+    """The collapse of `Params.collapse`, in exact arithmetic; attention weights are taken as the doubles they are."""
+    if isinstance(model, Params):
+        return _collapse_transformer(model)
+    if isinstance(model, MLPParams):
+        p = model.config.p
+        zero = Dyadic.from_floats(np.zeros((p, p)))
+        return ExactCollapsed(
+            p=p,
+            activation=model.config.activation,
+            U_a=Dyadic.from_floats(model.W_a),
+            U_b=Dyadic.from_floats(model.W_b),
+            W_L=Dyadic.from_floats(model.W_out).transposed(),
+            S_a=zero,
+            S_b=zero,
+        )
+    raise TypeError(f"no exact collapse for {type(model).__name__}")
+
+
+def _collapse_transformer(model: Params) -> ExactCollapsed:
+    config, p = model.config, model.config.p
+    W_in = Dyadic.from_floats(model.W_in)
+    W_U = Dyadic.from_floats(model.W_U[:, :p])
+    heads = [
+        (Dyadic.from_floats(model.W_V[h]), Dyadic.from_floats(model.b_V[h][None]), Dyadic.from_floats(model.W_O[h]))
+        for h in range(config.n_heads)
+    ]
+    OV = _sum(W_V @ W_O for W_V, _, W_O in heads)
+    attended_bias = _sum(b_V @ W_O for _, b_V, W_O in heads)
+    parts = []
+    for position, (alpha, x) in enumerate(zip(config.attention, _streams(model, config), strict=True)):
+        attended = (x @ OV).scaled(alpha)
+        parts.append(attended + x if position == config.read_position else attended)
+    constant = Dyadic.from_floats(model.b_O[None]) + _sum(attended_bias.scaled(alpha) for alpha in config.attention)
+    from_a, from_b = parts[0], _sum([parts[1], constant.repeated(p), *(part.repeated(p) for part in parts[2:])])
+    return ExactCollapsed(
+        p=p,
+        activation=config.activation,
+        U_a=from_a @ W_in,
+        U_b=from_b @ W_in + Dyadic.from_floats(model.b_in[None]).repeated(p),
+        W_L=(Dyadic.from_floats(model.W_out) @ W_U).transposed(),
+        S_a=from_a @ W_U,
+        S_b=(from_b + Dyadic.from_floats(model.b_out[None]).repeated(p)) @ W_U
+        + Dyadic.from_floats(model.b_U[None, :p]).repeated(p),
+    )
+
+
+def _streams(model: Params, config: Config) -> list[Dyadic]:
+    """Residual streams of all a, all b and the '=' before attention."""
+    W_E, W_pos, p = model.W_E, model.W_pos, config.p
+    offset = config.b_token_offset
+    streams = [
+        Dyadic.from_floats(W_E[:p]) + Dyadic.from_floats(W_pos[:1]).repeated(p),
+        Dyadic.from_floats(W_E[offset : offset + p]) + Dyadic.from_floats(W_pos[1:2]).repeated(p),
+    ]
+    if config.has_equals:
+        equals = config.equals_token
+        streams.append(Dyadic.from_floats(W_E[equals : equals + 1]) + Dyadic.from_floats(W_pos[2:3]))
+    return streams
+
+
+def _sum(terms: Any) -> Dyadic:
+    total: Dyadic | None = None
+    for term in terms:
+        total = term if total is None else total + term
+    if total is None:
+        raise ValueError("nothing to add")
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class ExactLogits:
+    """All p³ logits as integers over 2^shift.
+
+    Attributes:
+        p: Modulus.
+        shift: logit(a,b,c) = slices[a][b,c] · 2^-shift.
+        slices: One fmpz_mat [b, c] for each a.
+    """
+
+    p: int
+    shift: int
+    slices: tuple[Any, ...]
+
+    def logit(self, a: int, b: int, c: int) -> Fraction:
+        """One logit, exactly."""
+        return Fraction(int(self.slices[a][b, c]), 1 << self.shift)
+
+    def margin(self, a: int, b: int) -> Fraction:
+        """Right answer's logit minus the largest other; positive exactly when the model answers (a, b) right."""
+        row = [int(self.slices[a][b, c]) for c in range(self.p)]
+        right = row.pop((a + b) % self.p)
+        return Fraction(right - max(row), 1 << self.shift)
+
+    def to_floats(self) -> Float[np.ndarray, "p p p"]:
+        """Every logit rounded once, to the nearest double."""
+        scale = 1 << self.shift
+        values = [int(n) / scale for block in self.slices for n in block.entries()]
+        return np.array(values).reshape(self.p, self.p, self.p)
+
+
+def exact_logits(model: Model) -> ExactLogits:
+    """All p³ logits of `model`, exactly, at the cost of p³·d_mlp big-integer operations."""
+    collapsed = collapse_exactly(model)
+    blocks = list(_logit_blocks(collapsed))
+    shift = max(block.shift for block in blocks)
+    return ExactLogits(collapsed.p, shift, tuple(block.at_shift(shift).numerators for block in blocks))
+
+
+def _logit_blocks(collapsed: ExactCollapsed) -> Iterator[Dyadic]:
+    """Logits [b, c] for each a in turn."""
+    from flint import fmpz_mat
+
+    p, sigma = collapsed.p, INTEGER_ACTIVATION[collapsed.activation]
+    shift = max(collapsed.U_a.shift, collapsed.U_b.shift)
+    U_a, U_b = collapsed.U_a.at_shift(shift).numerators, collapsed.U_b.at_shift(shift).numerators
+    d_mlp = U_a.ncols()
+    W_out, degree = collapsed.W_L.transposed(), 2 if collapsed.activation == "square" else 1
+    rows_b = [[U_b[b, i] for i in range(d_mlp)] for b in range(p)]
+    for a in range(p):
+        row_a = [U_a[a, i] for i in range(d_mlp)]
+        neurons = [sigma(x + y) for row_b in rows_b for x, y in zip(row_a, row_b, strict=True)]
+        hidden = Dyadic(fmpz_mat(p, d_mlp, neurons), degree * shift)
+        skip_a = Dyadic(fmpz_mat(1, p, [collapsed.S_a.numerators[a, c] for c in range(p)]), collapsed.S_a.shift)
+        yield hidden @ W_out + skip_a.repeated(p) + collapsed.S_b
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far float64 is from the exact logits.
+
+    Attributes:
+        max_error: Largest |float64 logit - exact logit|.
+        largest_logit: Largest |exact logit|, to read the error against.
+        correct: Inputs that exact arithmetic answers right, of all p².
+        min_margin: The smallest exact margin, rounded once.
+    """
+
+    max_error: float
+    largest_logit: float
+    correct: int
+    min_margin: float
+
+
+def agreement(model: Model) -> Agreement:
+    """Compare the float64 collapsed model with exact arithmetic on all p³ logits."""
+    exact, collapsed = exact_logits(model), model.collapse()
+    rounded = exact.to_floats()
+    floats = np.stack([collapsed.logits(a) for a in range(exact.p)])
+    margins = [exact.margin(a, b) for a in range(exact.p) for b in range(exact.p)]
+    return Agreement(
+        max_error=float(np.abs(floats - rounded).max()),
+        largest_logit=float(np.abs(rounded).max()),
+        correct=sum(margin > 0 for margin in margins),
+        min_margin=float(min(margins)),
+    )

@@ -1,0 +1,144 @@
+"""Pizza networks written down by hand (`math.md` §7): any odd p, any width, with dials from perfect to broken."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.errors import BadConfig
+from quadlens.model.config import Config, MLPConfig, check_modulus
+from quadlens.model.params import MLPParams, Params
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to build: U_a = U_b = cos(k w a + φ), W_L = ω cos(k w c + 2φ), with equally spaced φ in each cluster.
+
+    Attributes:
+        p: Modulus, odd.
+        keys: Key frequencies, distinct, each in 1 … (p-1)/2.
+        neurons: Neurons in all, shared out evenly over the keys.
+        jitter: Standard deviation of the noise on φ, in radians (ψ stays 2φ of the jittered φ).
+        noise: Standard deviation of the noise on every weight, as a share of that tensor's root mean square.
+        missing: Share of the circle, from φ = -π on, whose neurons are left out.
+        scale: C_k of every key frequency: logits are close to scale · Σ_k |cos u| cos(k w (a+b-c)).
+        seed: Seed of jitter and noise.
+    """
+
+    p: int
+    keys: tuple[int, ...]
+    neurons: int
+    jitter: float = 0.0
+    noise: float = 0.0
+    missing: float = 0.0
+    scale: float = 10.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_modulus(self.p)
+        half = (self.p - 1) // 2
+        if not self.keys or len(set(self.keys)) != len(self.keys) or not all(1 <= k <= half for k in self.keys):
+            raise BadConfig(f"keys {list(self.keys)} are not distinct frequencies in 1 … {half}")
+        if self.neurons < len(self.keys):
+            raise BadConfig(
+                f"{self.neurons} neurons cannot serve {len(self.keys)} key frequencies; give at least one each"
+            )
+        for name in ("jitter", "noise"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise BadConfig(f"{name} = {getattr(self, name)} is not a finite number of at least 0")
+        if not 0 <= self.missing < 1:
+            raise BadConfig(f"missing = {self.missing}; expected a share of the circle in [0, 1)")
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise BadConfig(f"scale = {self.scale}; expected a finite number above 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Neurons:
+    """Key frequency, phase and output amplitude of each neuron of a recipe, clusters in the order of `keys`."""
+
+    key: Int[np.ndarray, " d_mlp"]
+    phi: Float[np.ndarray, " d_mlp"]
+    omega: Float[np.ndarray, " d_mlp"]
+
+
+def neurons_of(recipe: Recipe, rng: np.random.Generator) -> Neurons:
+    """Lay the neurons out: equally spaced φ in [-π, π), minus the missing arc, plus jitter."""
+    keys, phis, omegas = [], [], []
+    for index, k in enumerate(recipe.keys):
+        count = recipe.neurons // len(recipe.keys) + (index < recipe.neurons % len(recipe.keys))
+        phi = -np.pi + 2 * np.pi * (np.arange(count) + 0.5) / count
+        phi = phi[math.ceil(recipe.missing * count) :] if recipe.missing else phi
+        keys.append(np.full(len(phi), k))
+        phis.append(phi + recipe.jitter * rng.standard_normal(len(phi)))
+        # Σ_i (2π/n) ReLU(2 cos u cos(s+φ_i)) cos(kwc+2φ_i) ≈ (4/3)|cos u| cos(k w (a+b-c)): ω makes that `scale`.
+        omegas.append(np.full(len(phi), recipe.scale * 2 * np.pi / count * 3 / 4))
+    neurons = Neurons(np.concatenate(keys), np.concatenate(phis), np.concatenate(omegas))
+    if len(neurons.key) == 0:
+        raise BadConfig(f"missing = {recipe.missing} leaves no neuron; lower it or give more neurons")
+    return neurons
+
+
+def waves(p: int, keys: Int[np.ndarray, " n"], phases: Float[np.ndarray, " n"]) -> Float[np.ndarray, "p n"]:
+    """cos(k w x + phase) for every token x; k·x is reduced modulo p first, so that large p loses no digits."""
+    turns = np.outer(np.arange(p), keys) % p
+    return np.cos(turns * (2 * np.pi / p) + phases)
+
+
+def build_mlp(recipe: Recipe) -> MLPParams:
+    """The recipe as a two-layer MLP: the weights are U_a, U_b and W_L themselves."""
+    rng = np.random.default_rng(recipe.seed)
+    neurons = neurons_of(recipe, rng)
+    U = waves(recipe.p, neurons.key, neurons.phi)
+    W_out = (waves(recipe.p, neurons.key, 2 * neurons.phi) * neurons.omega).T
+    tensors = [_noisy(x, recipe.noise, rng) for x in (U, U, W_out)]
+    return MLPParams(MLPConfig(recipe.p, len(neurons.key)), *tensors)
+
+
+def build_transformer(recipe: Recipe) -> Params:
+    """The recipe as a transformer with the paper's attention (½, ½), output read at b.
+
+    The residual stream has three parts of 2|K| dimensions: what a token is (W_E), what attention brings (W_V W_O
+    copies the first part there), and what the MLP writes (W_out). W_in reads only the second and W_U only the
+    third, so the skip connections do not leak and U_a = U_b, S_a = S_b = 0 up to the noise.
+    """
+    rng = np.random.default_rng(recipe.seed)
+    neurons, width = neurons_of(recipe, rng), 2 * len(recipe.keys)
+    config = Config(
+        p=recipe.p,
+        d_model=3 * width,
+        d_mlp=len(neurons.key),
+        n_heads=1,
+        d_head=width,
+        d_vocab=recipe.p,
+        d_vocab_out=recipe.p,
+        n_ctx=2,
+        attention=(0.5, 0.5),
+        read_position=1,
+    )
+    token, attended, written = (slice(i * width, (i + 1) * width) for i in range(3))
+    keys = np.repeat(np.array(recipe.keys), 2)
+    quarter = np.tile([0.0, -np.pi / 2], len(recipe.keys))
+    circle = waves(recipe.p, keys, quarter)
+    # cos(kwx+φ) = cos φ cos kwx - sin φ sin kwx: columns of neurons in the circle's coordinates.
+    mine = keys[:, None] == neurons.key
+
+    def turned(phase: Float[np.ndarray, " d_mlp"]) -> Float[np.ndarray, "two_K d_mlp"]:
+        return mine * np.where(quarter[:, None] == 0.0, np.cos(phase), -np.sin(phase))
+
+    weights = {name: np.zeros(shape) for name, shape in Params.shapes(config).items() if name.startswith("W_")}
+    weights["W_E"][:, token] = circle
+    weights["W_V"][0, token] = np.eye(width)
+    weights["W_O"][0, :, attended] = np.eye(width)
+    weights["W_in"][attended] = 2 * turned(neurons.phi)
+    weights["W_out"][:, written] = (turned(2 * neurons.phi) * neurons.omega).T
+    weights["W_U"][written] = circle.T
+    return Params.with_zero_biases(config, **{name: _noisy(x, recipe.noise, rng) for name, x in weights.items()})
+
+
+def _noisy(weights: Float[np.ndarray, "*shape"], noise: float, rng: np.random.Generator) -> Float[np.ndarray, "*shape"]:
+    """`weights` in float32 with Gaussian noise of `noise` times their root mean square on every entry."""
+    if noise == 0.0:
+        return weights.astype(np.float32)
+    spread = noise * float(np.sqrt(np.mean(np.square(weights))))
+    return (weights + spread * rng.standard_normal(weights.shape)).astype(np.float32)

@@ -1,0 +1,125 @@
+"""Our own file format: safetensors with TransformerLens 2.x/3.x names and the config as JSON metadata."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quadlens.errors import BadFile, QuadlensError
+from quadlens.model.atomic import write_atomic
+from quadlens.model.config import Config, MLPConfig, config_from_dict, config_to_dict
+from quadlens.model.params import MLPParams, Model, Params
+
+METADATA_KEY = "quadlens"
+FORMAT_VERSION = 1
+
+# Our short names → the names in the file.
+TRANSFORMER_NAMES = {
+    "W_E": "embed.W_E",
+    "W_pos": "pos_embed.W_pos",
+    "W_V": "blocks.0.attn.W_V",
+    "b_V": "blocks.0.attn.b_V",
+    "W_O": "blocks.0.attn.W_O",
+    "b_O": "blocks.0.attn.b_O",
+    "W_in": "blocks.0.mlp.W_in",
+    "b_in": "blocks.0.mlp.b_in",
+    "W_out": "blocks.0.mlp.W_out",
+    "b_out": "blocks.0.mlp.b_out",
+    "W_U": "unembed.W_U",
+    "b_U": "unembed.b_U",
+}
+MLP_NAMES = {"W_a": "mlp.W_a", "W_b": "mlp.W_b", "W_out": "mlp.W_out"}
+
+
+def names_for(config: Config | MLPConfig) -> dict[str, str]:
+    """Our short names and the names in the file, for one architecture."""
+    return TRANSFORMER_NAMES if isinstance(config, Config) else MLP_NAMES
+
+
+def to_bytes(model: Model) -> bytes:
+    """The file as bytes; the same model always gives the same bytes."""
+    from safetensors.numpy import save
+
+    names = names_for(model.config)
+    tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors().items()}
+    config = config_to_dict(model.config)
+    header = {"format": FORMAT_VERSION, "config": config, "checksum": _checksum(tensors, config)}
+    # One metadata key only: safetensors does not promise the order of several, and bytes must be deterministic.
+    return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})
+
+
+def _checksum(tensors: dict[str, np.ndarray], config: dict[str, Any]) -> str:
+    """SHA-256 over config, names, dtypes, shapes and bytes: safetensors itself does not notice a flipped bit."""
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def sha256(model: Model) -> str:
+    """SHA-256 of the file the model is saved as."""
+    return hashlib.sha256(to_bytes(model)).hexdigest()
+
+
+def save(model: Model, path: Path) -> None:
+    """Write `model` to `path`, whole or not at all."""
+    write_atomic(path, to_bytes(model))
+
+
+def load_file(path: Path) -> Model:
+    """Read a file that `save` wrote.
+
+    Raises:
+        BadFile: when the file is missing, cut, damaged or not ours.
+        BadConfig, BadWeights: when its config or weights cannot be a model's.
+    """
+    tensors, metadata = read_safetensors(path)
+    if METADATA_KEY not in metadata:
+        raise BadFile(
+            f"{path} is a safetensors file without quadlens' config in its metadata; "
+            f"read other people's checkpoints with: quadlens import {path} -o MODEL.safetensors"
+        )
+    return from_tensors(tensors, metadata[METADATA_KEY], str(path))
+
+
+def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Model:
+    """The model in already parsed tensors and metadata; `where` names the source in messages."""
+    try:
+        header = json.loads(header_json)
+        version, config_data, checksum = header["format"], header["config"], header["checksum"]
+    except (ValueError, KeyError, TypeError):
+        raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes") from None
+    if version != FORMAT_VERSION:
+        raise BadFile(f"{where}: file format {version}; this quadlens reads format {FORMAT_VERSION}")
+    config = config_from_dict(config_data, where)
+    if checksum != _checksum(tensors, config_data):
+        raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
+    names = names_for(config)
+    missing = sorted(set(names.values()) - set(tensors))
+    unknown = sorted(set(tensors) - set(names.values()))
+    if missing or unknown:
+        raise BadFile(f"{where}: missing tensors {missing}, unknown tensors {unknown}")
+    arrays = {short: tensors[long] for short, long in names.items()}
+    try:
+        if isinstance(config, Config):
+            return Params(config=config, **arrays)
+        return MLPParams(config=config, **arrays)
+    except QuadlensError as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """All tensors and the metadata of any safetensors file."""
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
+    try:
+        with safe_open(path, framework="numpy") as stream:
+            return {name: stream.get_tensor(name) for name in stream.keys()}, dict(stream.metadata() or {})  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None

@@ -1,0 +1,209 @@
+"""The weights of a model as frozen values that check themselves when built."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.errors import BadWeights
+from quadlens.model.activation import apply_activation
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.config import Config, MLPConfig
+
+Pairs = Int[np.ndarray, "n 2"]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What every architecture offers: its config, a forward pass written the obvious way, and its collapse."""
+
+    @property
+    def config(self) -> Config | MLPConfig:
+        """The config the weights belong to."""
+
+    def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
+        """Every weight by the name it has in our files."""
+
+    def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
+        """Logits of each pair (a, b), computed the obvious way in float64: the oracle of every faster path."""
+
+    def collapse(self) -> Collapsed:
+        """The equivalent one-hidden-layer model U_a, U_b, W_L, S_a, S_b (`math.md` §1)."""
+
+
+def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse wrong shapes, dtypes other than float32/float64, NaN and infinity: all problems at once."""
+    problems = []
+    for name, shape in shapes.items():
+        array = arrays[name]
+        if array.shape != shape:
+            problems.append(f"{name} has shape {array.shape}, expected {shape}")
+        elif array.dtype not in (np.float32, np.float64):
+            problems.append(f"{name} has dtype {array.dtype}, expected float32 or float64")
+        elif not np.isfinite(array).all():
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            problems.append(f"{name}{list(bad)} is {array[bad]}, expected finite weights")
+    if problems:
+        raise BadWeights("; ".join(problems))
+
+
+def freeze(array: np.ndarray) -> np.ndarray:
+    """A read-only, contiguous view or copy of `array`, so that a value between rooms cannot change."""
+    frozen = np.ascontiguousarray(array).reshape(array.shape).view()
+    frozen.flags.writeable = False
+    return frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Params:
+    """A one-layer transformer with constant attention; there is no W_Q and no W_K.
+
+    Row-vector mathematics, TransformerLens' names. Biases that a checkpoint does not have are zero.
+    """
+
+    config: Config
+    W_E: Float[np.ndarray, "d_vocab d_model"]
+    W_pos: Float[np.ndarray, "n_ctx d_model"]
+    W_V: Float[np.ndarray, "n_heads d_model d_head"]
+    b_V: Float[np.ndarray, "n_heads d_head"]
+    W_O: Float[np.ndarray, "n_heads d_head d_model"]
+    b_O: Float[np.ndarray, " d_model"]
+    W_in: Float[np.ndarray, "d_model d_mlp"]
+    b_in: Float[np.ndarray, " d_mlp"]
+    W_out: Float[np.ndarray, "d_mlp d_model"]
+    b_out: Float[np.ndarray, " d_model"]
+    W_U: Float[np.ndarray, "d_model d_vocab_out"]
+    b_U: Float[np.ndarray, " d_vocab_out"]
+
+    def __post_init__(self) -> None:
+        arrays = {name: getattr(self, name) for name in self.shapes(self.config)}
+        check_tensors(arrays, self.shapes(self.config))
+        for name, array in arrays.items():
+            object.__setattr__(self, name, freeze(array))
+
+    @staticmethod
+    def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+        """The shape every weight must have."""
+        d, m, h, dh = config.d_model, config.d_mlp, config.n_heads, config.d_head
+        return {
+            "W_E": (config.d_vocab, d),
+            "W_pos": (config.n_ctx, d),
+            "W_V": (h, d, dh),
+            "b_V": (h, dh),
+            "W_O": (h, dh, d),
+            "b_O": (d,),
+            "W_in": (d, m),
+            "b_in": (m,),
+            "W_out": (m, d),
+            "b_out": (d,),
+            "W_U": (d, config.d_vocab_out),
+            "b_U": (config.d_vocab_out,),
+        }
+
+    @classmethod
+    def with_zero_biases(cls, config: Config, **weights: np.ndarray) -> "Params":
+        """Build from the weights given by name; a bias left out is zero, a weight left out is an error."""
+        shapes = cls.shapes(config)
+        missing = [name for name in shapes if name.startswith("W_") and name not in weights]
+        unknown = sorted(set(weights) - set(shapes))
+        if missing or unknown:
+            raise BadWeights(f"missing weights {missing}, unknown weights {unknown}")
+        dtype = weights["W_in"].dtype
+        filled = {name: weights.get(name, np.zeros(shape, dtype=dtype)) for name, shape in shapes.items()}
+        return cls(config=config, **filled)
+
+    def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
+        """Every weight by the name it has in our files."""
+        return {name: getattr(self, name) for name in self.shapes(self.config)}
+
+    def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
+        """The full transformer, step by step as the paper lists it (§2.2), in float64."""
+        config = self.config
+        w = {name: array.astype(np.float64) for name, array in self.tensors().items()}
+        tokens = [pairs[:, 0], pairs[:, 1] + config.b_token_offset]
+        if config.has_equals:
+            tokens.append(np.full(len(pairs), config.equals_token))
+        streams = [w["W_E"][token] + w["W_pos"][position] for position, token in enumerate(tokens)]
+        attended = w["b_O"]
+        for head in range(config.n_heads):
+            for weight, stream in zip(config.attention, streams, strict=True):
+                attended = attended + weight * (stream @ w["W_V"][head] + w["b_V"][head]) @ w["W_O"][head]
+        middle = streams[config.read_position] + attended
+        neurons = apply_activation(config.activation, middle @ w["W_in"] + w["b_in"])
+        final = middle + neurons @ w["W_out"] + w["b_out"]
+        return (final @ w["W_U"] + w["b_U"])[:, : config.p]
+
+    def collapse(self) -> Collapsed:
+        """The equivalent one-hidden-layer model, exactly as `math.md` §1, in float64."""
+        config, p = self.config, self.config.p
+        w = {name: array.astype(np.float64) for name, array in self.tensors().items()}
+        OV = np.einsum("hdk,hke->de", w["W_V"], w["W_O"])
+        attended_bias = np.einsum("hk,hke->e", w["b_V"], w["W_O"])
+        x_a = w["W_E"][:p] + w["W_pos"][0]
+        x_b = w["W_E"][config.b_token_offset : config.b_token_offset + p] + w["W_pos"][1]
+        streams = [x_a, x_b]
+        if config.has_equals:
+            streams.append((w["W_E"][config.equals_token] + w["W_pos"][2])[None, :])
+        # What each position adds to the residual stream that is read: its attended part, and itself if it is read.
+        parts = [
+            alpha * x @ OV + (x if position == config.read_position else 0.0)
+            for position, (alpha, x) in enumerate(zip(config.attention, streams, strict=True))
+        ]
+        from_a = parts[0]
+        # Constants belong to b's side (math.md §1: all biases are folded into U_b).
+        from_b = sum(parts[2:], start=parts[1]) + w["b_O"] + sum(config.attention) * attended_bias
+        return Collapsed(
+            p=p,
+            activation=config.activation,
+            U_a=from_a @ w["W_in"],
+            U_b=from_b @ w["W_in"] + w["b_in"],
+            W_L=(w["W_out"] @ w["W_U"][:, :p]).T,
+            S_a=from_a @ w["W_U"][:, :p],
+            S_b=(from_b + w["b_out"]) @ w["W_U"][:, :p] + w["b_U"][:p],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MLPParams:
+    """A two-layer MLP: logits = W_out σ(W_a[a] + W_b[b]), the networks of He et al. and of Gromov."""
+
+    config: MLPConfig
+    W_a: Float[np.ndarray, "p d_mlp"]
+    W_b: Float[np.ndarray, "p d_mlp"]
+    W_out: Float[np.ndarray, "d_mlp p"]
+
+    def __post_init__(self) -> None:
+        arrays = self.tensors()
+        check_tensors(arrays, self.shapes(self.config))
+        for name, array in arrays.items():
+            object.__setattr__(self, name, freeze(array))
+
+    @staticmethod
+    def shapes(config: MLPConfig) -> dict[str, tuple[int, ...]]:
+        """The shape every weight must have."""
+        p, m = config.p, config.d_mlp
+        return {"W_a": (p, m), "W_b": (p, m), "W_out": (m, p)}
+
+    def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
+        """Every weight by the name it has in our files."""
+        return {"W_a": self.W_a, "W_b": self.W_b, "W_out": self.W_out}
+
+    def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
+        """One-hot vectors through two layers, in float64."""
+        one_hot = np.eye(self.config.p)
+        pre = one_hot[pairs[:, 0]] @ self.W_a + one_hot[pairs[:, 1]] @ self.W_b
+        return apply_activation(self.config.activation, pre) @ self.W_out.astype(np.float64)
+
+    def collapse(self) -> Collapsed:
+        """The model itself, in float64; there is no skip connection."""
+        p = self.config.p
+        return Collapsed(
+            p=p,
+            activation=self.config.activation,
+            U_a=self.W_a.astype(np.float64),
+            U_b=self.W_b.astype(np.float64),
+            W_L=self.W_out.T.astype(np.float64),
+            S_a=np.zeros((p, p)),
+            S_b=np.zeros((p, p)),
+        )

@@ -1,0 +1,1 @@
+"""From a cluster to rectangles, exact integrals, bounds and the exact error."""

@@ -1,0 +1,70 @@
+"""Frozen dataclasses from JSON or TOML: unknown keys, missing keys and wrong types are errors, all said at once."""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from quadlens.errors import BadConfig
+
+T = TypeVar("T")
+
+
+def parse_dataclass(cls: type[T], data: Mapping[str, Any], where: str) -> T:
+    """Build `cls` from `data`; `where` names the source in the message.
+
+    Raises:
+        BadConfig: with every problem found, not only the first.
+    """
+    hints = get_type_hints(cls)
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+    problems = [
+        f"unknown key {key!r} (known keys: {', '.join(sorted(fields))})" for key in sorted(set(data) - set(fields))
+    ]
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name not in data:
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+                problems.append(f"missing key {name!r}")
+            continue
+        try:
+            values[name] = _coerce(hints[name], data[name])
+        except TypeError as error:
+            problems.append(f"{name} = {data[name]!r}: {error}")
+    if problems:
+        raise BadConfig(f"{where}: " + "; ".join(problems))
+    return cls(**values)
+
+
+def _coerce(hint: Any, value: Any) -> Any:
+    """`value` as the annotated type; JSON's lists become tuples and its integers may stand for floats."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        if value not in get_args(hint):
+            raise TypeError(f"expected one of {', '.join(map(str, get_args(hint)))}")
+        return value
+    if origin in (Union, types.UnionType):
+        return _coerce_union(get_args(hint), value)
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError("expected a list")
+        return tuple(_coerce(get_args(hint)[0], item) for item in value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise TypeError(f"expected {hint.__name__}, got {type(value).__name__}")
+    return value
+
+
+def _coerce_union(options: tuple[Any, ...], value: Any) -> Any:
+    for option in options:
+        if option is type(None):
+            if value is None:
+                return None
+            continue
+        try:
+            return _coerce(option, value)
+        except TypeError:
+            continue
+    names = " or ".join("null" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
+    raise TypeError(f"expected {names}, got {type(value).__name__}")

@@ -1,0 +1,1 @@
+"""From the collapsed model to amplitudes, phases, frequencies and clusters of neurons."""
