@@ -6,7 +6,7 @@ import sys
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, info
+from quadlens.cli import build, evaluate, info, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -37,6 +37,9 @@ app.command("info", epilog="Example: quadlens info mainline")(info.command)
 app.command("evaluate", epilog="Example: quadlens evaluate mainline --json")(evaluate.command)
 app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors")(
     build.command
+)
+app.command("train", epilog="Example: quadlens train --seed 0 -o model.safetensors   (then: --resume after a stop)")(
+    train.command
 )
 
 

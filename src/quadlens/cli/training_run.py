@@ -1,0 +1,192 @@
+"""A training run as a person sees it: what it will do, how far it is, how to go on after a stop."""
+
+import contextlib
+import dataclasses
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from quadlens.cli.output import note
+from quadlens.errors import BadConfig, BadFile
+from quadlens.training.checkpoint import Checkpoint, load_checkpoint
+from quadlens.training.config import TrainConfig
+from quadlens.training.engine import StepMeasures
+from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
+from quadlens.training.train import Hooks, Interrupted, available_threads, train
+
+LOG_LINES = 10
+MEASURED_STEPS = 30
+
+
+def run_one(
+    config: TrainConfig,
+    output: Path,
+    device: str,
+    threads: int | None,
+    checkpoint_every: int,
+    resume: bool,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Train one model into `output`; returns its manifest."""
+    files = RunFiles(output)
+    if resume and (manifest := finished_manifest(files, config)) is not None:
+        note(quiet, f"{output} is already trained with these settings")
+        return manifest
+    if not resume and files.checkpoint.exists():
+        raise BadFile(
+            f"{files.checkpoint} is of an unfinished run; add --resume to go on with it, or delete it to start again"
+        )
+    check_writable(files, config)
+    checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
+    note(quiet, _announcement(config, output, checkpoint, threads))
+    started = time.perf_counter()
+    with _interrupt_flag() as should_stop, _progress(config, checkpoint, quiet) as on_step:
+        hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
+        try:
+            result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)
+        except Interrupted as stop:
+            stop.checkpoints[0].save(files.checkpoint)
+            message = f"stopped after {stop.checkpoints[0].epoch} epochs, saved; go on with: {_resume_command()}"
+            sys.stderr.write(message + "\n")
+            raise typer.Exit(1) from None
+    return write_run(files, result, time.perf_counter() - started)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds from `A:B`, without B."""
+    try:
+        first, last = (int(word) for word in text.split(":"))
+    except ValueError:
+        raise BadConfig(f"--seeds {text!r}; expected A:B, for example 0:8 for seeds 0 … 7") from None
+    if last <= first:
+        raise BadConfig(f"--seeds {text!r} names no seed; expected A:B with A below B")
+    return list(range(first, last))
+
+
+def run_many(
+    config: TrainConfig,
+    seeds: list[int],
+    directory: Path,
+    device: str,
+    checkpoint_every: int,
+    resume: bool,
+    quiet: bool,
+) -> list[dict[str, Any]]:
+    """Train several seeds into `directory`: together on an accelerator, one process a core on a CPU."""
+    from quadlens.training.many import train_many
+
+    directory.mkdir(parents=True, exist_ok=True)
+    configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
+    note(quiet, f"training {len(seeds)} seeds into {directory}")
+    return train_many(configs, directory, device=device, resume=resume, report=lambda line: note(quiet, line))
+
+
+def _announcement(config: TrainConfig, output: Path, checkpoint: Checkpoint | None, threads: int | None) -> str:
+    pairs = int(config.p**2 * config.train_share)
+    begin = f"from epoch {checkpoint.epoch} " if checkpoint else ""
+    return (
+        f"training p = {config.p}, {config.d_mlp} neurons, seed {config.seed} on {pairs} of {config.p**2} pairs, "
+        f"{begin}to epoch {config.epochs}, {threads or available_threads()} threads, into {output}"
+    )
+
+
+@contextlib.contextmanager
+def _interrupt_flag() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and SIGTERM into a question the loop asks between two steps; a second Ctrl-C ends at once."""
+    asked = False
+
+    def handler(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
+
+
+@contextlib.contextmanager
+def _progress(
+    config: TrainConfig, checkpoint: Checkpoint | None, quiet: bool
+) -> Iterator[Callable[[int, list[StepMeasures]], None]]:
+    """A bar on a terminal, a few log lines otherwise, nothing when quiet; says early how long it will take."""
+    if quiet:
+        yield lambda epoch, measures: None
+        return
+    begin = checkpoint.epoch if checkpoint else 0
+    clock = _Clock(begin, config.epochs)
+    last_validation = "–"
+
+    def describe(measures: list[StepMeasures]) -> str:
+        nonlocal last_validation
+        (measure,) = measures
+        if measure.validation is not None:
+            last_validation = f"{measure.validation.accuracy:.2%}"
+        return f"loss {measure.train.loss:.2e}  train {measure.train.accuracy:.2%}  validation {last_validation}"
+
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=config.epochs, completed=begin)
+
+            def on_step(epoch: int, measures: list[StepMeasures]) -> None:
+                text = describe(measures)
+                if estimate := clock.estimate(epoch):
+                    bar.console.print(estimate)
+                if epoch % config.history_every == 0:
+                    bar.update(task, completed=epoch + 1, description=text)
+
+            yield on_step
+        return
+
+    def log_step(epoch: int, measures: list[StepMeasures]) -> None:
+        text = describe(measures)
+        if estimate := clock.estimate(epoch):
+            note(False, estimate)
+        if (epoch + 1) % max(1, config.epochs // LOG_LINES) == 0:
+            note(False, f"epoch {epoch + 1}/{config.epochs}  {text}  {clock.left(epoch)} left")
+
+    yield log_step
+
+
+class _Clock:
+    """How long a run takes here, from its own first steps."""
+
+    def __init__(self, begin: int, end: int) -> None:
+        self._begin, self._end, self._started = begin, end, 0.0
+
+    def estimate(self, epoch: int) -> str | None:
+        """One line, once, after the first steps (whose compilation is not counted)."""
+        if epoch == self._begin:
+            self._started = time.perf_counter()
+        if epoch != self._begin + MEASURED_STEPS:
+            return None
+        each = (time.perf_counter() - self._started) / MEASURED_STEPS
+        return f"{1e3 * each:.1f} ms an epoch here: about {_duration(each * (self._end - epoch))} in all"
+
+    def left(self, epoch: int) -> str:
+        done = max(1, epoch - self._begin)
+        return _duration((time.perf_counter() - self._started) / done * (self._end - epoch - 1))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _resume_command() -> str:
+    words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])

@@ -1,0 +1,93 @@
+"""A run stopped in the middle, as a value and as a file: going on from it gives the same bytes as not stopping."""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.errors import BadFile
+from quadlens.model.atomic import write_atomic
+from quadlens.model.native import read_safetensors
+from quadlens.schema import parse_dataclass
+from quadlens.training.config import TrainConfig
+from quadlens.training.history import History
+
+METADATA_KEY = "quadlens_checkpoint"
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Everything a run is after `epoch` steps.
+
+    Attributes:
+        config: The run's settings.
+        device: Where it ran; another device rounds differently.
+        threads: With how many threads; another number rounds differently.
+        epoch: Steps taken.
+        theta: Flat weights.
+        first: AdamW's first moment.
+        second: AdamW's second moment.
+        history: Rows recorded so far.
+    """
+
+    config: TrainConfig
+    device: str
+    threads: int
+    epoch: int
+    theta: Float[np.ndarray, " size"]
+    first: Float[np.ndarray, " size"]
+    second: Float[np.ndarray, " size"]
+    history: History
+
+    def save(self, path: Path) -> None:
+        """Write to `path`, whole or not at all."""
+        from safetensors.numpy import save
+
+        arrays = {name: getattr(self, name) for name in ("theta", "first", "second")}
+        arrays |= {f"history.{f.name}": getattr(self.history, f.name) for f in dataclasses.fields(self.history)}
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        header = {
+            "config": dataclasses.asdict(self.config),
+            "device": self.device,
+            "threads": self.threads,
+            "epoch": self.epoch,
+            "checksum": _checksum(arrays),
+        }
+        write_atomic(path, save(arrays, {METADATA_KEY: json.dumps(header, sort_keys=True)}))
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a file that `Checkpoint.save` wrote; a damaged one is refused."""
+    arrays, metadata = read_safetensors(path)
+    remedy = f"delete {path} to start this run from the beginning"
+    try:
+        header: dict[str, Any] = json.loads(metadata[METADATA_KEY])
+        checksum = header["checksum"]
+        history = {name.removeprefix("history."): a for name, a in arrays.items() if name.startswith("history.")}
+    except (KeyError, ValueError, TypeError):
+        raise BadFile(f"{path} is not a training checkpoint; {remedy}") from None
+    if checksum != _checksum(arrays):
+        raise BadFile(f"{path} is damaged: its arrays do not match their checksum; {remedy}")
+    return Checkpoint(
+        config=parse_dataclass(TrainConfig, header["config"], str(path)),
+        device=header["device"],
+        threads=header["threads"],
+        epoch=header["epoch"],
+        theta=arrays["theta"],
+        first=arrays["first"],
+        second=arrays["second"],
+        history=History(**history),
+    )
+
+
+def _checksum(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,45 @@
+"""What takes a training step: one protocol for a CPU core and for a device that trains many seeds at once."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.training.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Mean loss and share of right answers over a set of pairs."""
+
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class StepMeasures:
+    """What one step found at the weights it started from; validation is None without validation pairs."""
+
+    train: Measure
+    validation: Measure | None
+
+
+@dataclass(frozen=True, eq=False)
+class OptimiserState:
+    """Flat weights and AdamW's moments, one row a seed."""
+
+    theta: Float[np.ndarray, "seeds size"]
+    first: Float[np.ndarray, "seeds size"]
+    second: Float[np.ndarray, "seeds size"]
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Full-batch AdamW steps for one or more seeds of the same settings."""
+
+    def step(self, epoch: int, config: TrainConfig, validate: bool) -> list[StepMeasures]:
+        """Take the step with index `epoch`; returns what was measured before it, one entry a seed."""
+
+    def state(self) -> OptimiserState:
+        """A copy of weights and moments."""

@@ -1,0 +1,86 @@
+"""What happened while a model was trained: losses, accuracies, and which frequencies emerged when."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.model.collapsed import Collapsed
+from quadlens.spectrum.amplitude_phase import amplitude_phase
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CURVE_COLUMNS = ("epoch", "train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Rows recorded during a run; every row describes the weights before the step with that index.
+
+    Attributes:
+        curves: One row a recorded epoch, columns `CURVE_COLUMNS` (NaN where there are no validation pairs).
+        spectrum_epochs: Epochs at which the collapsed spectrum was recorded.
+        input_power: Σ_i A_k² of (U_a + U_b)/2, one row an epoch, column k-1.
+        output_power: Σ_i A_k² of W_L, likewise.
+    """
+
+    curves: Float[np.ndarray, "rows 5"]
+    spectrum_epochs: Int[np.ndarray, " spectra"]
+    input_power: Float[np.ndarray, "spectra half"]
+    output_power: Float[np.ndarray, "spectra half"]
+
+    def curve_frame(self) -> "pl.DataFrame":
+        """Learning curves, one row a recorded epoch."""
+        import polars as pl
+
+        frame = pl.DataFrame({name: self.curves[:, i] for i, name in enumerate(CURVE_COLUMNS)})
+        return frame.with_columns(pl.col("epoch").cast(pl.Int64))
+
+    def spectrum_frame(self) -> "pl.DataFrame":
+        """Frequencies over training, one row an epoch and frequency."""
+        import polars as pl
+
+        spectra, half = self.input_power.shape
+        return pl.DataFrame(
+            {
+                "epoch": np.repeat(self.spectrum_epochs, half),
+                "k": np.tile(np.arange(1, half + 1), spectra),
+                "input_power": self.input_power.ravel(),
+                "output_power": self.output_power.ravel(),
+            }
+        )
+
+
+@dataclass
+class Recorder:
+    """Collects the rows of a `History` while a run goes on."""
+
+    half: int
+    curves: list[tuple[float, ...]] = field(default_factory=list)
+    spectra: list[tuple[int, Float[np.ndarray, " half"], Float[np.ndarray, " half"]]] = field(default_factory=list)
+
+    @classmethod
+    def continuing(cls, history: History) -> "Recorder":
+        """A recorder that already has the rows of `history`."""
+        recorder = cls(half=history.input_power.shape[1])
+        recorder.curves = [tuple(row) for row in history.curves.tolist()]
+        spectra = zip(history.spectrum_epochs.tolist(), history.input_power, history.output_power, strict=True)
+        recorder.spectra = list(spectra)
+        return recorder
+
+    def add_spectrum(self, epoch: int, collapsed: Collapsed) -> None:
+        """Record the power of every frequency, summed over neurons."""
+        reads = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2).amplitude
+        writes = amplitude_phase(collapsed.W_L).amplitude
+        self.spectra.append((epoch, np.square(reads).sum(axis=1), np.square(writes).sum(axis=1)))
+
+    def history(self) -> History:
+        """The rows so far."""
+        return History(
+            curves=np.array(self.curves, dtype=float).reshape(-1, len(CURVE_COLUMNS)),
+            spectrum_epochs=np.array([epoch for epoch, _, _ in self.spectra], dtype=np.int64),
+            input_power=np.array([power for _, power, _ in self.spectra]).reshape(-1, self.half),
+            output_power=np.array([power for _, _, power in self.spectra]).reshape(-1, self.half),
+        )

@@ -1,0 +1,78 @@
+"""Many seeds: one process a core on a CPU, one batch with a leading seed axis on an accelerator."""
+
+import concurrent.futures
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quadlens.training.checkpoint import load_checkpoint
+from quadlens.training.config import TrainConfig
+from quadlens.training.device import choose_device
+from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
+from quadlens.training.train import Hooks, available_threads, train, train_batch
+
+
+def train_many(
+    configs: Sequence[TrainConfig],
+    directory: Path,
+    *,
+    device: str = "auto",
+    resume: bool = False,
+    processes: int | None = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> list[dict[str, Any]]:
+    """Train every config into `directory`, as seed-N.safetensors with its files beside it; returns the manifests.
+
+    On a CPU each process has one thread, so every model is byte for byte the one that `train(…, threads=1)` gives.
+    """
+    for config in configs:
+        check_writable(_files(config, directory), config)
+    if choose_device(device) != "cpu":
+        return _train_together(configs, directory, device, resume, report)
+    manifests: dict[int, dict[str, Any]] = {}
+    workers = min(processes or available_threads(), len(configs))
+    # Forking a process that has used OpenMP threads can hang; a fresh interpreter cannot.
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+        futures = {pool.submit(_train_alone, config, directory, resume): config for config in configs}
+        for done, future in enumerate(concurrent.futures.as_completed(futures), start=1):
+            seed = futures[future].seed
+            manifests[seed] = future.result()
+            report(f"seed {seed} done, {done} of {len(configs)}")
+    return [manifests[config.seed] for config in configs]
+
+
+def _files(config: TrainConfig, directory: Path) -> RunFiles:
+    return RunFiles(directory / f"seed-{config.seed}.safetensors")
+
+
+def _train_alone(config: TrainConfig, directory: Path, resume: bool) -> dict[str, Any]:
+    files = _files(config, directory)
+    if resume and (manifest := finished_manifest(files, config)) is not None:
+        return manifest
+    started = time.perf_counter()
+    checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
+    hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint))
+    result = train(config, device="cpu", threads=1, resume=checkpoint, hooks=hooks)
+    return write_run(files, result, time.perf_counter() - started)
+
+
+def _train_together(
+    configs: Sequence[TrainConfig], directory: Path, device: str, resume: bool, report: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    files = [_files(config, directory) for config in configs]
+    checkpoints = [load_checkpoint(f.checkpoint) for f in files if f.checkpoint.exists()] if resume else []
+    # Seeds of one batch are saved together; a batch that is not whole starts again.
+    whole = len(checkpoints) == len(configs) and len({checkpoint.epoch for checkpoint in checkpoints}) == 1
+    started = time.perf_counter()
+
+    def save(saved: Sequence[Any]) -> None:
+        for checkpoint, file in zip(saved, files, strict=True):
+            checkpoint.save(file.checkpoint)
+        report(f"epoch {saved[0].epoch} of {configs[0].epochs}")
+
+    hooks = Hooks(on_checkpoint=save)
+    results = train_batch(configs, device=device, resume=checkpoints if whole else None, hooks=hooks)
+    return [write_run(file, result, time.perf_counter() - started) for file, result in zip(files, results, strict=True)]

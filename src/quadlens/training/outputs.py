@@ -1,0 +1,143 @@
+"""The files of a run: model, manifest, history, and the checkpoint while it goes on."""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import io
+import json
+import platform
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quadlens.errors import BadFile
+from quadlens.model.atomic import write_atomic
+from quadlens.model.evaluate import evaluate
+from quadlens.model.native import to_bytes
+from quadlens.training.config import DEFAULT_PRESET, TrainConfig, read_preset
+from quadlens.training.layout import Layout
+from quadlens.training.train import TrainingResult
+
+SUFFIX = ".safetensors"
+# Weights, two moments and history, twice: the old checkpoint stays until the new one is whole.
+CHECKPOINT_BYTES_PER_WEIGHT = 2 * 3 * 8
+SPARE_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Where a run writes, all beside the model's file.
+
+    Attributes:
+        model: The trained weights.
+    """
+
+    model: Path
+
+    @property
+    def _stem(self) -> str:
+        return self.model.name.removesuffix(SUFFIX)
+
+    @property
+    def manifest(self) -> Path:
+        """Settings, versions, hashes, outcome."""
+        return self.model.with_name(f"{self._stem}.manifest.json")
+
+    @property
+    def history(self) -> Path:
+        """Learning curves, Parquet."""
+        return self.model.with_name(f"{self._stem}.history.parquet")
+
+    @property
+    def spectrum(self) -> Path:
+        """Frequencies over training, Parquet."""
+        return self.model.with_name(f"{self._stem}.spectrum.parquet")
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where an unfinished run stands."""
+        return self.model.with_name(f"{self._stem}.checkpoint")
+
+
+def check_writable(files: RunFiles, config: TrainConfig) -> None:
+    """Say before training, not after, that the results could not be written."""
+    directory = files.model.parent
+    if files.model.is_dir():
+        raise BadFile(f"cannot write {files.model}: it is a directory; give a file name")
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory, prefix=".quadlens-probe."):
+            pass
+        free = shutil.disk_usage(directory).free
+    except OSError as error:
+        raise BadFile(
+            f"cannot write to {directory}: {error.strerror}; choose a directory that exists and is writable"
+        ) from None
+    needed = Layout.of(config.model_config()).size * CHECKPOINT_BYTES_PER_WEIGHT + SPARE_BYTES
+    if free < needed:
+        raise BadFile(
+            f"{directory} has {free >> 20} MiB free and this run needs {needed >> 20} MiB; "
+            "free some space or choose another directory"
+        )
+
+
+def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> dict[str, Any]:
+    """Write history, model and, last, the manifest: a run with a manifest is whole. Returns the manifest."""
+    model = to_bytes(result.params)
+    curves, spectrum = io.BytesIO(), io.BytesIO()
+    result.history.curve_frame().write_parquet(curves)
+    result.history.spectrum_frame().write_parquet(spectrum)
+    write_atomic(files.history, curves.getvalue())
+    write_atomic(files.spectrum, spectrum.getvalue())
+    write_atomic(files.model, model)
+    answers = evaluate(result.params.collapse())
+    manifest = {
+        "command": command_line(result.config, files.model.name),
+        "run_id": result.config.run_id(),
+        "config": dataclasses.asdict(result.config),
+        "device": result.device,
+        "threads": result.threads,
+        "seconds": round(seconds, 1),
+        "versions": versions(),
+        "machine": {"processor": platform.machine(), "system": platform.system()},
+        "sha256": {files.model.name: hashlib.sha256(model).hexdigest()},
+        "outcome": {
+            "correct": answers.correct,
+            "pairs": answers.pairs,
+            "min_margin": answers.min_margin,
+            "loss": answers.loss,
+        },
+    }
+    write_atomic(files.manifest, (json.dumps(manifest, indent=2) + "\n").encode())
+    files.checkpoint.unlink(missing_ok=True)
+    return manifest
+
+
+def finished_manifest(files: RunFiles, config: TrainConfig) -> dict[str, Any] | None:
+    """The manifest of a run with these settings that is already whole on disk, else None."""
+    try:
+        manifest: dict[str, Any] = json.loads(files.manifest.read_bytes())
+        whole = hashlib.sha256(files.model.read_bytes()).hexdigest() == manifest["sha256"][files.model.name]
+        return manifest if whole and manifest["run_id"] == config.run_id() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def command_line(config: TrainConfig, output: str) -> str:
+    """The shortest `quadlens train` command that gives this run."""
+    settings = dataclasses.asdict(config)
+    defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
+    preset = "eos" if config.equals else DEFAULT_PRESET
+    defaults |= read_preset(preset)
+    words = ["quadlens train", f"--preset {preset}", f"--seed {config.seed}"]
+    for name, value in settings.items():
+        if name != "seed" and value != defaults[name]:
+            words.append(f"--{name.replace('_', '-')} {value}")
+    return " ".join([*words, f"-o {output}"])
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything the bytes depend on."""
+    names = ("quadlens", "torch", "numpy", "numba", "scipy", "safetensors", "polars")
+    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}

@@ -1,0 +1,199 @@
+"""The loop: from settings to trained models with their histories."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quadlens.errors import BadConfig, MissingExtra, QuadlensError
+from quadlens.model.params import Params
+from quadlens.training.checkpoint import Checkpoint
+from quadlens.training.config import TrainConfig
+from quadlens.training.engine import Engine, OptimiserState, StepMeasures
+from quadlens.training.history import History, Recorder
+from quadlens.training.initial import start_of
+from quadlens.training.layout import Layout
+
+# Threads beyond this do not help products of this size.
+MAX_THREADS = 8
+CHECKPOINT_EVERY = 500
+
+
+class TrainingDiverged(QuadlensError):
+    """The loss is no longer a number."""
+
+
+class Interrupted(QuadlensError):
+    """A run was asked to stop; carries where it stood, one checkpoint a seed."""
+
+    def __init__(self, checkpoints: list[Checkpoint]) -> None:
+        """Keep the partial value."""
+        super().__init__(f"training stopped after {checkpoints[0].epoch} epochs")
+        self.checkpoints = checkpoints
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """A trained model, how it was trained, and what happened on the way."""
+
+    config: TrainConfig
+    device: str
+    threads: int
+    params: Params
+    history: History
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a caller may do while training goes on; none of it changes the result.
+
+    Attributes:
+        on_step: Called after every step with its index and measures.
+        on_checkpoint: Called with one checkpoint a seed, every `checkpoint_every` epochs.
+        checkpoint_every: Epochs between two checkpoints.
+        should_stop: Asked before every step; true ends the run with `Interrupted`.
+    """
+
+    on_step: Callable[[int, list[StepMeasures]], None] = lambda epoch, measures: None
+    on_checkpoint: Callable[[list[Checkpoint]], None] = lambda checkpoints: None
+    checkpoint_every: int = CHECKPOINT_EVERY
+    should_stop: Callable[[], bool] = lambda: False
+
+
+def available_threads() -> int:
+    """Cores this process may use, as many as help."""
+    return min(MAX_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def train(
+    config: TrainConfig,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    resume: Checkpoint | None = None,
+    hooks: Hooks | None = None,
+) -> TrainingResult:
+    """Train one model.
+
+    Args:
+        config: Settings.
+        device: Where; see `choose_device`.
+        threads: CPU threads; all that help when None.
+        resume: A checkpoint of the same run to go on from.
+        hooks: Progress, checkpoints, stopping.
+    """
+    return train_batch(
+        [config], device=device, threads=threads, resume=None if resume is None else [resume], hooks=hooks
+    )[0]
+
+
+def train_batch(
+    configs: Sequence[TrainConfig],
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    resume: Sequence[Checkpoint] | None = None,
+    hooks: Hooks | None = None,
+) -> list[TrainingResult]:
+    """Train several seeds of the same settings together, along a leading axis of one device."""
+    hooks = hooks or Hooks()
+    config = _common(configs)
+    device, threads = _place(device, threads, resume)
+    layout, starts = Layout.of(config.model_config()), [start_of(c) for c in configs]
+    if resume is not None:
+        _check_resume(configs, resume)
+        epoch = resume[0].epoch
+        state = OptimiserState(*(np.stack([getattr(c, n) for c in resume]) for n in ("theta", "first", "second")))
+        recorders = [Recorder.continuing(c.history) for c in resume]
+    else:
+        epoch, theta = 0, np.stack([layout.flatten(start.params) for start in starts])
+        state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
+        recorders = [Recorder(half=(config.p - 1) // 2) for _ in configs]
+    engine = _engine(config, device, threads, state, starts)
+
+    def checkpoints() -> list[Checkpoint]:
+        now = engine.state()
+        rows = zip(configs, now.theta, now.first, now.second, recorders, strict=True)
+        return [Checkpoint(c, device, threads, epoch, t, m, v, r.history()) for c, t, m, v, r in rows]
+
+    while epoch < config.epochs:
+        if hooks.should_stop():
+            raise Interrupted(checkpoints())
+        last = epoch == config.epochs - 1
+        if epoch % config.spectrum_every == 0:
+            for recorder, flat in zip(recorders, engine.state().theta, strict=True):
+                recorder.add_spectrum(epoch, layout.params(flat).collapse())
+        recorded = epoch % config.history_every == 0 or last
+        measures = engine.step(epoch, config, validate=recorded)
+        for recorder, measure in zip(recorders, measures, strict=True):
+            _check_finite(measure, epoch)
+            if recorded:
+                recorder.curves.append(_row(epoch, measure))
+        hooks.on_step(epoch, measures)
+        epoch += 1
+        if epoch % hooks.checkpoint_every == 0 and not last:
+            hooks.on_checkpoint(checkpoints())
+    results = []
+    for c, flat, recorder in zip(configs, engine.state().theta, recorders, strict=True):
+        params = layout.params(flat)
+        recorder.add_spectrum(config.epochs, params.collapse())
+        results.append(TrainingResult(c, device, threads, params, recorder.history()))
+    return results
+
+
+def _common(configs: Sequence[TrainConfig]) -> TrainConfig:
+    """The settings all runs of a batch share; only the seed may differ."""
+    if not configs or any(dataclasses.replace(c, seed=configs[0].seed) != configs[0] for c in configs):
+        raise BadConfig("a batch trains one or more runs that differ in nothing but the seed")
+    return configs[0]
+
+
+def _place(device: str, threads: int | None, resume: Sequence[Checkpoint] | None) -> tuple[str, int]:
+    """Device and threads; a resumed run keeps its own, because others round differently."""
+    try:
+        from quadlens.training.device import choose_device
+
+        if resume is not None:
+            return choose_device(resume[0].device), resume[0].threads
+        return choose_device(device), threads or available_threads()
+    except ModuleNotFoundError as error:
+        raise MissingExtra("training", "train") from error
+
+
+def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) -> None:
+    for config, checkpoint in zip(configs, resume, strict=True):
+        mine, theirs = dataclasses.asdict(config), dataclasses.asdict(checkpoint.config)
+        changed = [
+            f"{name}: {theirs[name]} in the checkpoint, {mine[name]} now" for name in mine if mine[name] != theirs[name]
+        ]
+        if changed:
+            raise BadConfig(
+                f"the checkpoint is of another run ({'; '.join(changed)}); use its settings or another output"
+            )
+
+
+def _engine(config: TrainConfig, device: str, threads: int, state: OptimiserState, starts: list) -> Engine:  # type: ignore[type-arg]
+    import torch
+
+    torch.set_num_threads(threads)
+    if device == "cpu" and len(starts) == 1:
+        from quadlens.training.cpu import CpuEngine
+
+        return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation)
+    from quadlens.training.device import DeviceEngine
+
+    train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
+    return DeviceEngine(config.model_config(), state, train, validation, device)
+
+
+def _check_finite(measure: StepMeasures, epoch: int) -> None:
+    if not math.isfinite(measure.train.loss):
+        raise TrainingDiverged(f"the loss is {measure.train.loss} at epoch {epoch}; lower the learning rate (--lr)")
+
+
+def _row(epoch: int, measure: StepMeasures) -> tuple[float, ...]:
+    validation = (measure.validation.loss, measure.validation.accuracy) if measure.validation else (math.nan, math.nan)
+    return (float(epoch), measure.train.loss, measure.train.accuracy, *validation)
