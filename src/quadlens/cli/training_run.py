@@ -19,10 +19,9 @@ from quadlens.training.checkpoint import Checkpoint, load_checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import StepMeasures
 from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
-from quadlens.training.train import Hooks, Interrupted, available_threads, train
+from quadlens.training.train import Hooks, Interrupted, available_threads, seconds_per_epoch, train
 
 LOG_LINES = 10
-MEASURED_STEPS = 30
 
 
 def run_one(
@@ -45,7 +44,8 @@ def run_one(
         )
     check_writable(files, config)
     checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
-    note(quiet, _announcement(config, output, checkpoint, threads))
+    if not quiet:
+        note(quiet, _announcement(config, output, checkpoint, device, threads))
     started = time.perf_counter()
     with _interrupt_flag() as should_stop, _progress(config, checkpoint, quiet) as on_step:
         hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
@@ -88,12 +88,17 @@ def run_many(
     return train_many(configs, directory, device=device, resume=resume, report=lambda line: note(quiet, line))
 
 
-def _announcement(config: TrainConfig, output: Path, checkpoint: Checkpoint | None, threads: int | None) -> str:
-    pairs = int(config.p**2 * config.train_share)
-    begin = f"from epoch {checkpoint.epoch} " if checkpoint else ""
+def _announcement(
+    config: TrainConfig, output: Path, checkpoint: Checkpoint | None, device: str, threads: int | None
+) -> str:
+    """What will be done and how long that takes here, measured before it starts."""
+    begin = checkpoint.epoch if checkpoint else 0
+    each = seconds_per_epoch(config, device=device, threads=threads)
     return (
-        f"training p = {config.p}, {config.d_mlp} neurons, seed {config.seed} on {pairs} of {config.p**2} pairs, "
-        f"{begin}to epoch {config.epochs}, {threads or available_threads()} threads, into {output}"
+        f"training p = {config.p}, {config.d_mlp} neurons, seed {config.seed} "
+        f"on {int(config.p**2 * config.train_share)} of {config.p**2} pairs, epochs {begin} to {config.epochs}, "
+        f"{threads or available_threads()} threads, into {output}: "
+        f"{1e3 * each:.1f} ms an epoch, about {_duration(each * (config.epochs - begin))}"
     )
 
 
@@ -120,12 +125,12 @@ def _interrupt_flag() -> Iterator[Callable[[], bool]]:
 def _progress(
     config: TrainConfig, checkpoint: Checkpoint | None, quiet: bool
 ) -> Iterator[Callable[[int, list[StepMeasures]], None]]:
-    """A bar on a terminal, a few log lines otherwise, nothing when quiet; says early how long it will take."""
+    """A bar on a terminal, a few log lines otherwise, nothing when quiet."""
     if quiet:
         yield lambda epoch, measures: None
         return
     begin = checkpoint.epoch if checkpoint else 0
-    clock = _Clock(begin, config.epochs)
+    started = time.perf_counter()
     last_validation = "–"
 
     def describe(measures: list[StepMeasures]) -> str:
@@ -145,8 +150,6 @@ def _progress(
 
             def on_step(epoch: int, measures: list[StepMeasures]) -> None:
                 text = describe(measures)
-                if estimate := clock.estimate(epoch):
-                    bar.console.print(estimate)
                 if epoch % config.history_every == 0:
                     bar.update(task, completed=epoch + 1, description=text)
 
@@ -155,32 +158,11 @@ def _progress(
 
     def log_step(epoch: int, measures: list[StepMeasures]) -> None:
         text = describe(measures)
-        if estimate := clock.estimate(epoch):
-            note(False, estimate)
         if (epoch + 1) % max(1, config.epochs // LOG_LINES) == 0:
-            note(False, f"epoch {epoch + 1}/{config.epochs}  {text}  {clock.left(epoch)} left")
+            left = (time.perf_counter() - started) / (epoch + 1 - begin) * (config.epochs - epoch - 1)
+            note(False, f"epoch {epoch + 1}/{config.epochs}  {text}  {_duration(left)} left")
 
     yield log_step
-
-
-class _Clock:
-    """How long a run takes here, from its own first steps."""
-
-    def __init__(self, begin: int, end: int) -> None:
-        self._begin, self._end, self._started = begin, end, 0.0
-
-    def estimate(self, epoch: int) -> str | None:
-        """One line, once, after the first steps (whose compilation is not counted)."""
-        if epoch == self._begin:
-            self._started = time.perf_counter()
-        if epoch != self._begin + MEASURED_STEPS:
-            return None
-        each = (time.perf_counter() - self._started) / MEASURED_STEPS
-        return f"{1e3 * each:.1f} ms an epoch here: about {_duration(each * (self._end - epoch))} in all"
-
-    def left(self, epoch: int) -> str:
-        done = max(1, epoch - self._begin)
-        return _duration((time.perf_counter() - self._started) / done * (self._end - epoch - 1))
 
 
 def _duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,15 @@ from quadlens.training.checkpoint import Checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Engine, OptimiserState, StepMeasures
 from quadlens.training.history import History, Recorder
-from quadlens.training.initial import start_of
+from quadlens.training.initial import Start, start_of
 from quadlens.training.layout import Layout
 
 # Threads beyond this do not help products of this size.
 MAX_THREADS = 8
 CHECKPOINT_EVERY = 500
+# Steps thrown away to say how long a run will take; the first ones compile.
+WARM_STEPS = 3
+TIMED_STEPS = 10
 
 
 class TrainingDiverged(QuadlensError):
@@ -144,6 +148,21 @@ def train_batch(
     return results
 
 
+def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int | None = None) -> float:
+    """How long one step takes here and now, measured on a few steps of a run that is thrown away."""
+    device, threads = _place(device, threads, None)
+    start, layout = start_of(config), Layout.of(config.model_config())
+    theta = layout.flatten(start.params)[None]
+    state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
+    engine = _engine(config, device, threads, state, [start])
+    for epoch in range(WARM_STEPS):
+        engine.step(epoch, config, validate=False)
+    began = time.perf_counter()
+    for epoch in range(TIMED_STEPS):
+        engine.step(WARM_STEPS + epoch, config, validate=False)
+    return (time.perf_counter() - began) / TIMED_STEPS
+
+
 def _common(configs: Sequence[TrainConfig]) -> TrainConfig:
     """The settings all runs of a batch share; only the seed may differ."""
     if not configs or any(dataclasses.replace(c, seed=configs[0].seed) != configs[0] for c in configs):
@@ -175,7 +194,7 @@ def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) 
             )
 
 
-def _engine(config: TrainConfig, device: str, threads: int, state: OptimiserState, starts: list) -> Engine:  # type: ignore[type-arg]
+def _engine(config: TrainConfig, device: str, threads: int, state: OptimiserState, starts: list[Start]) -> Engine:
     import torch
 
     torch.set_num_threads(threads)

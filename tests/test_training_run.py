@@ -1,0 +1,230 @@
+"""Long work behaves: it can be stopped, killed and resumed, and the bytes are the same."""
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from quadlens.errors import BadConfig, BadFile
+from quadlens.model import load
+from quadlens.training.checkpoint import load_checkpoint
+from quadlens.training.config import PRESETS, TrainConfig, load_config
+from quadlens.training.many import train_many
+from quadlens.training.outputs import RunFiles, check_writable, command_line
+from quadlens.training.train import Hooks, Interrupted, TrainingDiverged, train
+
+TINY = TrainConfig(p=11, d_model=12, d_mlp=20, n_heads=2, d_head=6, epochs=60, history_every=7, spectrum_every=20)
+KILLS = 10
+
+
+def command(output: Path, *more: str) -> list[str]:
+    settings = "--p 23 --d-model 32 --d-mlp 96 --n-heads 2 --d-head 16 --epochs 5000 --threads 1 --checkpoint-every 40"
+    return [sys.executable, "-m", "quadlens", "train", *settings.split(), *more, "-o", str(output)]
+
+
+def run(output: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(output, *more), capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("uninterrupted") / "model.safetensors"
+    assert run(output).returncode == 0
+    return output
+
+
+def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(uninterrupted: Path, tmp_path: Path) -> None:
+    output, moments = tmp_path / "model.safetensors", random.Random(0)
+    checkpoint = RunFiles(output).checkpoint
+    for early in [True, *[False] * KILLS]:
+        process = subprocess.Popen(command(output, "--resume", "--quiet"), stderr=subprocess.PIPE)
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+        # The first kill comes while it starts; every other at a random moment after this process has made progress.
+        while not early and (checkpoint.stat().st_mtime_ns if checkpoint.exists() else None) == before:
+            time.sleep(0.002)
+            assert process.poll() is None
+        time.sleep(moments.uniform(0.0, 0.3))
+        assert process.poll() is None
+        process.kill()
+        process.communicate()
+    done = run(output, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == uninterrupted.read_bytes()
+    for kind in ("history", "spectrum"):
+        mine, theirs = (pl.read_parquet(getattr(RunFiles(f), kind)) for f in (output, uninterrupted))
+        assert mine.equals(theirs)
+    assert not RunFiles(output).checkpoint.exists()
+    assert not list(tmp_path.glob(".*checkpoint*")) or all(p.name.endswith(".tmp") for p in tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path: Path, number: signal.Signals) -> None:
+    output = tmp_path / "model.safetensors"
+    process = subprocess.Popen(command(output), stderr=subprocess.PIPE, text=True)
+    while not RunFiles(output).checkpoint.exists():
+        time.sleep(0.01)
+        assert process.poll() is None
+    os.kill(process.pid, number)
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert "saved; go on with: " in errors
+    assert "--resume" in errors
+    assert "Traceback" not in errors
+    again = run(output)
+    assert again.returncode == 2
+    assert "unfinished run; add --resume" in again.stderr
+    assert run(output, "--resume").returncode == 0
+    assert output.read_bytes() == uninterrupted.read_bytes()
+
+
+def test_before_it_starts_it_says_what_and_how_long(tmp_path: Path) -> None:
+    done = run(tmp_path / "model.safetensors", "--epochs", "20")
+    first, *_ = done.stderr.splitlines()
+    assert first.startswith("training p = 23, 96 neurons, seed 0 on 423 of 529 pairs, epochs 0 to 20, 1 threads, into")
+    assert "ms an epoch, about" in first
+
+
+def test_json_is_the_manifest_and_a_finished_run_is_not_repeated(uninterrupted: Path) -> None:
+    before = uninterrupted.stat().st_mtime_ns
+    done = run(uninterrupted, "--resume", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == json.loads(RunFiles(uninterrupted).manifest.read_text())
+    assert "already trained" in done.stderr
+    assert uninterrupted.stat().st_mtime_ns == before
+
+
+def test_stopping_and_going_on_in_one_process_gives_the_same_weights() -> None:
+    whole = train(TINY, threads=1)
+    for stop_at in (0, 1, 20, 59):
+        steps = iter(range(TINY.epochs + 1))
+        with pytest.raises(Interrupted, match=f"stopped after {stop_at} epochs") as stop:
+            train(TINY, threads=1, hooks=Hooks(should_stop=lambda at=stop_at, steps=steps: next(steps) == at))  # type: ignore[misc]
+        resumed = train(TINY, resume=stop.value.checkpoints[0])
+        for name, array in whole.params.tensors().items():
+            np.testing.assert_array_equal(array, resumed.params.tensors()[name])
+        assert whole.history.curve_frame().equals(resumed.history.curve_frame())
+        assert whole.history.spectrum_frame().equals(resumed.history.spectrum_frame())
+
+
+def test_history_has_curves_and_spectra() -> None:
+    history = train(TINY, threads=1).history
+    curves, spectra = history.curve_frame(), history.spectrum_frame()
+    assert curves["epoch"].to_list() == [*range(0, 60, 7), 59]
+    assert curves["train_loss"][0] > curves["train_loss"][-1]
+    assert spectra["epoch"].unique().sort().to_list() == [0, 20, 40, 60]
+    assert spectra["k"].unique().sort().to_list() == [1, 2, 3, 4, 5]
+
+
+def test_many_seeds_equal_one_by_one(tmp_path: Path) -> None:
+    configs = [dataclasses.replace(TINY, seed=seed) for seed in (3, 4, 5)]
+    manifests = train_many(configs, tmp_path, device="cpu", processes=2)
+    for config, manifest in zip(configs, manifests, strict=True):
+        alone, together = train(config, threads=1).params, load(tmp_path / f"seed-{config.seed}.safetensors")
+        assert manifest["config"]["seed"] == config.seed
+        for name, array in alone.tensors().items():
+            np.testing.assert_array_equal(array, together.tensors()[name])
+
+
+def test_resume_refuses_another_run() -> None:
+    with pytest.raises(Interrupted) as stop:
+        train(TINY, threads=1, hooks=Hooks(should_stop=lambda: True))
+    with pytest.raises(BadConfig, match=r"another run \(lr: 0.001 in the checkpoint, 0.002 now\)"):
+        train(dataclasses.replace(TINY, lr=2e-3), resume=stop.value.checkpoints[0])
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted) as stop:
+        train(TINY, threads=1, hooks=Hooks(should_stop=lambda: True))
+    path = tmp_path / "x.checkpoint"
+    stop.value.checkpoints[0].save(path)
+    content = bytearray(path.read_bytes())
+    assert load_checkpoint(path).epoch == 0
+    content[-100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(BadFile, match="damaged"):
+        load_checkpoint(path)
+    path.write_bytes(content[:-8])
+    with pytest.raises(BadFile, match="cut or damaged"):
+        load_checkpoint(path)
+
+
+def test_divergence_is_said() -> None:
+    with pytest.raises(TrainingDiverged, match="lower the learning rate"):
+        train(dataclasses.replace(TINY, lr=1e30), threads=1)
+
+
+def test_unwritable_and_full_are_said_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadFile, match="choose a directory that exists"):
+        check_writable(RunFiles(tmp_path / "no" / "model.safetensors"), TINY)
+    with pytest.raises(BadFile, match="is a directory"):
+        check_writable(RunFiles(tmp_path), TINY)
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    with pytest.raises(BadFile, match="0 MiB free and this run needs"):
+        check_writable(RunFiles(tmp_path / "model.safetensors"), TINY)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> None:
+    config = load_config(preset, flags={"seed": 3})
+    assert config.weight_decay == (0.01 if preset == "text" else 1.0)
+    assert config.equals == (preset == "eos")
+    words = command_line(config, "m.safetensors")
+    assert "--seed 3" in words
+    assert ("--weight-decay 0.01" in words) == (preset == "text")
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("ppp = 5", "unknown key 'ppp'"),
+        ("p = 58", "p = 58 is not supported; expected an odd modulus"),
+        ("p = 'x'", "expected int, got str"),
+        ("seeding = 'mine'", "expected one of quadlens, gbmi"),
+        ("train_share = 0.0", "expected a share in"),
+        ("lr = -1", "expected lr and epsilon above 0"),
+        ("epochs = 0", "epochs = 0; expected at least 1"),
+        ("beta_2 = 1.0", r"expected both in \[0, 1\)"),
+        ("seed = -1", "seed = -1; expected 0"),
+        ("p = = 3", "is not TOML"),
+    ],
+)
+def test_bad_settings_are_said(tmp_path: Path, toml: str, message: str) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(toml)
+    with pytest.raises((BadConfig, BadFile), match=message):
+        load_config("paper", file)
+
+
+def test_settings_files_override_presets_and_flags_override_files(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text("p = 31\nepochs = 7\n")
+    config = load_config("eos", file, {"epochs": 9})
+    assert (config.p, config.epochs, config.equals) == (31, 9, True)
+    with pytest.raises(BadFile, match="no such file"):
+        load_config("paper", tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--p", "58"], "p = 58 is not supported"),
+        (["--seeds", "3:1"], "names no seed"),
+        (["--seeds", "x"], "expected A:B"),
+        (["--device", "cuda"], "device 'cuda' is not available"),
+    ],
+)
+def test_bad_flags_exit_2(tmp_path: Path, flags: list[str], message: str) -> None:
+    done = run(tmp_path / "model.safetensors", *flags)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not list(tmp_path.iterdir()) or flags[0] == "--seeds"

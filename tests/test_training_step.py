@@ -1,0 +1,222 @@
+"""A step is exact: gradients are those of the full transformer, and steps are those of torch and TransformerLens."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quadlens.model.params import Params
+from quadlens.training.config import TrainConfig
+from quadlens.training.cpu import CpuEngine
+from quadlens.training.device import DeviceEngine
+from quadlens.training.engine import OptimiserState
+from quadlens.training.initial import Start, gbmi_reseed, start_of
+from quadlens.training.layout import Layout
+
+
+@st.composite
+def train_configs(draw: st.DrawFn) -> TrainConfig:
+    p = draw(st.integers(1, 6).map(lambda n: 2 * n + 1))
+    return TrainConfig(
+        p=p,
+        d_model=draw(st.integers(1, 10)),
+        d_mlp=draw(st.integers(1, 17)),
+        n_heads=draw(st.integers(1, 3)),
+        d_head=draw(st.integers(1, 4)),
+        equals=draw(st.booleans()),
+        train_share=draw(st.sampled_from([0.3, 0.8, 1.0])),
+        weight_decay=draw(st.sampled_from([1.0, 0.01, 0.0])),
+        seed=draw(st.integers(0, 2**32 - 1)),
+        precision="float64",
+        epochs=50,
+    )
+
+
+def start_state(config: TrainConfig, start: Start, bias_seed: int | None = None) -> OptimiserState:
+    """The start as an engine wants it; trained biases are made non-zero where a seed is given."""
+    layout = Layout.of(config.model_config())
+    theta = layout.flatten(start.params)
+    if bias_seed is not None:
+        for name in ("b_in", "b_out"):
+            offset, size = layout.offsets[name], int(np.prod(layout.shapes[name]))
+            theta[offset : offset + size] = np.random.default_rng(bias_seed).standard_normal(size)
+    return OptimiserState(theta[None], np.zeros_like(theta)[None], np.zeros_like(theta)[None])
+
+
+def full_transformer_loss(params: dict[str, torch.Tensor], config: TrainConfig, pairs: np.ndarray) -> torch.Tensor:
+    """The transformer on pairs of tokens, position by position and head by head, for automatic differentiation."""
+    model = config.model_config()
+    a, b = torch.tensor(pairs[:, 0]), torch.tensor(pairs[:, 1])
+    tokens = [a, b] + ([torch.full_like(a, model.equals_token)] if model.has_equals else [])
+    streams = [params["W_E"][token] + params["W_pos"][i] for i, token in enumerate(tokens)]
+    middle = streams[model.read_position]
+    for head in range(model.n_heads):
+        for weight, stream in zip(model.attention, streams, strict=True):
+            middle = middle + weight * (stream @ params["W_V"][head]) @ params["W_O"][head]
+    neurons = torch.relu(middle @ params["W_in"] + params["b_in"])
+    logits = (middle + neurons @ params["W_out"] + params["b_out"]) @ params["W_U"]
+    return torch.nn.functional.cross_entropy(logits.double(), (a + b) % config.p)
+
+
+@given(train_configs(), st.integers(0, 1000))
+@settings(max_examples=60)
+def test_gradient_equals_automatic_differentiation_of_the_full_transformer(config: TrainConfig, bias: int) -> None:
+    start, layout = start_of(config), Layout.of(config.model_config())
+    state = start_state(config, start, bias)
+    params = layout.params(state.theta[0])
+    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in params.tensors().items()}
+    loss = full_transformer_loss(leaves, config, start.train)
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradients = {
+        name: np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy() for name, leaf in leaves.items()
+    }
+    expected = layout.flatten(Params(config=config.model_config(), **gradients))
+    engine = CpuEngine(config.model_config(), state, start.train, start.validation)
+    measure = engine.step_gradient()
+    assert measure.loss == pytest.approx(loss.item(), rel=1e-12)
+    assert np.abs(engine.gradient - expected).max() <= 1e-10 * max(np.abs(expected).max(), 1e-300)
+
+
+@given(train_configs())
+@settings(max_examples=20)
+def test_the_device_engine_takes_the_same_steps(config: TrainConfig) -> None:
+    starts = [start_of(dataclasses.replace(config, seed=seed)) for seed in (config.seed, config.seed // 2 + 1)]
+    states = [start_state(config, start) for start in starts]
+    cpu = [
+        CpuEngine(config.model_config(), s, st_.train, st_.validation) for s, st_ in zip(states, starts, strict=True)
+    ]
+    together = OptimiserState(*(np.concatenate([getattr(s, n) for s in states]) for n in ("theta", "first", "second")))
+    train, validation = (np.stack([getattr(s, n) for s in starts]) for n in ("train", "validation"))
+    device = DeviceEngine(config.model_config(), together, train, validation, "cpu")
+    for epoch in range(10):
+        expected = [engine.step(epoch, config, validate=True)[0] for engine in cpu]
+        for mine, theirs in zip(device.step(epoch, config, validate=True), expected, strict=True):
+            assert mine.train.loss == pytest.approx(theirs.train.loss, rel=1e-9, abs=1e-12)
+            assert (mine.validation is None) == (theirs.validation is None)
+    thetas = np.concatenate([engine.state().theta for engine in cpu])
+    assert np.abs(device.state().theta - thetas).max() <= 1e-9 * np.abs(thetas).max()
+
+
+def test_a_sure_model_keeps_its_gradient() -> None:
+    """With logits far apart softmax rounds to 1; the gradient must still be the tiny number it is."""
+    config = TrainConfig(p=5, d_model=8, d_mlp=8, n_heads=1, d_head=4, precision="float64", train_share=1.0)
+    start = start_of(config)
+    state = start_state(config, start)
+    theta = state.theta * 12
+    engine = CpuEngine(
+        config.model_config(), OptimiserState(theta, state.first, state.second), start.train, start.validation
+    )
+    engine.step_gradient()
+    leaves = {
+        name: torch.tensor(array, requires_grad=True)
+        for name, array in Layout.of(config.model_config()).params(theta[0]).tensors().items()
+    }
+    loss = full_transformer_loss(leaves, config, start.train)
+    loss.backward()  # type: ignore[no-untyped-call]
+    offset = Layout.of(config.model_config()).offsets["W_in"]
+    gradient = leaves["W_in"].grad
+    assert gradient is not None
+    np.testing.assert_allclose(engine.gradient[offset : offset + 64].reshape(8, 8), gradient.numpy(), rtol=1e-9)
+
+
+def hooked_transformer(config: TrainConfig, seed: int | None = None) -> Any:
+    transformer_lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
+    model = config.model_config()
+    peer = transformer_lens.HookedTransformer(
+        transformer_lens.HookedTransformerConfig(
+            n_layers=1,
+            d_model=model.d_model,
+            n_ctx=model.n_ctx,
+            d_head=model.d_head,
+            n_heads=model.n_heads,
+            d_mlp=model.d_mlp,
+            d_vocab=model.d_vocab,
+            d_vocab_out=model.d_vocab_out,
+            act_fn="relu",
+            normalization_type=None,
+            seed=seed,
+            init_weights=True,
+        )
+    )
+    for name, parameter in peer.named_parameters():
+        # Only the MLP's biases are trained; W_Q and W_K have no effect under constant attention.
+        parameter.requires_grad = not ("b_" in name and "mlp" not in name) and name[-3:] not in ("W_Q", "W_K")
+    return peer
+
+
+def peer_tensor(peer: Any, name: str) -> torch.Tensor:
+    room = {"W_E": "embed", "W_pos": "pos_embed", "W_U": "unembed", "b_U": "unembed"}
+    module = room.get(name, "blocks.0.attn" if name[2:] in ("V", "O") else "blocks.0.mlp")
+    return peer.get_parameter(f"{module}.{name}")
+
+
+@pytest.mark.parametrize("preset_equals", [False, True])
+@pytest.mark.parametrize("weight_decay", [1.0, 0.01])
+def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: float) -> None:
+    config = TrainConfig(
+        p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, equals=preset_equals, weight_decay=weight_decay,
+        precision="float64", epochs=50,
+    )  # fmt: skip
+    start, model = start_of(config), config.model_config()
+    peer = hooked_transformer(config).to(torch.float64)
+    with torch.no_grad():
+        for name, array in start.params.tensors().items():
+            peer_tensor(peer, name).copy_(torch.tensor(array))
+    trained = [parameter for parameter in peer.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(
+        trained, lr=config.lr, betas=(config.beta_1, config.beta_2), weight_decay=weight_decay
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda epoch: min(1.0, (epoch + 1) / config.warmup))
+    pairs = torch.tensor(start.train)
+    tokens = torch.cat([pairs, torch.full((len(pairs), 1), model.equals_token)], dim=1) if preset_equals else pairs
+    hooks = [("blocks.0.attn.hook_pattern", lambda pattern, hook: torch.full_like(pattern, 1 / tokens.shape[1]))]
+    engine = CpuEngine(model, start_state(config, start), start.train, start.validation)
+    for epoch in range(config.epochs):
+        logits = peer.run_with_hooks(tokens, fwd_hooks=hooks)[:, -1].double()
+        loss = torch.nn.functional.cross_entropy(logits, pairs.sum(dim=1) % config.p)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+        (measures,) = engine.step(epoch, config, validate=False)
+        assert measures.train.loss == pytest.approx(loss.item(), rel=1e-8)
+    params = Layout.of(model).params(engine.theta)
+    for name, array in params.tensors().items():
+        difference = np.abs(array - peer_tensor(peer, name).detach().numpy()).max()
+        assert difference <= 1e-8 * max(1e-3, np.abs(array).max()), name
+
+
+@pytest.mark.parametrize("seed", [0, 123])
+def test_gbmi_seeding_gives_the_weights_transformer_lens_draws(seed: int) -> None:
+    config = TrainConfig(p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, seed=seed, seeding="gbmi")
+    peer = hooked_transformer(config, seed=gbmi_reseed(seed, "model"))
+    for name, array in start_of(config).params.tensors().items():
+        np.testing.assert_array_equal(array, peer_tensor(peer, name).detach().numpy(), err_msg=name)
+
+
+def test_gbmi_split_is_the_first_share_of_their_shuffle() -> None:
+    config = TrainConfig(p=7, d_model=4, d_mlp=4, n_heads=1, d_head=4, seeding="gbmi", seed=5)
+    pairs = np.array([(a, b) for a in range(7) for b in range(7)])
+    np.random.default_rng(gbmi_reseed(5, "dataset_seed")).shuffle(pairs)
+    start = start_of(config)
+    assert {tuple(x) for x in start.train.tolist()} == {tuple(x) for x in pairs[:39].tolist()}
+    assert {tuple(x) for x in start.validation.tolist()} == {tuple(x) for x in pairs[39:].tolist()}
+
+
+@given(train_configs())
+def test_layout_round_trip(config: TrainConfig) -> None:
+    layout, params = Layout.of(config.model_config()), start_of(config).params
+    for name, array in layout.params(layout.flatten(params)).tensors().items():
+        np.testing.assert_array_equal(array, params.tensors()[name], err_msg=name)
+
+
+@given(train_configs())
+def test_the_split_covers_every_pair_once(config: TrainConfig) -> None:
+    start = start_of(config)
+    both = np.concatenate([start.train, start.validation])
+    assert len(start.train) == int(config.p**2 * config.train_share)
+    assert sorted(map(tuple, both.tolist())) == [(a, b) for a in range(config.p) for b in range(config.p)]
