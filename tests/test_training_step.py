@@ -62,9 +62,11 @@ def full_transformer_loss(params: dict[str, torch.Tensor], config: TrainConfig, 
     return torch.nn.functional.cross_entropy(logits.double(), (a + b) % config.p)
 
 
-@given(train_configs(), st.integers(0, 1000))
+@given(train_configs(), st.integers(0, 1000), st.integers(1, 3))
 @settings(max_examples=60)
-def test_gradient_equals_automatic_differentiation_of_the_full_transformer(config: TrainConfig, bias: int) -> None:
+def test_gradient_equals_automatic_differentiation_of_the_full_transformer(
+    config: TrainConfig, bias: int, threads: int
+) -> None:
     start, layout = start_of(config), Layout.of(config.model_config())
     state = start_state(config, start, bias)
     params = layout.params(state.theta[0])
@@ -75,8 +77,9 @@ def test_gradient_equals_automatic_differentiation_of_the_full_transformer(confi
         name: np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy() for name, leaf in leaves.items()
     }
     expected = layout.flatten(Params(config=config.model_config(), **gradients))
-    engine = CpuEngine(config.model_config(), state, start.train, start.validation)
+    engine = CpuEngine(config.model_config(), state, start.train, start.validation, threads)
     measure = engine.step_gradient()
+    engine.close()
     assert measure.loss == pytest.approx(loss.item(), rel=1e-12)
     assert np.abs(engine.gradient - expected).max() <= 1e-10 * max(np.abs(expected).max(), 1e-300)
 

@@ -2,7 +2,8 @@
 
 Attention is constant, so every linear map is applied to p tokens instead of p² pairs: weights → tables
 (U_a, U_b, W_L, S_a, S_b) → pairs → gradients of the tables → gradients of the weights. Only the middle touches
-(training pairs × d_mlp) numbers: two products that make logits and gradients of hidden units, and one for W_L.
+(training pairs × d_mlp) numbers. Neurons are shared out over the threads: each thread owns a share of W_in, W_out and
+everything between, and the threads meet three times a step: to add up logits, to share the loss, and at the end.
 """
 
 from typing import TYPE_CHECKING
@@ -15,32 +16,54 @@ from quadlens.training import kernels
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
 from quadlens.training.layout import Layout
+from quadlens.training.team import Team, share_out
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 # Logits are stored this wide, with zero columns after p: BLAS is much faster on whole vector registers (59 → 64).
 PADDING = 8
 
 
-class _Rows:
-    """Buffers for one set of pairs."""
+class _Pairs:
+    """A set of pairs with the buffers that have a row a pair: logits (a slice a thread) and their gradient."""
 
-    def __init__(self, pairs: Int[np.ndarray, "n 2"], p: int, width: int, d_mlp: int, dtype: "object") -> None:
+    def __init__(self, pairs: Int[np.ndarray, "n 2"], p: int, width: int, threads: int, dtype: "torch.dtype") -> None:
         import torch
 
         self.a, self.b = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         self.right = (self.a + self.b) % p
-        self.hidden = torch.zeros(len(pairs), d_mlp, dtype=dtype)  # type: ignore[call-overload]
-        self.logits = torch.zeros(len(pairs), width, dtype=dtype)  # type: ignore[call-overload]
-        self.gradient = torch.zeros(len(pairs), width, dtype=dtype)  # type: ignore[call-overload]
+        self.rows = share_out(len(pairs), threads)
+        self.logits = torch.zeros(threads, len(pairs), width, dtype=dtype)
+        self.gradient = torch.zeros(len(pairs), width, dtype=dtype)
+
+
+class _Share:
+    """One thread's neurons: their weights and gradients (views), and the buffers that have a column a neuron."""
+
+    def __init__(self, neurons: slice, w: dict[str, "Tensor"], dw: dict[str, "Tensor"], sizes: tuple[int, ...]) -> None:
+        import torch
+
+        p, width, d, train, validation = sizes
+        count, dtype = neurons.stop - neurons.start, w["W_in"].dtype
+        self.W_in, self.dW_in = w["W_in"][:, neurons], dw["W_in"][:, neurons]
+        self.b_in, self.db_in = w["b_in"][neurons], dw["b_in"][neurons]
+        self.W_out, self.dW_out = w["W_out"][neurons], dw["W_out"][neurons]
+        self.U, self.dU = torch.zeros(2 * p, count, dtype=dtype), torch.zeros(2 * p, count, dtype=dtype)
+        self.W_L, self.dW_L = torch.zeros(width, count, dtype=dtype), torch.zeros(width, count, dtype=dtype)
+        self.hidden = torch.zeros(train, count, dtype=dtype)
+        self.d_hidden = torch.zeros(train, count, dtype=dtype)
+        self.validation_hidden = torch.zeros(validation, count, dtype=dtype)
+        # This share's part of gradients that are sums over neurons.
+        self.dW_U, self.dR = torch.zeros(d, width, dtype=dtype), torch.zeros(2 * p, d, dtype=dtype)
 
 
 class CpuEngine:
     """The weights being trained, their gradient, and every buffer a step needs, allocated once.
 
     Attributes:
-        theta: The flat weights (`Layout`), updated in place by the optimiser.
+        theta: The flat weights (`Layout`), updated in place.
         gradient: The flat gradient of the mean training loss, as of the last `step_gradient`.
     """
 
@@ -50,11 +73,15 @@ class CpuEngine:
         state: OptimiserState,
         train: Int[np.ndarray, "n 2"],
         validation: Int[np.ndarray, "m 2"],
+        threads: int = 1,
     ) -> None:
         import torch
 
+        # The team is the only parallelism: see `Team`.
+        torch.set_num_threads(1)
         self._config, self._layout = config, Layout.of(config)
-        p, d, m = config.p, config.d_model, config.d_mlp
+        p, d = config.p, config.d_model
+        threads = min(threads, config.d_mlp)
         width = -(-p // PADDING) * PADDING
         dtype = torch.float64 if state.theta.dtype == np.float64 else torch.float32
         self._theta = torch.zeros(self._layout.size, dtype=dtype)
@@ -63,22 +90,20 @@ class CpuEngine:
         self.theta[:] = state.theta[0]
         self._first, self._second = state.first[0].copy(), state.second[0].copy()
         self._w, self._dw = self._views(self._theta), self._views(self._gradient)
-        self._train = _Rows(train, p, width, m, dtype)
-        self._validation = _Rows(validation, p, width, m, dtype)
-        self._d_hidden = torch.zeros(len(train), m, dtype=dtype)
+        self._train = _Pairs(train, p, width, threads, dtype)
+        self._validation = _Pairs(validation, p, width, threads, dtype)
+        sizes = (p, width, d, len(train), len(validation))
+        self._shares = [_Share(part, self._w, self._dw, sizes) for part in share_out(config.d_mlp, threads)]
+        self._team = Team(threads)
         # Streams are the p tokens, then position 0, position 1 and (with '=') its token and position.
         streams, heads = p + len(config.attention), config.n_heads * config.d_head
         self._X, self._dX = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
         self._V, self._dV = torch.zeros(streams, heads, dtype=dtype), torch.zeros(streams, heads, dtype=dtype)
         self._A, self._dA = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
-        # R, U, S: rows 0 … p-1 for a, rows p … 2p-1 for b.
-        self._R, self._dR = torch.zeros(2 * p, d, dtype=dtype), torch.zeros(2 * p, d, dtype=dtype)
-        self._U, self._dU = torch.zeros(2 * p, m, dtype=dtype), torch.zeros(2 * p, m, dtype=dtype)
+        # R, the residual stream before the MLP, and S: rows 0 … p-1 for a, rows p … 2p-1 for b.
+        self._R = torch.zeros(2 * p, d, dtype=dtype)
         self._S, self._dS = torch.zeros(2 * p, width, dtype=dtype), torch.zeros(2 * p, width, dtype=dtype)
-        self._W_U, self._dW_U = torch.zeros(d, width, dtype=dtype), torch.zeros(d, width, dtype=dtype)
-        self._W_L, self._dW_L = torch.zeros(width, m, dtype=dtype), torch.zeros(width, m, dtype=dtype)
-        self._powers = np.zeros(p)
-        self._exponents = self._powers.view(np.int64)
+        self._W_U = torch.zeros(d, width, dtype=dtype)
 
     def _views(self, flat: "Tensor") -> dict[str, "Tensor"]:
         views = {}
@@ -109,25 +134,32 @@ class CpuEngine:
         """A copy of weights and moments."""
         return OptimiserState(self.theta[None].copy(), self._first[None].copy(), self._second[None].copy())
 
+    def close(self) -> None:
+        """End the threads."""
+        self._team.close()
+
     def step_gradient(self) -> Measure:
         """Set `gradient` to that of the mean training loss at `theta`; returns loss and accuracy there."""
-        self._tables_from_weights()
-        measure = self._answer(self._train)
-        self._tables_gradient()
-        self._weights_gradient()
+        self._streams_from_weights()
+        self._team.run(self._logits_of_share)
+        measure = self._loss(self._train)
+        self._team.run(self._gradient_of_share)
+        self._streams_gradient()
         return measure
 
     def validate(self) -> Measure | None:
         """Loss and accuracy on the validation pairs at the weights of the last `step_gradient`; None without pairs."""
-        return self._answer(self._validation) if len(self._validation.a) else None
+        if not len(self._validation.a):
+            return None
+        self._team.run(self._validation_logits_of_share)
+        return self._loss(self._validation)
 
-    def _tables_from_weights(self) -> None:
-        """Weights → U, S, W_L."""
+    def _streams_from_weights(self) -> None:
+        """Weights → the residual stream R before the MLP, and S."""
         import torch
 
         w, config, p = self._w, self._config, self._config.p
         X, A, R = self._X, self._A, self._R
-        alpha, read = config.attention, config.read_position
         X[:p] = w["W_E"][:p]
         X[p : p + 2] = w["W_pos"][:2]
         if config.has_equals:
@@ -137,76 +169,80 @@ class CpuEngine:
         for side in range(2):
             rows = R[side * p : (side + 1) * p]
             torch.add(A[:p], A[p + side], out=rows)
-            rows *= alpha[side]
-            if read == side:
+            rows *= config.attention[side]
+            if config.read_position == side:
                 rows += X[:p]
                 rows += X[p + side]
         if config.has_equals:
-            R[p:] += alpha[2] * A[p + 2] + X[p + 2]
-        torch.mm(R, w["W_in"], out=self._U)
-        self._U[p:] += w["b_in"]
+            R[p:] += config.attention[2] * A[p + 2] + X[p + 2]
         self._W_U[:, :p] = w["W_U"]
         torch.mm(R, self._W_U, out=self._S)
         self._S[p:] += w["b_out"] @ self._W_U
-        torch.mm(self._W_U.t(), w["W_out"].t(), out=self._W_L)
 
-    def _answer(self, rows: _Rows) -> Measure:
-        """Tables → logits of the pairs → loss, accuracy and the gradient by the logits."""
+    def _logits_of_share(self, member: int) -> None:
+        """One share's U and W_L, its hidden units on every training pair, and what they add to the logits."""
         import torch
 
-        p = self._config.p
-        U, S = self._U.numpy(), self._S.numpy()
-        kernels.hidden(U[:p], U[p:], rows.a, rows.b, rows.hidden.numpy())
-        torch.mm(rows.hidden, self._W_L.t(), out=rows.logits)
-        total, correct = kernels.loss_gradient(
-            rows.logits.numpy(),
-            S[:p],
-            S[p:],
-            rows.a,
-            rows.b,
-            rows.right,
-            p,
-            rows.gradient.numpy(),
-            self._exponents,
-            self._powers,
-        )
-        return Measure(total / len(rows.a), correct / len(rows.a))
+        share, pairs, p = self._shares[member], self._train, self._config.p
+        torch.mm(self._R, share.W_in, out=share.U)
+        share.U[p:] += share.b_in
+        torch.mm(self._W_U.t(), share.W_out.t(), out=share.W_L)
+        kernels.hidden(share.U.numpy(), pairs.a, pairs.b, p, share.hidden.numpy())
+        torch.mm(share.hidden, share.W_L.t(), out=pairs.logits[member])
 
-    def _tables_gradient(self) -> None:
-        """Gradient by the logits → gradients of U, S, W_L."""
+    def _validation_logits_of_share(self, member: int) -> None:
         import torch
 
-        rows = self._train
-        torch.mm(rows.gradient.t(), rows.hidden, out=self._dW_L)
-        torch.mm(rows.gradient, self._W_L, out=self._d_hidden)
-        kernels.scatter(
-            self._d_hidden.numpy(),
-            rows.hidden.numpy(),
-            rows.gradient.numpy(),
-            rows.a,
-            rows.b,
-            self._config.p,
-            self._dU.numpy(),
-            self._dS.numpy(),
-        )
+        share, pairs, p = self._shares[member], self._validation, self._config.p
+        kernels.hidden(share.U.numpy(), pairs.a, pairs.b, p, share.validation_hidden.numpy())
+        torch.mm(share.validation_hidden, share.W_L.t(), out=pairs.logits[member])
 
-    def _weights_gradient(self) -> None:
-        """Gradients of U, S, W_L → gradients of the weights: the transpose of `_tables_from_weights`."""
+    def _loss(self, pairs: _Pairs) -> Measure:
+        """Logits → loss, accuracy and the gradient by the logits; each thread takes a run of rows."""
+        found: list[tuple[float, int]] = [(0.0, 0)] * len(pairs.rows)
+        logits, S, gradient = pairs.logits.numpy(), self._S.numpy(), pairs.gradient.numpy()
+        count, p = len(pairs.a), self._config.p
+
+        def task(member: int) -> None:
+            rows = pairs.rows[member]
+            found[member] = kernels.loss_gradient(
+                logits, S, pairs.a, pairs.b, pairs.right, p, gradient, rows.start, rows.stop, count
+            )
+
+        self._team.run(task)
+        return Measure(sum(loss for loss, _ in found) / count, sum(correct for _, correct in found) / count)
+
+    def _gradient_of_share(self, member: int) -> None:
+        """Gradient by the logits → one share's gradients, and its part of what is summed over neurons."""
+        import torch
+
+        share, pairs, p = self._shares[member], self._train, self._config.p
+        if member == len(self._shares) - 1:
+            kernels.scatter_all(pairs.gradient.numpy(), pairs.a, pairs.b, p, self._dS.numpy())
+        torch.mm(pairs.gradient.t(), share.hidden, out=share.dW_L)
+        torch.mm(pairs.gradient, share.W_L, out=share.d_hidden)
+        kernels.scatter(share.d_hidden.numpy(), share.hidden.numpy(), pairs.a, pairs.b, p, share.dU.numpy())
+        torch.mm(share.dW_L.t(), self._W_U.t(), out=share.dW_out)
+        torch.mm(share.W_out.t(), share.dW_L.t(), out=share.dW_U)
+        torch.mm(self._R.t(), share.dU, out=share.dW_in)
+        torch.sum(share.dU[p:], dim=0, out=share.db_in)
+        torch.mm(share.dU, share.W_in.t(), out=share.dR)
+
+    def _streams_gradient(self) -> None:
+        """Gradients of R and S → gradients of embeddings, attention and unembedding: backwards through the streams."""
         import torch
 
         w, dw, config, p = self._w, self._dw, self._config, self._config.p
-        alpha, read = config.attention, config.read_position
-        dR, dA, dX, dW_U = self._dR, self._dA, self._dX, self._dW_U
-        torch.mm(self._dW_L.t(), self._W_U.t(), out=dw["W_out"])
-        torch.mm(w["W_out"].t(), self._dW_L.t(), out=dW_U)
+        alpha, dA, dX = config.attention, self._dA, self._dX
+        dR, dW_U = self._shares[0].dR, self._shares[0].dW_U
+        for share in self._shares[1:]:
+            dR += share.dR
+            dW_U += share.dW_U
         dW_U.addmm_(self._R.t(), self._dS)
         constant = self._dS[p:].sum(dim=0)
         dW_U.addr_(w["b_out"], constant)
         dw["W_U"].copy_(dW_U[:, :p])
         torch.mv(self._W_U, constant, out=dw["b_out"])
-        torch.mm(self._R.t(), self._dU, out=dw["W_in"])
-        torch.sum(self._dU[p:], dim=0, out=dw["b_in"])
-        torch.mm(self._dU, w["W_in"].t(), out=dR)
         dR.addmm_(self._dS, self._W_U.t())
         sums = [dR[:p].sum(dim=0), dR[p:].sum(dim=0)]
         torch.mul(dR[:p], alpha[0], out=dA[:p])
@@ -214,7 +250,7 @@ class CpuEngine:
         dX.zero_()
         for side in range(2):
             torch.mul(sums[side], alpha[side], out=dA[p + side])
-            if read == side:
+            if config.read_position == side:
                 dX[:p] += dR[side * p : (side + 1) * p]
                 dX[p + side] = sums[side]
         if config.has_equals:

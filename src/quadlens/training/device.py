@@ -72,6 +72,9 @@ class DeviceEngine:
         flat = (self._theta.detach(), self._first, self._second)
         return OptimiserState(*(tensor.cpu().numpy().copy() for tensor in flat))
 
+    def close(self) -> None:
+        """Nothing to let go of: memory goes with the value."""
+
     def _update(self, gradient: "Tensor", step: int, config: TrainConfig) -> None:
         """AdamW, as `kernels.adamw`."""
         rate = config.learning_rate(step - 1)

@@ -43,3 +43,6 @@ class Engine(Protocol):
 
     def state(self) -> OptimiserState:
         """A copy of weights and moments."""
+
+    def close(self) -> None:
+        """Let go of threads and memory."""

@@ -38,33 +38,37 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @compiled
-def hidden(U_a, U_b, a, b, out):  # type: ignore[no-untyped-def]
-    """out[r] = ReLU(U_a[a[r]] + U_b[b[r]])."""
+def hidden(U, a, b, p, out):  # type: ignore[no-untyped-def]
+    """out[r] = ReLU(U[a[r]] + U[p + b[r]])."""
     zero = out.dtype.type(0)
     for r in range(a.shape[0]):
-        x, y, h = U_a[a[r]], U_b[b[r]], out[r]
+        x, y, h = U[a[r]], U[p + b[r]], out[r]
         for i in range(h.shape[0]):
             pre = x[i] + y[i]
             h[i] = pre if pre > 0 else zero
 
 
 @compiled
-def loss_gradient(logits, S_a, S_b, a, b, right, p, gradient, exponents, powers):  # type: ignore[no-untyped-def]
-    """Cross-entropy in float64, and its gradient by the logits; returns (summed loss, correct answers).
+def loss_gradient(logits, S, a, b, right, p, gradient, first, last, count):  # type: ignore[no-untyped-def]
+    """Cross-entropy in float64 of rows first … last-1, and its gradient; returns (summed loss, correct answers).
 
-    gradient[r, c] = (softmax(logits[r] + S_a[a] + S_b[b])[c] - [c = right[r]]) / rows, for c < p.
-    `exponents` (int64) and `powers` (the same memory as float64) are scratch of length p: 2^n is written by bits.
+    gradient[r, c] = (softmax(Σ_t logits[t, r] + S[a] + S[p + b])[c] - [c = right[r]]) / count, for c < p, where
+    t runs over the shares of the neurons that `logits` was computed from.
     """
-    rows = a.shape[0]
-    scores = np.empty(p)
+    scores, powers = np.empty(p), np.empty(p)
+    exponents = powers.view(np.int64)  # the same memory: 2^n is written by its bits
     total, correct = 0.0, 0
-    for r in range(rows):
-        row, skip_a, skip_b = logits[r], S_a[a[r]], S_b[b[r]]
-        top = np.float64(row[0]) + (np.float64(skip_a[0]) + np.float64(skip_b[0]))
+    for r in range(first, last):
+        row, skip_a, skip_b = logits[0, r], S[a[r]], S[p + b[r]]
         for c in range(p):
-            score = np.float64(row[c]) + (np.float64(skip_a[c]) + np.float64(skip_b[c]))
-            scores[c] = score
-            top = max(top, score)
+            scores[c] = np.float64(row[c]) + (np.float64(skip_a[c]) + np.float64(skip_b[c]))
+        for t in range(1, logits.shape[0]):
+            share = logits[t, r]
+            for c in range(p):
+                scores[c] += np.float64(share[c])
+        top = scores[0]
+        for c in range(p):
+            top = max(top, scores[c])
         mine = scores[right[r]]
         for c in range(p):
             x = max(scores[c] - top, _EXP_UNDERFLOW)
@@ -83,7 +87,7 @@ def loss_gradient(logits, S_a, S_b, a, b, right, p, gradient, exponents, powers)
             mass += value
         total += np.log(mass) + top - mine
         correct += mine == top
-        out, weight = gradient[r], 1.0 / (mass * rows)
+        out, weight = gradient[r], 1.0 / (mass * count)
         for c in range(p):
             out[c] = scores[c] * weight
         # Written from the loss itself: 1 - softmax would lose every digit once the model is sure.
@@ -92,25 +96,30 @@ def loss_gradient(logits, S_a, S_b, a, b, right, p, gradient, exponents, powers)
 
 
 @compiled
-def scatter(d_hidden, h, gradient, a, b, p, d_U, d_S):  # type: ignore[no-untyped-def]
-    """Sum the gradients of all pairs onto their tokens.
+def scatter(d_hidden, h, a, b, p, d_U):  # type: ignore[no-untyped-def]
+    """d_U[a] and d_U[p + b] get the rows of d_hidden where the neuron was active.
 
-    d_U[a] and d_U[p + b] get the rows of d_hidden where the neuron was active; d_S[a] and d_S[p + b] the rows of
-    `gradient`. Rows are sorted by a, so that the row being summed into stays in cache.
+    Rows are sorted by a, so that the row being summed into stays in cache.
     """
     zero = d_U.dtype.type(0)
     d_U[:] = zero
-    d_S[:] = zero
     for r in range(a.shape[0]):
-        to_a, to_b, from_h, active = d_U[a[r]], d_U[p + b[r]], d_hidden[r], h[r]
-        for i in range(from_h.shape[0]):
-            g = from_h[i] if active[i] > 0 else zero
+        to_a, to_b, gradient, active = d_U[a[r]], d_U[p + b[r]], d_hidden[r], h[r]
+        for i in range(gradient.shape[0]):
+            g = gradient[i] if active[i] > 0 else zero
             to_a[i] += g
             to_b[i] += g
-        skip_a, skip_b, from_g = d_S[a[r]], d_S[p + b[r]], gradient[r]
-        for c in range(from_g.shape[0]):
-            skip_a[c] += from_g[c]
-            skip_b[c] += from_g[c]
+
+
+@compiled
+def scatter_all(gradient, a, b, p, d_S):  # type: ignore[no-untyped-def]
+    """d_S[a] and d_S[p + b] get the rows of `gradient`."""
+    d_S[:] = d_S.dtype.type(0)
+    for r in range(a.shape[0]):
+        to_a, to_b, row = d_S[a[r]], d_S[p + b[r]], gradient[r]
+        for c in range(row.shape[0]):
+            to_a[c] += row[c]
+            to_b[c] += row[c]
 
 
 @compiled

@@ -123,29 +123,38 @@ def train_batch(
         rows = zip(configs, now.theta, now.first, now.second, recorders, strict=True)
         return [Checkpoint(c, device, threads, epoch, t, m, v, r.history()) for c, t, m, v, r in rows]
 
-    while epoch < config.epochs:
-        if hooks.should_stop():
-            raise Interrupted(checkpoints())
-        last = epoch == config.epochs - 1
-        if epoch % config.spectrum_every == 0:
-            for recorder, flat in zip(recorders, engine.state().theta, strict=True):
-                recorder.add_spectrum(epoch, layout.params(flat).collapse())
-        recorded = epoch % config.history_every == 0 or last
-        measures = engine.step(epoch, config, validate=recorded)
-        for recorder, measure in zip(recorders, measures, strict=True):
-            _check_finite(measure, epoch)
-            if recorded:
-                recorder.curves.append(_row(epoch, measure))
-        hooks.on_step(epoch, measures)
-        epoch += 1
-        if epoch % hooks.checkpoint_every == 0 and not last:
-            hooks.on_checkpoint(checkpoints())
+    try:
+        while epoch < config.epochs:
+            if hooks.should_stop():
+                raise Interrupted(checkpoints())
+            _step(engine, config, epoch, recorders, hooks)
+            epoch += 1
+            if epoch % hooks.checkpoint_every == 0 and epoch < config.epochs:
+                hooks.on_checkpoint(checkpoints())
+    finally:
+        engine.close()
     results = []
     for c, flat, recorder in zip(configs, engine.state().theta, recorders, strict=True):
         params = layout.params(flat)
         recorder.add_spectrum(config.epochs, params.collapse())
         results.append(TrainingResult(c, device, threads, params, recorder.history()))
     return results
+
+
+def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recorder], hooks: Hooks) -> None:
+    """One step of every seed, with what the history wants of it."""
+    if epoch % config.spectrum_every == 0:
+        layout = Layout.of(config.model_config())
+        for recorder, flat in zip(recorders, engine.state().theta, strict=True):
+            recorder.add_spectrum(epoch, layout.params(flat).collapse())
+    recorded = epoch % config.history_every == 0 or epoch == config.epochs - 1
+    measures = engine.step(epoch, config, validate=recorded)
+    for recorder, measure in zip(recorders, measures, strict=True):
+        if not math.isfinite(measure.train.loss):
+            raise TrainingDiverged(f"the loss is {measure.train.loss} at epoch {epoch}; lower the learning rate (--lr)")
+        if recorded:
+            recorder.curves.append(_row(epoch, measure))
+    hooks.on_step(epoch, measures)
 
 
 def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int | None = None) -> float:
@@ -160,7 +169,9 @@ def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int
     began = time.perf_counter()
     for epoch in range(TIMED_STEPS):
         engine.step(WARM_STEPS + epoch, config, validate=False)
-    return (time.perf_counter() - began) / TIMED_STEPS
+    seconds = (time.perf_counter() - began) / TIMED_STEPS
+    engine.close()
+    return seconds
 
 
 def _common(configs: Sequence[TrainConfig]) -> TrainConfig:
@@ -195,22 +206,14 @@ def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) 
 
 
 def _engine(config: TrainConfig, device: str, threads: int, state: OptimiserState, starts: list[Start]) -> Engine:
-    import torch
-
-    torch.set_num_threads(threads)
     if device == "cpu" and len(starts) == 1:
         from quadlens.training.cpu import CpuEngine
 
-        return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation)
+        return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation, threads)
     from quadlens.training.device import DeviceEngine
 
     train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
     return DeviceEngine(config.model_config(), state, train, validation, device)
-
-
-def _check_finite(measure: StepMeasures, epoch: int) -> None:
-    if not math.isfinite(measure.train.loss):
-        raise TrainingDiverged(f"the loss is {measure.train.loss} at epoch {epoch}; lower the learning rate (--lr)")
 
 
 def _row(epoch: int, measure: StepMeasures) -> tuple[float, ...]:
