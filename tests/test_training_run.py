@@ -178,7 +178,7 @@ def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> N
     config = load_config(preset, flags={"seed": 3})
     assert config.weight_decay == (0.01 if preset == "text" else 1.0)
     assert config.equals == (preset == "eos")
-    words = command_line(config, "m.safetensors")
+    words = command_line(config, 1, "m.safetensors")
     assert "--seed 3" in words
     assert ("--weight-decay 0.01" in words) == (preset == "text")
 

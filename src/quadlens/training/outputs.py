@@ -93,7 +93,7 @@ def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> dict[s
     write_atomic(files.model, model)
     answers = evaluate(result.params.collapse())
     manifest = {
-        "command": command_line(result.config, files.model.name),
+        "command": command_line(result.config, result.threads, files.model.name),
         "run_id": result.config.run_id(),
         "config": dataclasses.asdict(result.config),
         "device": result.device,
@@ -124,13 +124,13 @@ def finished_manifest(files: RunFiles, config: TrainConfig) -> dict[str, Any] | 
         return None
 
 
-def command_line(config: TrainConfig, output: str) -> str:
-    """The shortest `quadlens train` command that gives this run."""
+def command_line(config: TrainConfig, threads: int, output: str) -> str:
+    """The shortest `quadlens train` command that gives this run; threads belong to it because they change rounding."""
     settings = dataclasses.asdict(config)
     defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
     preset = "eos" if config.equals else DEFAULT_PRESET
     defaults |= read_preset(preset)
-    words = ["quadlens train", f"--preset {preset}", f"--seed {config.seed}"]
+    words = ["quadlens train", f"--preset {preset}", f"--seed {config.seed}", f"--threads {threads}"]
     for name, value in settings.items():
         if name != "seed" and value != defaults[name]:
             words.append(f"--{name.replace('_', '-')} {value}")

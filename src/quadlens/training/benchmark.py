@@ -1,0 +1,145 @@
+"""Our step, TransformerLens' step and the bare matrix products, side by side in one run."""
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quadlens.training.config import TrainConfig
+from quadlens.training.cpu import CpuEngine
+from quadlens.training.engine import OptimiserState
+from quadlens.training.initial import Start, start_of
+from quadlens.training.layout import Layout
+
+WARM_STEPS = 3
+# Turns are short, so that noise on a shared machine meets all contestants alike.
+STEPS_PER_TURN = {"quadlens": 20, "transformer_lens": 3, "gemm_floor": 20}
+
+
+@dataclass(frozen=True)
+class TrainBenchmark:
+    """Milliseconds an epoch, and ratios taken turn by turn.
+
+    Attributes:
+        ms_per_epoch: Median over the turns, by contestant; without TransformerLens where it is not installed.
+        ratio_to_transformer_lens: How many times faster we are: median over turns of theirs / ours.
+        ratio_to_gemm_floor: How much slower than the bare products: median over turns of ours / bare.
+        threads: Threads each contestant had.
+    """
+
+    ms_per_epoch: dict[str, float]
+    ratio_to_transformer_lens: float | None
+    ratio_to_gemm_floor: float
+    threads: int
+
+
+def benchmark_training(
+    config: TrainConfig, threads: int, turns: int = 15, progress: Callable[[int], None] = lambda done: None
+) -> TrainBenchmark:
+    """Let the contestants take turns of a few steps each, all from the same start."""
+    start = start_of(config)
+    contestants = {"quadlens": _ours(config, start, threads), "gemm_floor": _bare_products(config, start, threads)}
+    peer = _transformer_lens(config, start, threads)
+    if peer is not None:
+        contestants["transformer_lens"] = peer
+    for step in contestants.values():
+        for _ in range(WARM_STEPS):
+            step()
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for turn in range(turns):
+        for name, step in contestants.items():
+            began = time.perf_counter()
+            for _ in range(STEPS_PER_TURN[name]):
+                step()
+            times[name].append(1e3 * (time.perf_counter() - began) / STEPS_PER_TURN[name])
+        progress(turn + 1)
+    return TrainBenchmark(
+        ms_per_epoch={name: statistics.median(values) for name, values in times.items()},
+        ratio_to_transformer_lens=_ratio(times["transformer_lens"], times["quadlens"]) if peer is not None else None,
+        ratio_to_gemm_floor=_ratio(times["quadlens"], times["gemm_floor"]),
+        threads=threads,
+    )
+
+
+def _ratio(slow: list[float], fast: list[float]) -> float:
+    return statistics.median(x / y for x, y in zip(slow, fast, strict=True))
+
+
+def _ours(config: TrainConfig, start: Start, threads: int) -> Callable[[], None]:
+    import torch
+
+    theta = Layout.of(config.model_config()).flatten(start.params)[None]
+    state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
+    engine = CpuEngine(config.model_config(), state, start.train, start.validation, threads)
+    epochs = itertools.count()
+
+    def step() -> None:
+        # Another contestant may have changed it; ours runs its own threads with single-threaded products.
+        torch.set_num_threads(1)
+        engine.step(next(epochs), config, validate=False)
+
+    return step
+
+
+def _bare_products(config: TrainConfig, start: Start, threads: int) -> Callable[[], None]:
+    """The three products of (training pairs × d_mlp × p) that no exact full-batch step can do without."""
+    import torch
+
+    rows, m, p = len(start.train), config.d_mlp, config.p
+    dtype = getattr(torch, config.precision)
+    hidden, d_hidden = torch.rand(rows, m, dtype=dtype), torch.zeros(rows, m, dtype=dtype)
+    logits, gradient = torch.zeros(rows, p, dtype=dtype), torch.rand(rows, p, dtype=dtype)
+    W_L, dW_L = torch.rand(p, m, dtype=dtype), torch.zeros(p, m, dtype=dtype)
+
+    def step() -> None:
+        torch.set_num_threads(threads)
+        torch.mm(hidden, W_L.t(), out=logits)
+        torch.mm(gradient, W_L, out=d_hidden)
+        torch.mm(gradient.t(), hidden, out=dW_L)
+
+    return step
+
+
+def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callable[[], None] | None:
+    """The loop people write today: HookedTransformer, a hook that makes attention constant, torch's AdamW."""
+    try:
+        import torch
+        from transformer_lens import HookedTransformer, HookedTransformerConfig
+    except ModuleNotFoundError:
+        return None
+    import warnings
+
+    model = config.model_config()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        peer = HookedTransformer(
+            HookedTransformerConfig(
+                n_layers=1, d_model=model.d_model, n_ctx=model.n_ctx, d_head=model.d_head, n_heads=model.n_heads,
+                d_mlp=model.d_mlp, d_vocab=model.d_vocab, d_vocab_out=model.d_vocab_out, act_fn="relu",
+                normalization_type=None, seed=config.seed, device="cpu",
+            )
+        )  # fmt: skip
+    optimiser = torch.optim.AdamW(
+        peer.parameters(), lr=config.lr, betas=(config.beta_1, config.beta_2), weight_decay=config.weight_decay
+    )
+    tokens = torch.tensor(start.train)
+    if model.has_equals:
+        tokens = torch.cat([tokens, torch.full((len(tokens), 1), model.equals_token)], dim=1)
+    right = tokens[:, :2].sum(dim=1) % config.p
+
+    def constant(pattern: Any, hook: Any) -> Any:
+        return torch.full_like(pattern, 1 / tokens.shape[1])
+
+    def step() -> None:
+        torch.set_num_threads(threads)
+        logits = peer.run_with_hooks(tokens, fwd_hooks=[("blocks.0.attn.hook_pattern", constant)])[:, -1].double()
+        loss = -torch.log_softmax(logits, dim=-1).gather(-1, right[:, None]).mean()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    return step
