@@ -6,7 +6,7 @@ import sys
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, info, train
+from quadlens.cli import build, evaluate, figures, info, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neuro
 app.command("train", epilog="Example: quadlens train --seed 0 -o model.safetensors   (then: --resume after a stop)")(
     train.command
 )
+app.command("figures", epilog="Example: quadlens figures mainline -o figures --format svg,png")(figures.command)
 
 
 def main() -> None:

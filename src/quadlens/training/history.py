@@ -1,17 +1,20 @@
 """What happened while a model was trained: losses, accuracies, and which frequencies emerged when."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.errors import BadFile
 from quadlens.model.collapsed import Collapsed
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
 if TYPE_CHECKING:
     import polars as pl
 
+POWER_COLUMNS = ("input_power", "output_power")
 CURVE_COLUMNS = ("epoch", "train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 
@@ -84,3 +87,16 @@ class Recorder:
             input_power=np.array([power for _, power, _ in self.spectra]).reshape(-1, self.half),
             output_power=np.array([power for _, _, power in self.spectra]).reshape(-1, self.half),
         )
+
+
+def read_history(curves: Path, spectrum: Path) -> History:
+    """A history from the two Parquet files that a run wrote."""
+    import polars as pl
+
+    try:
+        curve_frame, spectrum_frame = pl.read_parquet(curves), pl.read_parquet(spectrum)
+        epochs = spectrum_frame["epoch"].unique().sort()
+        power = {name: spectrum_frame[name].to_numpy().reshape(len(epochs), -1) for name in POWER_COLUMNS}
+        return History(curve_frame.select(CURVE_COLUMNS).to_numpy().astype(float), epochs.to_numpy(), **power)
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise BadFile(f"{curves} and {spectrum} are not the history of a run: {error}") from None
