@@ -29,12 +29,14 @@ class TrainBenchmark:
         ratio_to_transformer_lens: How many times faster we are: median over turns of theirs / ours.
         ratio_to_gemm_floor: How much slower than the bare products: median over turns of ours / bare.
         threads: Threads each contestant had.
+        ms_per_phase: Where our step's time goes: median of each phase, and of the optimiser.
     """
 
     ms_per_epoch: dict[str, float]
     ratio_to_transformer_lens: float | None
     ratio_to_gemm_floor: float
     threads: int
+    ms_per_phase: dict[str, float]
 
 
 def benchmark_training(
@@ -42,7 +44,8 @@ def benchmark_training(
 ) -> TrainBenchmark:
     """Let the contestants take turns of a few steps each, all from the same start."""
     start = start_of(config)
-    contestants = {"quadlens": _ours(config, start, threads), "gemm_floor": _bare_products(config, start, threads)}
+    engine = _engine(config, start, threads)
+    contestants = {"quadlens": _ours(config, engine), "gemm_floor": _bare_products(config, start, threads)}
     peer = _transformer_lens(config, start, threads)
     if peer is not None:
         contestants["transformer_lens"] = peer
@@ -57,11 +60,14 @@ def benchmark_training(
                 step()
             times[name].append(1e3 * (time.perf_counter() - began) / STEPS_PER_TURN[name])
         progress(turn + 1)
+    phases = _phases(config, engine, turns)
+    engine.close()
     return TrainBenchmark(
         ms_per_epoch={name: statistics.median(values) for name, values in times.items()},
         ratio_to_transformer_lens=_ratio(times["transformer_lens"], times["quadlens"]) if peer is not None else None,
         ratio_to_gemm_floor=_ratio(times["quadlens"], times["gemm_floor"]),
         threads=threads,
+        ms_per_phase=phases,
     )
 
 
@@ -69,12 +75,15 @@ def _ratio(slow: list[float], fast: list[float]) -> float:
     return statistics.median(x / y for x, y in zip(slow, fast, strict=True))
 
 
-def _ours(config: TrainConfig, start: Start, threads: int) -> Callable[[], None]:
-    import torch
-
+def _engine(config: TrainConfig, start: Start, threads: int) -> CpuEngine:
     theta = Layout.of(config.model_config()).flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
-    engine = CpuEngine(config.model_config(), state, start.train, start.validation, threads)
+    return CpuEngine(config.model_config(), state, start.train, start.validation, threads)
+
+
+def _ours(config: TrainConfig, engine: CpuEngine) -> Callable[[], None]:
+    import torch
+
     epochs = itertools.count()
 
     def step() -> None:
@@ -83,6 +92,20 @@ def _ours(config: TrainConfig, start: Start, threads: int) -> Callable[[], None]
         engine.step(next(epochs), config, validate=False)
 
     return step
+
+
+def _phases(config: TrainConfig, engine: CpuEngine, turns: int) -> dict[str, float]:
+    """Median milliseconds of each phase of our step; the optimiser is the rest of the whole step."""
+    times: dict[str, list[float]] = {name: [] for name in (*engine.phases(), "optimiser")}
+    for epoch in range(turns * STEPS_PER_TURN["quadlens"]):
+        for name, phase in engine.phases().items():
+            began = time.perf_counter()
+            phase()
+            times[name].append(1e3 * (time.perf_counter() - began))
+        began = time.perf_counter()
+        engine.update(epoch, config)
+        times["optimiser"].append(1e3 * (time.perf_counter() - began))
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def _bare_products(config: TrainConfig, start: Start, threads: int) -> Callable[[], None]:

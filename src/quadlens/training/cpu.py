@@ -6,6 +6,7 @@ Attention is constant, so every linear map is applied to p tokens instead of p²
 everything between, and the threads meet three times a step: to add up logits, to share the loss, and at the end.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -116,6 +117,11 @@ class CpuEngine:
         """Take the step with index `epoch`; returns what was measured before it."""
         train = self.step_gradient()
         measures = StepMeasures(train, self.validate() if validate else None)
+        self.update(epoch, config)
+        return [measures]
+
+    def update(self, epoch: int, config: TrainConfig) -> None:
+        """Let AdamW move `theta` along `gradient`."""
         kernels.adamw(
             self.theta,
             self.gradient,
@@ -128,7 +134,6 @@ class CpuEngine:
             config.epsilon,
             config.weight_decay,
         )
-        return [measures]
 
     def state(self) -> OptimiserState:
         """A copy of weights and moments."""
@@ -146,6 +151,16 @@ class CpuEngine:
         self._team.run(self._gradient_of_share)
         self._streams_gradient()
         return measure
+
+    def phases(self) -> dict[str, Callable[[], object]]:
+        """The parts of `step_gradient` in order, by name, so that a benchmark can say where the time goes."""
+        return {
+            "tokens through attention": self._streams_from_weights,
+            "hidden units and logits": lambda: self._team.run(self._logits_of_share),
+            "loss and its gradient": lambda: self._loss(self._train),
+            "gradients of the neurons": lambda: self._team.run(self._gradient_of_share),
+            "tokens backwards": self._streams_gradient,
+        }
 
     def validate(self) -> Measure | None:
         """Loss and accuracy on the validation pairs at the weights of the last `step_gradient`; None without pairs."""
