@@ -6,7 +6,7 @@ import sys
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, info
+from quadlens.cli import build, evaluate, explain, info
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ def _root(
 
 app.command("info", epilog="Example: quadlens info mainline")(info.command)
 app.command("evaluate", epilog="Example: quadlens evaluate mainline --json")(evaluate.command)
+app.command("explain", epilog="Example: quadlens explain mainline --neurons neurons.csv")(explain.command)
 app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors")(
     build.command
 )
