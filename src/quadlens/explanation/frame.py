@@ -58,7 +58,8 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
     paths |= {"ov_a": attended.path_a if attended else None, "ov_b": attended.path_b if attended else None}
     for name, path in paths.items():
         amplitude, phase = path.at(roles.k_in) if path else (None, None)
-        columns[f"{name}_amplitude"], columns[f"{name}_phase"] = _floats(amplitude), _floats(phase)
+        columns[f"{name}_amplitude"] = _floats(amplitude, explanation.d_mlp)
+        columns[f"{name}_phase"] = _floats(phase, explanation.d_mlp)
     return pl.DataFrame({**columns, **_higher_ranks(explanation)})
 
 
@@ -91,7 +92,7 @@ def _nullable(values: np.ndarray, absent: np.ndarray) -> "polars.Series":
     )
 
 
-def _floats(values: np.ndarray | None, n: int = 0) -> "polars.Series":
+def _floats(values: np.ndarray | None, n: int) -> "polars.Series":
     import polars as pl
 
     return pl.Series([None] * n, dtype=pl.Float64) if values is None else pl.Series(values)

@@ -111,8 +111,10 @@ def _algorithm(logits: LogitExplanation) -> str:
         if gradient == distance
         else (f"the first nearer to their {gradient} model, the second to their {distance} model")
     )
+    span = measures.gradient_symmetricity_in_span
+    inside = "" if span is None else f" ({span:.3f} along the directions in which tokens differ)"
     return (
-        f"By the measures of Zhong et al., gradient symmetricity is {measures.gradient_symmetricity:.3f} "
+        f"By the measures of Zhong et al., gradient symmetricity is {measures.gradient_symmetricity:.3f}{inside} "
         f"and distance irrelevance {measures.distance_irrelevance:.3f}, {verdict}."
     )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from quadlens.model.activation import Activation
 from quadlens.model.collapsed import Collapsed
@@ -12,6 +12,8 @@ from quadlens.model.params import MLPParams, Model, Params
 
 SAMPLES = 1000
 PRINCIPAL_COMPONENTS = 4
+# Singular values this small beside the largest are rounding of float32 weights.
+RANK_SHARE = 1e-6
 Algorithm = Literal["pizza", "clock"]
 
 
@@ -33,13 +35,16 @@ class AlgorithmMeasures:
 
     Attributes:
         gradient_symmetricity: Mean cosine between ∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b over triples (a, b, c).
-        triples: How many triples it is the mean of.
+        gradient_symmetricity_in_span: The same with both gradients projected on the directions in which embedding
+            vectors differ: a gradient along a direction no token uses says nothing about what is computed.
+        triples: How many triples they are the mean of.
         distance_irrelevance: mean_d std_a L(a, a-d) / std L, with L(a, b) = logit(a, b, a+b).
         circularity: Mean over the first four principal components of the embedding of the largest share of a
             component's square that one frequency holds.
     """
 
     gradient_symmetricity: float | None
+    gradient_symmetricity_in_span: float | None
     triples: int
     distance_irrelevance: float | None
     circularity: float | None
@@ -70,10 +75,11 @@ def algorithm_measures(
     samples: int = SAMPLES,
 ) -> AlgorithmMeasures:
     """All three measures; `rng` draws the triples when p³ is more than `samples`."""
-    triples = draw_triples(collapsed.p, rng, samples)
-    cosine = gradient_cosines(model, collapsed, triples)
+    both = gradients(model, collapsed, draw_triples(collapsed.p, rng, samples))
+    cosine, inside = both.cosines(), both.in_span(token_span(model)).cosines()
     return AlgorithmMeasures(
         gradient_symmetricity=float(cosine.mean()) if len(cosine) else None,
+        gradient_symmetricity_in_span=float(inside.mean()) if len(inside) else None,
         triples=len(cosine),
         distance_irrelevance=distance_irrelevance(correct_logit),
         circularity=circularity(embedding(model)),
@@ -108,11 +114,12 @@ def embedding(model: Model) -> Float[np.ndarray, "p d"]:
 def circularity(vectors: Float[np.ndarray, "p d"], components: int = PRINCIPAL_COMPONENTS) -> float | None:
     """Mean over principal components v of max_k (2/p)|Σ_x v_x e^{ikwx}|² / ‖v‖²: 1 when each is a single wave.
 
-    Components that do not exist (rank below `components`) are left out.
+    Components that do not exist (rank below `components`) are left out. Where circles of several frequencies have the
+    same size, as in a hand-built model, principal components are arbitrary mixtures of them and the value is lower.
     """
     p = len(vectors)
     U, size, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-    real = size > 1e-6 * size[0]
+    real = size > RANK_SHARE * size[0]
     if not real.any() or size[0] == 0.0:
         return None
     # Columns of U have unit length, and a real sequence holds frequency k at k and at p - k.
@@ -127,26 +134,52 @@ def slopes(activation: Activation, pre: Float[np.ndarray, "n d_mlp"]) -> Float[n
     return np.sign(pre) if activation == "abs" else 2 * pre
 
 
-def gradient_cosines(model: Model, collapsed: Collapsed, triples: Int[np.ndarray, "n 3"]) -> Float[np.ndarray, " m"]:
-    """cos(∂logit/∂E_a, ∂logit/∂E_b) of each triple, by the chain rule; triples with a zero gradient are left out.
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b, a row a triple."""
+
+    of_a: Float[np.ndarray, "n d"]
+    of_b: Float[np.ndarray, "n d"]
+
+    def cosines(self) -> Float[np.ndarray, " m"]:
+        """Cosine between the two of each triple; triples with a zero gradient are left out."""
+        sizes = np.linalg.norm(self.of_a, axis=1) * np.linalg.norm(self.of_b, axis=1)
+        defined = sizes > 0
+        return (self.of_a * self.of_b).sum(axis=1)[defined] / sizes[defined]
+
+    def in_span(self, basis: Float[np.ndarray, "r d"]) -> "Gradients":
+        """Their components along an orthonormal basis."""
+        return Gradients(self.of_a @ basis.T, self.of_b @ basis.T)
+
+
+def gradients(model: Model, collapsed: Collapsed, triples: Int[np.ndarray, "n 3"]) -> Gradients:
+    """Both gradients of each triple, by the chain rule.
 
     With m the residual stream that is read, logit_c = W_U[:,c]·(m + W_out σ(W_in m)) has the gradient
     W_U[:,c] + W_in (σ' ∘ W_L[c]), and m depends on E_a through J_a = α_a OV (+ I where a is read), on E_b through J_b.
+    An MLP's tokens are one-hot: its gradients are over all p coordinates.
     """
     a, b, c = triples.T
     through = slopes(collapsed.activation, collapsed.U_a[a] + collapsed.U_b[b]) * collapsed.W_L[c]
-    if isinstance(model, Params):
-        W = {name: model.tensors()[name].astype(np.float64) for name in ("W_U", "W_in", "W_V", "W_O")}
-        at_read = W["W_U"].T[c] + through @ W["W_in"].T
-        OV = np.einsum("hdk,hke->de", W["W_V"], W["W_O"])
-        config = model.config
-        of_a, of_b = (
-            config.attention[position] * at_read @ OV.T + (at_read if position == config.read_position else 0.0)
-            for position in (0, 1)
-        )
-    else:
-        # One-hot tokens: the gradient is over all p coordinates of each.
-        of_a, of_b = through @ collapsed.U_a.T, through @ collapsed.U_b.T
-    sizes = np.linalg.norm(of_a, axis=1) * np.linalg.norm(of_b, axis=1)
-    defined: Bool[np.ndarray, " n"] = sizes > 0
-    return (of_a * of_b).sum(axis=1)[defined] / sizes[defined]
+    if not isinstance(model, Params):
+        return Gradients(through @ collapsed.U_a.T, through @ collapsed.U_b.T)
+    W = {name: model.tensors()[name].astype(np.float64) for name in ("W_U", "W_in", "W_V", "W_O")}
+    at_read = W["W_U"].T[c] + through @ W["W_in"].T
+    attended = at_read @ np.einsum("hdk,hke->de", W["W_V"], W["W_O"]).T
+    config = model.config
+    of_a, of_b = (
+        config.attention[position] * attended + (at_read if position == config.read_position else 0.0)
+        for position in (0, 1)
+    )
+    return Gradients(of_a, of_b)
+
+
+def token_span(model: Model) -> Float[np.ndarray, "r d"]:
+    """Orthonormal basis of the directions in which embedding vectors differ; one-hot tokens differ in all of them."""
+    p = model.config.p
+    if not isinstance(model, Params):
+        return np.eye(p)
+    W_E = model.W_E.astype(np.float64)
+    tokens = [W_E[:p]] if model.config.b_token_offset == 0 else [W_E[:p], W_E[model.config.b_token_offset :][:p]]
+    _, size, basis = np.linalg.svd(np.concatenate([x - x.mean(axis=0) for x in tokens]), full_matrices=False)
+    return basis[size > RANK_SHARE * size[0]]

@@ -35,9 +35,8 @@ class IdentityMatrix:
         half = (p - 1) // 2
         # A is real, so F[-k,-l] is the conjugate of F[k,l]: half the plane holds every wave once.
         size = 2 * np.abs(self.fourier[: half + 1])
-        size[0, 0] = 0.0
-        size[0, half + 1 :] = 0.0
-        order = np.argsort(-size, axis=None, kind="stable")[:count]
+        size[0, 0] = size[0, half + 1 :] = -1.0
+        order = np.argsort(-size, axis=None, kind="stable")[: min(count, (p * p - 1) // 2)]
         waves = []
         for k, column in zip(*np.unravel_index(order, size.shape), strict=True):
             wave = 2 * self.fourier[k, column]
