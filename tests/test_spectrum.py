@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from quadlens.model import MLPConfig, MLPParams, Params, Recipe, build_mlp, build_transformer
 from quadlens.spectrum import (
-    amplitude_phase,
     attended_paths,
     attended_spectra,
     find_clusters,
@@ -19,6 +18,7 @@ from quadlens.spectrum import (
     secondary_doubling,
     synthesise,
 )
+from quadlens.spectrum.amplitude_phase import amplitude_phase
 from quadlens.spectrum.harmonics import multiples_of
 from strategies import mlps, odd_moduli, seeds, transformers
 

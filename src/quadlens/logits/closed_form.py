@@ -34,7 +34,7 @@ class ClosedForm:
     min_margin: float
 
 
-def closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]) -> ClosedForm:
+def judge_closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]) -> ClosedForm:
     """Judge the closed form with given coefficients against the model's logits and the right answers."""
     amplitude = C[:, None] * cos_u(parts.p, parts.keys) + D[:, None] * cos_2u(parts.p, parts.keys)
     margins = distance_margins(parts.p, parts.keys, amplitude)
@@ -81,7 +81,7 @@ def closed_forms(parts: LogitParts) -> ClosedForms:
     D = regress(parts.identity_component, [secondary]).coefficients[:, 0]
     joint = regress(parts.all_logits, [pizza, secondary]).coefficients
     return ClosedForms(
-        by_parts=closed_form(parts, C, D),
-        fitted=closed_form(parts, joint[:, 0], joint[:, 1]),
-        pizza_only=closed_form(parts, C, np.zeros_like(D)),
+        by_parts=judge_closed_form(parts, C, D),
+        fitted=judge_closed_form(parts, joint[:, 0], joint[:, 1]),
+        pizza_only=judge_closed_form(parts, C, np.zeros_like(D)),
     )

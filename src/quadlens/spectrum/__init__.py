@@ -1,6 +1,6 @@
 """From the collapsed model to amplitudes, phases, frequencies and clusters of neurons."""
 
-from quadlens.spectrum.amplitude_phase import AmplitudePhase, amplitude_phase, synthesise
+from quadlens.spectrum.amplitude_phase import AmplitudePhase, synthesise
 from quadlens.spectrum.attended import AttendedSpectra, attended_paths, attended_spectra
 from quadlens.spectrum.circular import Uniformity, circular_r2, uniformity, wrap
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, constant_neurons, find_clusters, neuron_spectra
@@ -26,7 +26,6 @@ __all__ = [
     "NeuronSpectra",
     "SecondaryDoubling",
     "Uniformity",
-    "amplitude_phase",
     "attended_paths",
     "attended_spectra",
     "circular_r2",
