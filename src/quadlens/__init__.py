@@ -3,20 +3,35 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["Collapsed", "Evaluation", "Model", "Params", "Recipe", "__version__", "evaluate", "load", "save"]
+__all__ = [
+    "Collapsed",
+    "Evaluation",
+    "Explanation",
+    "Model",
+    "Params",
+    "Recipe",
+    "__version__",
+    "evaluate",
+    "explain",
+    "load",
+    "save",
+]
 
 # Public name → the room that has it.
 _ROOM_OF = {
     "Collapsed": "quadlens.model",
     "Evaluation": "quadlens.model",
+    "Explanation": "quadlens.explanation",
     "Model": "quadlens.model",
     "Params": "quadlens.model",
     "Recipe": "quadlens.model",
     "evaluate": "quadlens.model",
+    "explain": "quadlens.explanation",
     "load": "quadlens.model",
     "save": "quadlens.model",
 }

@@ -2,11 +2,12 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, figures, info, train
+from quadlens.cli import build, evaluate, explain, figures, info, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -33,15 +34,17 @@ def _root(
     """Options before the command."""
 
 
-app.command("info", epilog="Example: quadlens info mainline")(info.command)
-app.command("evaluate", epilog="Example: quadlens evaluate mainline --json")(evaluate.command)
-app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors")(
-    build.command
+# In the order a newcomer meets them; the example is the last line of each command's help.
+COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("info", info.command, "quadlens info mainline"),
+    ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
+    ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
+    ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
+    ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
+    ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
 )
-app.command("train", epilog="Example: quadlens train --seed 0 -o model.safetensors   (then: --resume after a stop)")(
-    train.command
-)
-app.command("figures", epilog="Example: quadlens figures mainline -o figures --format svg,png")(figures.command)
+for _name, _command, _example in COMMANDS:
+    app.command(_name, epilog=f"Example: {_example}")(_command)
 
 
 def main() -> None:

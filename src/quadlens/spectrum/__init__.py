@@ -1,1 +1,44 @@
 """From the collapsed model to amplitudes, phases, frequencies and clusters of neurons."""
+
+from quadlens.spectrum.amplitude_phase import AmplitudePhase, synthesise
+from quadlens.spectrum.attended import AttendedSpectra, attended_paths, attended_spectra
+from quadlens.spectrum.circular import Uniformity, circular_r2, uniformity, wrap
+from quadlens.spectrum.cluster import Cluster, NeuronSpectra, constant_neurons, find_clusters, neuron_spectra
+from quadlens.spectrum.harmonics import (
+    HarmonicFit,
+    Harmonics,
+    SecondaryDoubling,
+    find_harmonics,
+    harmonic_fits,
+    secondary_doubling,
+)
+from quadlens.spectrum.phases import ClusterPhases, cluster_phases
+from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
+
+__all__ = [
+    "AmplitudePhase",
+    "AttendedSpectra",
+    "Cluster",
+    "ClusterPhases",
+    "HarmonicFit",
+    "Harmonics",
+    "NeuronRoles",
+    "NeuronSpectra",
+    "SecondaryDoubling",
+    "Uniformity",
+    "attended_paths",
+    "attended_spectra",
+    "circular_r2",
+    "cluster_phases",
+    "constant_neurons",
+    "find_clusters",
+    "find_harmonics",
+    "find_roles",
+    "harmonic_fits",
+    "key_frequencies",
+    "neuron_spectra",
+    "secondary_doubling",
+    "synthesise",
+    "uniformity",
+    "wrap",
+]

@@ -27,6 +27,16 @@ class AmplitudePhase:
         """The frequency with the largest amplitude, for each column."""
         return self.amplitude.argmax(axis=0) + 1
 
+    @property
+    def power(self) -> Float[np.ndarray, "half n"]:
+        """A_k²/2, the variance of each wave; the constant term's counterpart is mean²."""
+        return np.square(self.amplitude) / 2
+
+    @property
+    def variance(self) -> Float[np.ndarray, " n"]:
+        """Variance of each column over Z_p: Σ_k A_k²/2 (Parseval)."""
+        return self.power.sum(axis=0)
+
     def at(self, k: Int[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """Amplitude and phase of column i at frequency k[i]."""
         columns = np.arange(self.amplitude.shape[1])

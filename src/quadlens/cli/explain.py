@@ -1,0 +1,42 @@
+"""`quadlens explain`: what every neuron does, and what the logits are."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+
+
+def command(
+    model: ModelArgument = "mainline",
+    neurons: Annotated[
+        Path | None,
+        typer.Option("--neurons", metavar="FILE", help="Also write one row a neuron, as .csv or .parquet."),
+    ] = None,
+    no_logits: Annotated[
+        bool, typer.Option("--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the triples of gradient symmetricity.")] = 0,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part."""
+    import numpy as np
+
+    from quadlens.cli.output import emit, note
+    from quadlens.explanation import explain
+    from quadlens.model import load
+
+    if neurons is not None:
+        from quadlens.explanation.frame import check_frame_path
+
+        check_frame_path(neurons)
+    explanation = explain(load(model), logits=not no_logits, rng=np.random.default_rng(seed))
+    if neurons is not None:
+        from quadlens.explanation.frame import write_neurons
+
+        write_neurons(explanation, neurons)
+        note(quiet, f"wrote {neurons}: {explanation.d_mlp} neurons")
+    emit(json, {"model": model, **explanation.to_dict()} if json else {}, explanation.render)

@@ -1,0 +1,5 @@
+"""What a model does, as one value: the spectrum and logits rooms put together, with views for people and programs."""
+
+from quadlens.explanation.value import Explanation, LogitExplanation, explain
+
+__all__ = ["Explanation", "LogitExplanation", "explain"]

@@ -1,0 +1,115 @@
+"""One row a neuron, as a polars frame, and as a CSV or Parquet file."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quadlens.errors import BadConfig
+from quadlens.explanation.value import Explanation
+from quadlens.model.atomic import write_atomic
+from quadlens.spectrum.amplitude_phase import AmplitudePhase
+from quadlens.spectrum.circular import TURN, wrap
+from quadlens.spectrum.harmonics import RANK_NAMES
+
+if TYPE_CHECKING:
+    import polars
+
+SUFFIXES = (".csv", ".parquet")
+
+
+def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
+    """Columns in the notation of `math.md`; null where a neuron has no such thing.
+
+    `role` is matching, mismatching, constant or dead; `cluster` the frequency of the cluster the neuron is in; `w` its
+    quadrature weight ρω scaled to 2π a cluster; `a_`, `b_`, `ov_a_`, `ov_b_` the amplitude and phase at k_in of each
+    path and of its OV part; `secondary` … the next largest frequencies of the input, with `_multiple` and `_phase`
+    written as a multiple of the primary (see `Harmonics`).
+    """
+    import polars as pl
+
+    roles, spectra = explanation.roles, explanation.spectra
+    role = np.select([roles.dead, roles.constant, roles.matching], ["dead", "constant", "matching"], "mismatching")
+    cluster, weight = np.zeros(explanation.d_mlp, dtype=np.int64), np.full(explanation.d_mlp, np.nan)
+    for group in explanation.clusters:
+        product = group.rho * group.omega
+        cluster[group.neurons], weight[group.neurons] = group.k, TURN * product / product.sum()
+    outside = cluster == 0
+    columns = {
+        "neuron": pl.Series(np.arange(explanation.d_mlp)),
+        "role": pl.Series(role.tolist()),
+        "cluster": _nullable(cluster, outside),
+        "k_in": pl.Series(roles.k_in),
+        "k_out": pl.Series(roles.k_out),
+        "rho": pl.Series(roles.rho),
+        "phi": pl.Series(roles.phi),
+        "omega": pl.Series(roles.omega),
+        "psi": pl.Series(roles.psi),
+        "psi_minus_2phi": pl.Series(wrap(roles.psi - 2 * roles.phi)),
+        "w": _nullable(weight, outside),
+        "variance_input": pl.Series(roles.variance_input),
+        "variance_output": pl.Series(roles.variance_output),
+        "input_mean": pl.Series(spectra.input.mean),
+        "output_mean": pl.Series(spectra.output.mean),
+    }
+    paths: dict[str, AmplitudePhase | None] = {"a": spectra.path_a, "b": spectra.path_b}
+    attended = explanation.attended
+    paths |= {"ov_a": attended.path_a if attended else None, "ov_b": attended.path_b if attended else None}
+    for name, path in paths.items():
+        amplitude, phase = path.at(roles.k_in) if path else (None, None)
+        columns[f"{name}_amplitude"] = _floats(amplitude, explanation.d_mlp)
+        columns[f"{name}_phase"] = _floats(phase, explanation.d_mlp)
+    return pl.DataFrame({**columns, **_higher_ranks(explanation)})
+
+
+def _higher_ranks(explanation: Explanation) -> "dict[str, polars.Series]":
+    """Secondary to quaternary; columns of nulls where p has fewer frequencies."""
+    import polars as pl
+
+    harmonics, n = explanation.harmonics, explanation.d_mlp
+    columns = {}
+    for row, name in enumerate(RANK_NAMES[1:], start=1):
+        if row >= len(harmonics.k):
+            empty = np.ones(n, dtype=bool)
+            columns[name] = columns[f"{name}_multiple"] = _nullable(np.zeros(n, dtype=np.int64), empty)
+            columns[f"{name}_amplitude"] = columns[f"{name}_phase"] = _floats(None, n)
+            continue
+        absent = ~harmonics.present[row]
+        columns[name] = _nullable(harmonics.k[row], absent)
+        columns[f"{name}_multiple"] = _nullable(harmonics.multiple[row], absent | (harmonics.multiple[row] == 0))
+        columns[f"{name}_amplitude"] = pl.Series(harmonics.amplitude[row])
+        columns[f"{name}_phase"] = _nullable(harmonics.phase[row], absent)
+    return columns
+
+
+def _nullable(values: np.ndarray, absent: np.ndarray) -> "polars.Series":
+    import polars as pl
+
+    dtype = pl.Int64 if values.dtype.kind == "i" else pl.Float64
+    return pl.Series(
+        [None if gone else value for value, gone in zip(values.tolist(), absent, strict=True)], dtype=dtype
+    )
+
+
+def _floats(values: np.ndarray | None, n: int) -> "polars.Series":
+    import polars as pl
+
+    return pl.Series([None] * n, dtype=pl.Float64) if values is None else pl.Series(values)
+
+
+def check_frame_path(path: Path) -> None:
+    """Refuse a file name whose suffix is neither of the two formats."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise BadConfig(f"{path}: unknown kind of table {path.suffix!r}; give a name that ends in .csv or .parquet")
+
+
+def write_neurons(explanation: Explanation, path: Path) -> None:
+    """Write the frame, whole or not at all."""
+    check_frame_path(path)
+    buffer, frame = BytesIO(), neuron_frame(explanation)
+    if path.suffix.lower() == ".csv":
+        frame.write_csv(buffer)
+    else:
+        frame.write_parquet(buffer)
+    write_atomic(path, buffer.getvalue())

@@ -1,0 +1,220 @@
+"""`explain(model)`: everything the paper observes about a model, as one frozen value with several views."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadlens.errors import BadConfig
+from quadlens.logits import (
+    AlgorithmMeasures,
+    ClockPizzaTable,
+    ClosedForms,
+    IdentityComponent,
+    LogitParts,
+    WeakSpot,
+    algorithm_measures,
+    clock_pizza,
+    closed_forms,
+    identity_component,
+    take_apart,
+    weak_spots,
+)
+from quadlens.model.activation import Activation
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.params import Model
+from quadlens.spectrum import (
+    AttendedSpectra,
+    Cluster,
+    ClusterPhases,
+    HarmonicFit,
+    Harmonics,
+    NeuronRoles,
+    NeuronSpectra,
+    SecondaryDoubling,
+    attended_spectra,
+    cluster_phases,
+    find_clusters,
+    find_harmonics,
+    find_roles,
+    harmonic_fits,
+    key_frequencies,
+    neuron_spectra,
+    secondary_doubling,
+)
+
+if TYPE_CHECKING:
+    import polars
+    from rich.console import Console
+
+# Past this many multiplications a pass over all p³ logits takes minutes.
+MAX_OPERATIONS = 1e13
+# Clusters are called clear when this share of the neurons that are not constant match, and when the largest frequency
+# explains at least half of a typical pre-activation; trained models of the paper's kind have 0.97 and more of both.
+CLEAR_MATCHING = 0.9
+CLEAR_VARIANCE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class LogitExplanation:
+    """What the logits are made of.
+
+    Attributes:
+        parts: Variance and profile over a - b of each part of the logits.
+        r2: Regressions on clock and pizza factors.
+        forms: The closed form, with coefficients found in three ways.
+        identity: The identity component as p × p matrices.
+        weak_spots: For each key, where |cos u| is smallest.
+        algorithm: The measures of Zhong et al.
+    """
+
+    parts: LogitParts
+    r2: ClockPizzaTable
+    forms: ClosedForms
+    identity: IdentityComponent
+    weak_spots: tuple[WeakSpot, ...]
+    algorithm: AlgorithmMeasures
+
+    @property
+    def skip_share(self) -> float | None:
+        """Variance of the skip connection's logits over the variance of all logits (figure `residual`)."""
+        total = self.parts.all_logits.variance
+        return self.parts.skip.variance / total if total > 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What every neuron does and what the logits are; the table, the JSON, the words and the frame are its views.
+
+    Attributes:
+        p: Modulus.
+        d_mlp: Number of neurons.
+        activation: The nonlinearity.
+        spectra: Amplitude-phase form of both paths, of the input and of W_L.
+        attended: The OV part of both paths alone; None for a model without attention.
+        roles: Primary frequencies and role of every neuron.
+        clusters: One for every frequency that is both read and written.
+        key_frequencies: The clusters that matter (`key_frequencies` of the spectrum room).
+        phases: Phase statistics, one a cluster.
+        harmonics: Primary to quaternary frequency of every neuron's input.
+        harmonic_fits: Phase relations of the higher ranks.
+        doubling: Secondary frequencies over all living neurons.
+        cluster_doubling: The same, one a cluster.
+        logits: The logit side; None when it was left out.
+    """
+
+    p: int
+    d_mlp: int
+    activation: Activation
+    spectra: NeuronSpectra
+    attended: AttendedSpectra | None
+    roles: NeuronRoles
+    clusters: tuple[Cluster, ...]
+    key_frequencies: tuple[int, ...]
+    phases: tuple[ClusterPhases, ...]
+    harmonics: Harmonics
+    harmonic_fits: tuple[HarmonicFit, ...]
+    doubling: SecondaryDoubling
+    cluster_doubling: tuple[SecondaryDoubling, ...]
+    logits: LogitExplanation | None
+
+    @property
+    def good_model(self) -> bool:
+        """The paper's sense: every neuron that is not constant reads and writes the same frequency."""
+        return self.roles.good_model
+
+    @property
+    def clear_clusters(self) -> bool:
+        """Whether speaking of clusters makes sense at all."""
+        matching, mismatching = self.roles.matching, self.roles.mismatching
+        if not matching.any() or matching.sum() < CLEAR_MATCHING * (matching.sum() + mismatching.sum()):
+            return False
+        return float(np.median(self.roles.variance_input[matching])) >= CLEAR_VARIANCE
+
+    @property
+    def doubled_keys(self) -> tuple[tuple[int, int], ...]:
+        """Key frequencies (k, 2k) where one is the other's double: they share a harmonic."""
+        folded = {k: min(2 * k % self.p, -2 * k % self.p) for k in self.key_frequencies}
+        return tuple((k, double) for k, double in folded.items() if double in folded and double != k)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view (`interface.md`, `explain`)."""
+        from quadlens.explanation.json_view import explanation_to_dict
+
+        return explanation_to_dict(self)
+
+    def summary(self) -> str:
+        """One paragraph in plain language."""
+        from quadlens.explanation.words import summarise
+
+        return summarise(self)
+
+    def neuron_frame(self) -> "polars.DataFrame":
+        """One row a neuron."""
+        from quadlens.explanation.frame import neuron_frame
+
+        return neuron_frame(self)
+
+    def render(self, console: "Console") -> None:
+        """Tables for the terminal."""
+        from quadlens.explanation.tables import render
+
+        render(self, console)
+
+
+def explain(model: Model, logits: bool = True, rng: np.random.Generator | None = None) -> Explanation:
+    """Explain a model: neurons first, then the logits.
+
+    Args:
+        model: Any model; nothing is assumed of its weights.
+        logits: Also look at all p³ logits (p³ d_mlp multiplications, a block at a time).
+        rng: Draws the triples of the gradient symmetricity; a generator seeded with 0 when None.
+
+    Raises:
+        BadConfig: when the logits are asked for and p³ d_mlp is past 1e13.
+    """
+    p, d_mlp = model.config.p, model.config.d_mlp
+    if logits and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
+        raise BadConfig(
+            f"all {p}³ logits of this model take {float(p) ** 3 * d_mlp:.1e} multiplications; "
+            "explain its neurons alone with explain(model, logits=False) or --no-logits"
+        )
+    collapsed = model.collapse()
+    spectra = neuron_spectra(collapsed)
+    roles, clusters = find_roles(spectra), find_clusters(spectra)
+    keys = key_frequencies(clusters)
+    harmonics = find_harmonics(spectra.input)
+    return Explanation(
+        p=p,
+        d_mlp=d_mlp,
+        activation=collapsed.activation,
+        spectra=spectra,
+        attended=attended_spectra(model),
+        roles=roles,
+        clusters=clusters,
+        key_frequencies=keys,
+        phases=tuple(cluster_phases(cluster) for cluster in clusters),
+        harmonics=harmonics,
+        harmonic_fits=harmonic_fits(harmonics, ~roles.dead),
+        doubling=secondary_doubling(harmonics, ~roles.dead),
+        cluster_doubling=tuple(
+            secondary_doubling(harmonics, np.isin(np.arange(d_mlp), cluster.neurons)) for cluster in clusters
+        ),
+        logits=_explain_logits(model, collapsed, keys, rng or np.random.default_rng(0)) if logits else None,
+    )
+
+
+def _explain_logits(
+    model: Model, collapsed: Collapsed, keys: tuple[int, ...], rng: np.random.Generator
+) -> LogitExplanation:
+    """The logit side: one pass over the logits, then tables of |K| × p numbers."""
+    parts = take_apart(collapsed, keys)
+    forms = closed_forms(parts)
+    return LogitExplanation(
+        parts=parts,
+        r2=clock_pizza(parts),
+        forms=forms,
+        identity=identity_component(collapsed, keys),
+        weak_spots=weak_spots(parts, forms.by_parts),
+        algorithm=algorithm_measures(model, collapsed, parts.correct_logit, rng),
+    )

@@ -1,0 +1,128 @@
+"""An explanation in one paragraph of plain language; every number comes from the value."""
+
+import math
+
+import numpy as np
+
+from quadlens.explanation.value import Explanation, LogitExplanation
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+MANY = 12
+
+
+def summarise(explanation: Explanation) -> str:
+    """The paragraph, sentence by sentence in the order of the paper's observations."""
+    sentences = [_opening(explanation), _matching(explanation)]
+    if explanation.clusters:
+        sentences += [_variance(explanation), _phases(explanation), _secondary(explanation)]
+    if explanation.doubled_keys:
+        pairs = ", ".join(f"{double} of {k}" for k, double in explanation.doubled_keys)
+        sentences.append(f"One key frequency is another's double modulo {explanation.p}: {pairs}.")
+    if explanation.logits:
+        sentences += _logits(explanation.logits)
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _opening(explanation: Explanation) -> str:
+    keys = explanation.key_frequencies
+    count = NUMBERS[len(keys)] if len(keys) < len(NUMBERS) else str(len(keys))
+    noun = "frequency" if len(keys) == 1 else "frequencies"
+    listed = ", ".join(map(str, keys[:MANY])) + (", …" if len(keys) > MANY else "")
+    using = f"{count} {noun}" + (f": {listed}" if keys else "")
+    if explanation.logits is None:
+        return f"This model works modulo {explanation.p} with {using}."
+    correct, inputs = explanation.logits.parts.correct, explanation.p**2
+    if correct == inputs:
+        return f"This model adds modulo {explanation.p} with {using}."
+    return f"This model answers {correct:,} of {inputs:,} additions modulo {explanation.p} right; it has {using}."
+
+
+def _matching(explanation: Explanation) -> str:
+    roles = explanation.roles
+    matching, constant, dead = int(roles.matching.sum()), int(roles.constant.sum()), int(roles.dead.sum())
+    mismatching = int(roles.mismatching.sum())
+    words = f"{matching} of {explanation.d_mlp} neurons read and write the same frequency"
+    if mismatching:
+        words += f", {mismatching} read one and write another"
+    if constant:
+        words += f", {constant} are mostly constant" + (f" ({dead} of them dead)" if dead else "")
+    verdict = "a good model in the paper's sense" if explanation.good_model else "not a good model in the paper's sense"
+    clear = "" if explanation.clear_clusters else " There are no clear clusters; read what follows with care."
+    return f"{words}: {verdict}.{clear}"
+
+
+def _variance(explanation: Explanation) -> str:
+    roles = explanation.roles
+    alive = ~roles.dead
+    reads, writes = np.median(roles.variance_input[alive]), np.median(roles.variance_output[alive])
+    return (
+        f"A neuron's largest frequency explains {_percent(float(reads))} of the variance of what it reads "
+        f"and {_percent(float(writes))} of what it writes (medians)."
+    )
+
+
+def _phases(explanation: Explanation) -> str:
+    key_phases = [phases for phases in explanation.phases if phases.k in explanation.key_frequencies]
+    values = [phases.r2 for phases in key_phases if phases.r2 is not None]
+    even = sum(phases.spacing.roughly_uniform for phases in key_phases)
+    follow = (
+        f"Output phases follow twice the input phases with R² of at least {_floor(min(values), 4)}; " if values else ""
+    )
+    return f"{follow}input phases cover the circle roughly evenly for {even} of {len(key_phases)} key frequencies."
+
+
+def _secondary(explanation: Explanation) -> str:
+    doubling = explanation.doubling
+    if doubling.share is None:
+        return "No neuron has a secondary frequency."
+    phase = f", with phase 2φ + π (R² {_floor(doubling.phase_r2, 4)})" if doubling.phase_r2 is not None else ""
+    return (
+        f"The secondary frequency is the double of the primary one for {doubling.doubled} "
+        f"of {doubling.neurons} neurons{phase}."
+    )
+
+
+def _logits(logits: LogitExplanation) -> list[str]:
+    whole, even, form = logits.r2.all_logits, logits.r2.abs_component, logits.forms.by_parts
+    if whole.clock is None or whole.pizza is None or form.r2 is None or logits.skip_share is None:
+        return ["The logits do not vary at all."]
+    sentences = [f"The logits fit the clock form with R² {whole.clock:.3f} and the pizza form with {whole.pizza:.3f};"]
+    if even.clock is None or even.pizza is None:
+        sentences[0] = sentences[0][:-1] + "."
+    else:
+        sentences.append(
+            f"the absolute-value part of the MLP alone fits them with {even.clock:.3f} and {even.pizza:.3f}."
+        )
+    sentences.append(
+        f"The closed form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f} and alone answers "
+        f"{form.correct:,} of {form.p**2:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)."
+    )
+    sentences.append(f"The skip connection makes {_percent(logits.skip_share)} of the logits' variance.")
+    return [*sentences, _algorithm(logits)]
+
+
+def _algorithm(logits: LogitExplanation) -> str:
+    measures = logits.algorithm
+    if measures.gradient_symmetricity is None or measures.distance_irrelevance is None:
+        return ""
+    gradient, distance = measures.nearer_by_gradient, measures.nearer_by_distance
+    verdict = (
+        f"both nearer to their {gradient} model"
+        if gradient == distance
+        else (f"the first nearer to their {gradient} model, the second to their {distance} model")
+    )
+    span = measures.gradient_symmetricity_in_span
+    inside = "" if span is None else f" ({span:.3f} along the directions in which tokens differ)"
+    return (
+        f"By the measures of Zhong et al., gradient symmetricity is {measures.gradient_symmetricity:.3f}{inside} "
+        f"and distance irrelevance {measures.distance_irrelevance:.3f}, {verdict}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{_floor(100 * share, 1)} %"
+
+
+def _floor(value: float, digits: int) -> str:
+    """Rounded down, so that "at least" stays true and only perfection reads as 1."""
+    return f"{math.floor(value * 10**digits + 1e-9) / 10**digits:.{digits}f}"

@@ -1,0 +1,185 @@
+"""Which algorithm is it? The three measures of Zhong et al., "The Clock and the Pizza" (arXiv 2306.17844)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.model.activation import Activation
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.params import MLPParams, Model, Params
+
+SAMPLES = 1000
+PRINCIPAL_COMPONENTS = 4
+# Singular values this small beside the largest are rounding of float32 weights.
+RANK_SHARE = 1e-6
+Algorithm = Literal["pizza", "clock"]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What Zhong et al. report for one of their own models."""
+
+    gradient_symmetricity: float
+    distance_irrelevance: float
+
+
+# Their model A (constant attention, pizza) and model B (trained attention, clock).
+REFERENCES: dict[Algorithm, Reference] = {"pizza": Reference(0.9937, 0.17), "clock": Reference(0.3336, 0.85)}
+
+
+@dataclass(frozen=True)
+class AlgorithmMeasures:
+    """The measures of one model; None where a measure has no meaning (no gradient, no variance).
+
+    Attributes:
+        gradient_symmetricity: Mean cosine between ∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b over triples (a, b, c).
+        gradient_symmetricity_in_span: The same with both gradients projected on the directions in which embedding
+            vectors differ: a gradient along a direction no token uses says nothing about what is computed.
+        triples: How many triples they are the mean of.
+        distance_irrelevance: mean_d std_a L(a, a-d) / std L, with L(a, b) = logit(a, b, a+b).
+        circularity: Mean over the first four principal components of the embedding of the largest share of a
+            component's square that one frequency holds.
+    """
+
+    gradient_symmetricity: float | None
+    gradient_symmetricity_in_span: float | None
+    triples: int
+    distance_irrelevance: float | None
+    circularity: float | None
+
+    @property
+    def nearer_by_gradient(self) -> Algorithm | None:
+        """Which of the two published models is nearer in gradient symmetricity."""
+        return _nearer(self.gradient_symmetricity, {n: r.gradient_symmetricity for n, r in REFERENCES.items()})
+
+    @property
+    def nearer_by_distance(self) -> Algorithm | None:
+        """Which of the two published models is nearer in distance irrelevance."""
+        return _nearer(self.distance_irrelevance, {n: r.distance_irrelevance for n, r in REFERENCES.items()})
+
+
+def _nearer(value: float | None, references: dict[Algorithm, float]) -> Algorithm | None:
+    if value is None:
+        return None
+    distance = {name: abs(reference - value) for name, reference in references.items()}
+    return "pizza" if distance["pizza"] <= distance["clock"] else "clock"
+
+
+def algorithm_measures(
+    model: Model,
+    collapsed: Collapsed,
+    correct_logit: Float[np.ndarray, "p p"],
+    rng: np.random.Generator,
+    samples: int = SAMPLES,
+) -> AlgorithmMeasures:
+    """All three measures; `rng` draws the triples when p³ is more than `samples`."""
+    both = gradients(model, collapsed, draw_triples(collapsed.p, rng, samples))
+    cosine, inside = both.cosines(), both.in_span(token_span(model)).cosines()
+    return AlgorithmMeasures(
+        gradient_symmetricity=float(cosine.mean()) if len(cosine) else None,
+        gradient_symmetricity_in_span=float(inside.mean()) if len(inside) else None,
+        triples=len(cosine),
+        distance_irrelevance=distance_irrelevance(correct_logit),
+        circularity=circularity(embedding(model)),
+    )
+
+
+def draw_triples(p: int, rng: np.random.Generator, samples: int) -> Int[np.ndarray, "n 3"]:
+    """Every (a, b, c) when there are at most `samples`, else a uniform sample."""
+    if p**3 <= samples:
+        return np.stack(np.unravel_index(np.arange(p**3), (p, p, p)), axis=1)
+    return rng.integers(0, p, size=(samples, 3))
+
+
+def distance_irrelevance(correct_logit: Float[np.ndarray, "p p"]) -> float | None:
+    """How much the right logit still varies when a - b is held fixed: near 0 for a pizza, near 1 for a clock."""
+    p = len(correct_logit)
+    spread = float(correct_logit.std())
+    if spread <= 1e-12 * float(np.abs(correct_logit).max()):
+        return None
+    a = np.arange(p)
+    by_distance = correct_logit[a[:, None], (a[:, None] - a) % p]
+    return float(by_distance.std(axis=0).mean()) / spread
+
+
+def embedding(model: Model) -> Float[np.ndarray, "p d"]:
+    """The vector of each token: W_E, or for an MLP, which embeds one-hot tokens with its first layer, W_a."""
+    if isinstance(model, MLPParams):
+        return model.W_a.astype(np.float64)
+    return model.tensors()["W_E"][: model.config.p].astype(np.float64)
+
+
+def circularity(vectors: Float[np.ndarray, "p d"], components: int = PRINCIPAL_COMPONENTS) -> float | None:
+    """Mean over principal components v of max_k (2/p)|Σ_x v_x e^{ikwx}|² / ‖v‖²: 1 when each is a single wave.
+
+    Components that do not exist (rank below `components`) are left out. Where circles of several frequencies have the
+    same size, as in a hand-built model, principal components are arbitrary mixtures of them and the value is lower.
+    """
+    p = len(vectors)
+    U, size, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    real = size > RANK_SHARE * size[0]
+    if not real.any() or size[0] == 0.0:
+        return None
+    # Columns of U have unit length, and a real sequence holds frequency k at k and at p - k.
+    power = 2 / p * np.square(np.abs(np.fft.rfft(U[:, real][:, :components], axis=0)[1:]))
+    return float(power.max(axis=0).mean())
+
+
+def slopes(activation: Activation, pre: Float[np.ndarray, "n d_mlp"]) -> Float[np.ndarray, "n d_mlp"]:
+    """σ'(x), with σ'(0) = 0 as PyTorch has it."""
+    if activation == "relu":
+        return (pre > 0).astype(np.float64)
+    return np.sign(pre) if activation == "abs" else 2 * pre
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b, a row a triple."""
+
+    of_a: Float[np.ndarray, "n d"]
+    of_b: Float[np.ndarray, "n d"]
+
+    def cosines(self) -> Float[np.ndarray, " m"]:
+        """Cosine between the two of each triple; triples with a zero gradient are left out."""
+        sizes = np.linalg.norm(self.of_a, axis=1) * np.linalg.norm(self.of_b, axis=1)
+        defined = sizes > 0
+        return (self.of_a * self.of_b).sum(axis=1)[defined] / sizes[defined]
+
+    def in_span(self, basis: Float[np.ndarray, "r d"]) -> "Gradients":
+        """Their components along an orthonormal basis."""
+        return Gradients(self.of_a @ basis.T, self.of_b @ basis.T)
+
+
+def gradients(model: Model, collapsed: Collapsed, triples: Int[np.ndarray, "n 3"]) -> Gradients:
+    """Both gradients of each triple, by the chain rule.
+
+    With m the residual stream that is read, logit_c = W_U[:,c]·(m + W_out σ(W_in m)) has the gradient
+    W_U[:,c] + W_in (σ' ∘ W_L[c]), and m depends on E_a through J_a = α_a OV (+ I where a is read), on E_b through J_b.
+    An MLP's tokens are one-hot: its gradients are over all p coordinates.
+    """
+    a, b, c = triples.T
+    through = slopes(collapsed.activation, collapsed.U_a[a] + collapsed.U_b[b]) * collapsed.W_L[c]
+    if not isinstance(model, Params):
+        return Gradients(through @ collapsed.U_a.T, through @ collapsed.U_b.T)
+    W = {name: model.tensors()[name].astype(np.float64) for name in ("W_U", "W_in", "W_V", "W_O")}
+    at_read = W["W_U"].T[c] + through @ W["W_in"].T
+    attended = at_read @ np.einsum("hdk,hke->de", W["W_V"], W["W_O"]).T
+    config = model.config
+    of_a, of_b = (
+        config.attention[position] * attended + (at_read if position == config.read_position else 0.0)
+        for position in (0, 1)
+    )
+    return Gradients(of_a, of_b)
+
+
+def token_span(model: Model) -> Float[np.ndarray, "r d"]:
+    """Orthonormal basis of the directions in which embedding vectors differ; one-hot tokens differ in all of them."""
+    p = model.config.p
+    if not isinstance(model, Params):
+        return np.eye(p)
+    W_E = model.W_E.astype(np.float64)
+    tokens = [W_E[:p]] if model.config.b_token_offset == 0 else [W_E[:p], W_E[model.config.b_token_offset :][:p]]
+    _, size, basis = np.linalg.svd(np.concatenate([x - x.mean(axis=0) for x in tokens]), full_matrices=False)
+    return basis[size > RANK_SHARE * size[0]]

@@ -1,0 +1,87 @@
+"""The interpretation in closed form: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c))."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.logits.parts import LogitParts
+from quadlens.logits.regression import cos_2u, cos_u, r2_of, regress
+
+BLOCK_FLOATS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c)), and how well it does (`sec:identity-component-relu`).
+
+    Attributes:
+        p: Modulus.
+        keys: Key frequencies.
+        C: C_k.
+        D: D_k.
+        r2: R² over all p³ logits of the model; None when they do not vary.
+        correct: How many of the p² inputs it answers right on its own; ties are not right.
+        min_margin: Its smallest margin, right answer minus best other.
+    """
+
+    p: int
+    keys: tuple[int, ...]
+    C: Float[np.ndarray, " K"]
+    D: Float[np.ndarray, " K"]
+    r2: float | None
+    correct: int
+    min_margin: float
+
+
+def judge_closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]) -> ClosedForm:
+    """Judge the closed form with given coefficients against the model's logits and the right answers."""
+    amplitude = C[:, None] * cos_u(parts.p, parts.keys) + D[:, None] * cos_2u(parts.p, parts.keys)
+    margins = distance_margins(parts.p, parts.keys, amplitude)
+    # Its logits depend on d = a - b and t = a + b - c alone: each distance stands for p inputs.
+    return ClosedForm(
+        p=parts.p,
+        keys=parts.keys,
+        C=C,
+        D=D,
+        r2=r2_of(parts.all_logits, amplitude),
+        correct=int((margins > 0).sum()) * parts.p,
+        min_margin=float(margins.min()),
+    )
+
+
+def distance_margins(p: int, keys: tuple[int, ...], amplitude: Float[np.ndarray, "K p"]) -> Float[np.ndarray, " p"]:
+    """For each distance d, Σ_k h_k(d) minus the largest Σ_k h_k(d) cos(k w t) over t ≠ 0."""
+    others = np.cos(2 * np.pi / p * (np.outer(np.array(keys, dtype=np.int64), np.arange(1, p)) % p))
+    rows = max(1, BLOCK_FLOATS // p)
+    best = [(amplitude[:, d : d + rows].T @ others).max(axis=1) for d in range(0, p, rows)]
+    return amplitude.sum(axis=0) - np.concatenate(best)
+
+
+@dataclass(frozen=True)
+class ClosedForms:
+    """Three closed forms of one model.
+
+    Attributes:
+        by_parts: C_k from the absolute-value component on |cos u|, D_k from the identity component on cos 2u, as the
+            paper finds them.
+        fitted: C_k and D_k that fit all logits best, jointly.
+        pizza_only: C_k as in `by_parts`, D_k = 0: what is left when the secondary frequency is taken away.
+    """
+
+    by_parts: ClosedForm
+    fitted: ClosedForm
+    pizza_only: ClosedForm
+
+
+def closed_forms(parts: LogitParts) -> ClosedForms:
+    """Find the coefficients and judge the three forms."""
+    pizza, secondary = cos_u(parts.p, parts.keys), cos_2u(parts.p, parts.keys)
+    C = regress(parts.abs_component, [pizza]).coefficients[:, 0]
+    D = regress(parts.identity_component, [secondary]).coefficients[:, 0]
+    joint = regress(parts.all_logits, [pizza, secondary]).coefficients
+    return ClosedForms(
+        by_parts=judge_closed_form(parts, C, D),
+        fitted=judge_closed_form(parts, joint[:, 0], joint[:, 1]),
+        pizza_only=judge_closed_form(parts, C, np.zeros_like(D)),
+    )

@@ -1,0 +1,79 @@
+"""The identity component of ReLU as two p × p matrices, and their 2-D Fourier form."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from quadlens.logits.parts import identity_matrices
+from quadlens.model.collapsed import Collapsed
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityMatrix:
+    """A[c,x] = Σ_{k,l} F[k,l] e^{iw(kc+lx)}: one half of the identity component (`sec:identity-component-relu`).
+
+    Attributes:
+        matrix: A[c,x], x the token a or b.
+        fourier: F = DFT(A)/p², so that a wave D cos(kwc + lwx) + E sin(kwc + lwx) has F[k,l] = (D - iE)/2.
+        keys: Key frequencies.
+        D: Coefficient of cos(k w (c - 2x)), for each key.
+        E: Coefficient of sin(k w (c - 2x)); small where the phases cover the circle.
+        share: Share of A's variance that these 2|K| waves hold; None when A does not vary.
+    """
+
+    matrix: Float[np.ndarray, "p p"]
+    fourier: Complex[np.ndarray, "p p"]
+    keys: tuple[int, ...]
+    D: Float[np.ndarray, " K"]
+    E: Float[np.ndarray, " K"]
+    share: float | None
+
+    def largest_waves(self, count: int) -> tuple[tuple[int, int, float, float], ...]:
+        """The largest waves A cos(kwc + lwx + θ) as (k, l, A, θ), l in -(p-1)/2 … (p-1)/2, the constant left out."""
+        p = len(self.matrix)
+        half = (p - 1) // 2
+        # A is real, so F[-k,-l] is the conjugate of F[k,l]: half the plane holds every wave once.
+        size = 2 * np.abs(self.fourier[: half + 1])
+        size[0, 0] = size[0, half + 1 :] = -1.0
+        order = np.argsort(-size, axis=None, kind="stable")[: min(count, (p * p - 1) // 2)]
+        waves = []
+        for k, column in zip(*np.unravel_index(order, size.shape), strict=True):
+            wave = 2 * self.fourier[k, column]
+            signed = int(column) if column <= half else int(column) - p
+            waves.append((int(k), signed, float(abs(wave)), float(np.angle(wave))))
+        return tuple(waves)
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityComponent:
+    """The odd part of the MLP's output: logit_id(a,b,c) = A[c,a] + B[c,b].
+
+    Attributes:
+        of_a: A[c,a] = ½ Σ_i W_L[c,i] U_a[a,i]; the paper's `logit_id1` when the output is read at b.
+        of_b: B[c,b] = ½ Σ_i W_L[c,i] U_b[b,i], with the residual stream's own copy of b and the biases.
+    """
+
+    of_a: IdentityMatrix
+    of_b: IdentityMatrix
+
+    @property
+    def D(self) -> Float[np.ndarray, " K"]:
+        """D_k of the closed form: cos(kw(c-2a)) + cos(kw(c-2b)) = 2 cos 2u cos(kw(a+b-c)), so the halves' D add up."""
+        return self.of_a.D + self.of_b.D
+
+
+def identity_component(collapsed: Collapsed, keys: tuple[int, ...]) -> IdentityComponent:
+    """Both matrices with their 2-D Fourier form."""
+    A, B = identity_matrices(collapsed)
+    return IdentityComponent(_analyse(A, keys), _analyse(B, keys))
+
+
+def _analyse(matrix: Float[np.ndarray, "p p"], keys: tuple[int, ...]) -> IdentityMatrix:
+    p = len(matrix)
+    fourier = np.fft.fft2(matrix) / p**2
+    k = np.array(keys, dtype=np.int64)
+    wave = 2 * fourier[k, -2 * k % p]
+    variance = float(matrix.var())
+    share = float(np.square(np.abs(wave)).sum()) / 2 / variance if variance > 0 else None
+    return IdentityMatrix(matrix, fourier, keys, wave.real, -wave.imag, share)

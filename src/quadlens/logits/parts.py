@@ -1,0 +1,183 @@
+"""The logits taken apart: even and odd part of the activation, the skip connection, and what of each follows a key.
+
+The activation splits into an even and an odd part, σ(x) = e(x) + o(x): for ReLU |x|/2 and x/2, the paper's "absolute
+value" and "identity" components (`sec:identity-component-relu`); |x| and x² have no odd part.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Complex, Float, Int
+
+from quadlens.model.activation import Activation, apply_activation
+from quadlens.model.collapsed import Collapsed
+
+# Slope of the odd part, o(x) = slope · x.
+ODD_SLOPE: dict[Activation, float] = {"relu": 0.5, "abs": 0.0, "square": 0.0}
+# Floats in the largest block of hidden activations: a few megabytes stay in cache and never grow with p³.
+BLOCK_FLOATS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One part of the logits, Y[a,b,c], reduced to what the analysis needs.
+
+    Attributes:
+        variance: Variance over all (a, b, c).
+        profile: g_k(d), row by key: the least-squares coefficient of Y on cos(k w (a+b-c)) over the inputs with
+            a - b ≡ d (mod p), g_k(d) = (2/p²) Σ_{a-b≡d} Σ_c Y[a,b,c] cos(k w (a+b-c)).
+    """
+
+    variance: float
+    profile: Float[np.ndarray, "K p"]
+
+
+@dataclass(frozen=True, eq=False)
+class LogitParts:
+    """Every part of the logits of one model.
+
+    Attributes:
+        p: Modulus.
+        keys: The key frequencies, in the order of the rows of each profile.
+        all_logits: The logits themselves.
+        mlp_output: Without the skip connection.
+        abs_component: Only the even part of the activation, through W_L.
+        identity_component: Only the odd part.
+        skip: Only the skip connection.
+        correct_logit: logit(a, b, a+b).
+        correct: How many of the p² inputs the model answers right (ties are not right).
+    """
+
+    p: int
+    keys: tuple[int, ...]
+    all_logits: Part
+    mlp_output: Part
+    abs_component: Part
+    identity_component: Part
+    skip: Part
+    correct_logit: Float[np.ndarray, "p p"]
+    correct: int
+
+
+class Spread:
+    """Variance of numbers that come in blocks, merged around the running mean so that a large mean costs no digits."""
+
+    def __init__(self) -> None:
+        self._count, self._mean, self._squares, self._largest = 0, 0.0, 0.0, 0.0
+
+    def add(self, block: Float[np.ndarray, "*shape"]) -> None:
+        """Take in a block: the squares around the two means add up, plus what the distance of the means makes."""
+        mean = float(block.mean())
+        merged = self._count + block.size
+        shift = mean - self._mean
+        self._squares += float(np.square(block - mean).sum()) + shift**2 * self._count * block.size / merged
+        self._mean += shift * block.size / merged
+        self._largest = max(self._largest, float(np.abs(block).max()))
+        self._count = merged
+
+    @property
+    def variance(self) -> float:
+        """The variance; what rounding leaves of equal numbers counts as zero."""
+        variance = self._squares / self._count
+        return variance if variance > 1e-28 * self._largest**2 else 0.0
+
+
+def identity_matrices(collapsed: Collapsed) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
+    """A[c,a] = slope Σ_i W_L[c,i] U_a[a,i] and B[c,b] likewise: the odd part of the MLP is A[c,a] + B[c,b] exactly."""
+    slope = ODD_SLOPE[collapsed.activation]
+    return slope * collapsed.W_L @ collapsed.U_a.T, slope * collapsed.W_L @ collapsed.U_b.T
+
+
+def take_apart(collapsed: Collapsed, keys: tuple[int, ...]) -> LogitParts:
+    """One pass over all p³ logits, a block of a's at a time, so that memory stays at a few p·(p + d_mlp) floats."""
+    p = collapsed.p
+    odd_a, odd_b = (matrix.T for matrix in identity_matrices(collapsed))
+    rotate = _rotations(p, keys)
+    spread = {name: Spread() for name in ("all", "mlp", "abs")}
+    waves = np.zeros((len(keys), p))
+    correct_logit, correct = np.empty((p, p)), 0
+    rows = max(1, BLOCK_FLOATS // (p * max(p, collapsed.d_mlp)))
+    for start in range(0, p, rows):
+        a = np.arange(start, min(start + rows, p))
+        mlp = _mlp_output(collapsed, a)
+        logits = mlp + collapsed.S_a[a][:, None] + collapsed.S_b
+        even = mlp - odd_a[a][:, None] - odd_b
+        for name, block in (("all", logits), ("mlp", mlp), ("abs", even)):
+            spread[name].add(block)
+        waves += _profile_sum(mlp, a, rotate)
+        correct_logit[a], right = _right_answers(logits, a)
+        correct += right
+    profile_mlp = waves * (2 / p**2)
+    profile_skip = _separable_profile(collapsed.S_a, collapsed.S_b, rotate)
+    profile_odd = _separable_profile(odd_a, odd_b, rotate)
+    return LogitParts(
+        p=p,
+        keys=keys,
+        all_logits=Part(spread["all"].variance, profile_mlp + profile_skip),
+        mlp_output=Part(spread["mlp"].variance, profile_mlp),
+        abs_component=Part(spread["abs"].variance, profile_mlp - profile_odd),
+        identity_component=Part(_separable_variance(odd_a, odd_b), profile_odd),
+        skip=Part(_separable_variance(collapsed.S_a, collapsed.S_b), profile_skip),
+        correct_logit=correct_logit,
+        correct=correct,
+    )
+
+
+def _mlp_output(collapsed: Collapsed, a: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "rows p p"]:
+    """Σ_i W_L[c,i] σ(U_a[a,i] + U_b[b,i]) as [a, b, c]."""
+    pre = (collapsed.U_a[a][:, None] + collapsed.U_b).reshape(-1, collapsed.d_mlp)
+    hidden = apply_activation(collapsed.activation, pre)
+    return (hidden @ collapsed.W_L.T).reshape(len(a), collapsed.p, collapsed.p)
+
+
+def _rotations(p: int, keys: tuple[int, ...]) -> Complex[np.ndarray, "K p"]:
+    """e^{i k w x} for every key k and x in Z_p; k·x is reduced modulo p first, so that large p loses no digits."""
+    turns = np.outer(np.array(keys, dtype=np.int64), np.arange(p)) % p
+    return np.exp(2j * np.pi / p * turns)
+
+
+def _profile_sum(
+    block: Float[np.ndarray, "rows p p"], a: Int[np.ndarray, " rows"], rotate: Complex[np.ndarray, "K p"]
+) -> Float[np.ndarray, "K p"]:
+    """Σ_{a in block} Σ_c Y[a, a-d, c] cos(k w (a+b-c)), for each key and distance d."""
+    p = block.shape[1]
+    b = (a[:, None] - np.arange(p)) % p
+    # Σ_c Y cos(k w (a+b-c)) = Re(e^{ikw(a+b)} Σ_c Y e^{-ikwc}); two real products are faster than one complex one.
+    flat = block.reshape(-1, p)
+    cosine, sine = flat @ rotate.real.T, flat @ rotate.imag.T
+    spectrum = (cosine - 1j * sine).reshape(len(a), p, -1)
+    by_distance = np.take_along_axis(spectrum, b[:, :, None], axis=1)
+    turned = np.moveaxis(rotate[:, (a[:, None] + b) % p], 0, -1) * by_distance
+    return turned.real.sum(axis=0).T
+
+
+def _separable_profile(
+    from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarray, "p p"], rotate: Complex[np.ndarray, "K p"]
+) -> Float[np.ndarray, "K p"]:
+    """The profile of Y[a,b,c] = from_a[a,c] + from_b[b,c], in p² |K| operations.
+
+    Σ_a Re(e^{ikw(2a-d)} X_k[a]) = Re(e^{-ikwd} Σ_a e^{2ikwa} X_k[a]), with X_k[a] = Σ_c from_a[a,c] e^{-ikwc};
+    for from_b, a = b + d turns e^{-ikwd} into e^{+ikwd}.
+    """
+    p = len(from_a)
+    doubled = rotate**2
+    sum_a = (doubled * (from_a @ rotate.conj().T).T).sum(axis=1)
+    sum_b = (doubled * (from_b @ rotate.conj().T).T).sum(axis=1)
+    return (rotate.conj() * sum_a[:, None] + rotate * sum_b[:, None]).real * (2 / p**2)
+
+
+def _right_answers(
+    logits: Float[np.ndarray, "rows p p"], a: Int[np.ndarray, " rows"]
+) -> tuple[Float[np.ndarray, "rows p"], int]:
+    """logit(a, b, a+b), and for how many (a, b) it beats every other."""
+    p = logits.shape[1]
+    answer = (a[:, None] + np.arange(p)) % p
+    chosen = np.take_along_axis(logits, answer[:, :, None], axis=2)
+    as_large = (logits >= chosen).sum(axis=2)
+    return chosen[:, :, 0], int((as_large == 1).sum())
+
+
+def _separable_variance(from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarray, "p p"]) -> float:
+    """Variance of from_a[a,c] + from_b[b,c] over all (a, b, c): each around its token mean, and the means."""
+    mean_a, mean_b = from_a.mean(axis=0), from_b.mean(axis=0)
+    return float(np.square(from_a - mean_a).mean() + np.square(from_b - mean_b).mean() + (mean_a + mean_b).var())

@@ -1,0 +1,169 @@
+"""The measures of Zhong et al., against finite differences and their definitions written as loops."""
+
+import cmath
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quadlens.logits import take_apart
+from quadlens.logits.algorithm import (
+    AlgorithmMeasures,
+    algorithm_measures,
+    circularity,
+    distance_irrelevance,
+    draw_triples,
+    embedding,
+    gradients,
+    token_span,
+)
+from quadlens.model import MLPParams, Params, Recipe, build_mlp, build_transformer
+from strategies import mlps, odd_moduli, seeds, transformers
+
+
+def logit(model: Params, x_a: np.ndarray, x_b: np.ndarray, c: int) -> float:
+    """One logit from the two embedding vectors, the transformer written out for a single input."""
+    config = model.config
+    w = {name: array.astype(np.float64) for name, array in model.tensors().items()}
+    streams = [x_a + w["W_pos"][0], x_b + w["W_pos"][1]]
+    if config.has_equals:
+        streams.append(w["W_E"][config.equals_token] + w["W_pos"][2])
+    middle = streams[config.read_position] + w["b_O"]
+    for alpha, stream in zip(config.attention, streams, strict=True):
+        for h in range(config.n_heads):
+            middle = middle + alpha * (stream @ w["W_V"][h] + w["b_V"][h]) @ w["W_O"][h]
+    pre = middle @ w["W_in"] + w["b_in"]
+    hidden = {"relu": np.maximum(pre, 0), "abs": np.abs(pre), "square": pre**2}[config.activation]
+    return float((middle + hidden @ w["W_out"] + w["b_out"]) @ w["W_U"][:, c] + w["b_U"][c])
+
+
+def numeric_gradient(f, x: np.ndarray, step: float) -> np.ndarray:  # type: ignore[no-untyped-def]
+    rows = np.eye(len(x)) * step
+    return np.array([(f(x + row) - f(x - row)) / (2 * step) for row in rows])
+
+
+@given(transformers(np.float64), st.data())
+def test_gradients_by_finite_differences(model: Params, data: st.DataObject) -> None:
+    config, collapsed = model.config, model.collapse()
+    a, b, c = (data.draw(st.integers(0, config.p - 1)) for _ in range(3))
+    pre = collapsed.U_a[a] + collapsed.U_b[b]
+    scale = float(np.abs(model.W_E).max())
+    step = 1e-5 * scale
+    # A step across a kink would measure something else.
+    if np.abs(pre).min() < 1e-2 * np.abs(pre).max():
+        return
+    W_E = model.W_E.astype(np.float64)
+    x_a, x_b = W_E[a], W_E[b + config.b_token_offset]
+    of_a = numeric_gradient(lambda x: logit(model, x, x_b, c), x_a, step)
+    of_b = numeric_gradient(lambda x: logit(model, x_a, x, c), x_b, step)
+    size = np.linalg.norm(of_a) * np.linalg.norm(of_b)
+    value = abs(logit(model, x_a, x_b, c))
+    # Differences of two logits lose the digits of the logit itself.
+    if min(np.linalg.norm(of_a), np.linalg.norm(of_b)) * step < 1e-9 * value or size == 0:
+        return
+    (cosine,) = gradients(model, collapsed, np.array([[a, b, c]])).cosines()
+    assert cosine == pytest.approx(of_a @ of_b / size, abs=1e-3)
+
+
+@given(mlps(np.float64), st.data())
+def test_gradients_of_an_mlp_are_those_of_its_one_hot_tokens(model: MLPParams, data: st.DataObject) -> None:
+    p = model.config.p
+    a, b, c = (data.draw(st.integers(0, p - 1)) for _ in range(3))
+    pre = model.W_a[a] + model.W_b[b]
+    slope = {"relu": (pre > 0) * 1.0, "abs": np.sign(pre), "square": 2 * pre}[model.config.activation]
+    of_a, of_b = model.W_a @ (slope * model.W_out[:, c]), model.W_b @ (slope * model.W_out[:, c])
+    cosines = gradients(model, model.collapse(), np.array([[a, b, c]])).cosines()
+    size = np.linalg.norm(of_a) * np.linalg.norm(of_b)
+    assert len(cosines) == (size > 0)
+    if size > 0:
+        assert cosines[0] == pytest.approx(of_a @ of_b / size)
+
+
+@given(odd_moduli, seeds)
+def test_distance_irrelevance_by_loops(p: int, seed: int) -> None:
+    logits = np.random.default_rng(seed).standard_normal((p, p))
+    table = [[0.0] * p for _ in range(p)]
+    for a in range(p):
+        for b in range(p):
+            table[(a + b) % p][(a - b) % p] = logits[a, b]
+    columns = np.array(table)
+    expected = np.mean([columns[:, d].std() for d in range(p)]) / columns.std()
+    assert distance_irrelevance(logits) == pytest.approx(expected)
+
+
+def test_distance_irrelevance_at_its_two_ends() -> None:
+    a, b = np.ogrid[:13, :13]
+    only_distance = np.cos((a - b) % 13) * 1.0
+    only_sum = np.cos((a + b) % 13) * 1.0
+    assert distance_irrelevance(only_distance) == pytest.approx(0, abs=1e-12)
+    assert distance_irrelevance(only_sum) == pytest.approx(1)
+    assert distance_irrelevance(np.full((13, 13), 7.0)) is None
+
+
+@given(odd_moduli, seeds)
+def test_circularity_by_loops(p: int, seed: int) -> None:
+    vectors = np.random.default_rng(seed).standard_normal((p, 6))
+    centred = vectors - vectors.mean(axis=0)
+    values, axes = np.linalg.eigh(centred.T @ centred)
+    shares = []
+    for index in np.argsort(-values)[: min(4, p - 1)]:
+        v = centred @ axes[:, index]
+        waves = [abs(sum(v[x] * cmath.exp(2j * math.pi * k * x / p) for x in range(p))) ** 2 for k in range(1, p)]
+        shares.append(2 * max(waves) / p / (v @ v))
+    assert circularity(vectors) == pytest.approx(np.mean(shares), rel=1e-6)
+
+
+def test_circularity_of_circles_is_one_and_of_nothing_is_none() -> None:
+    assert circularity(embedding(build_transformer(Recipe(59, (3,), 20)))) == pytest.approx(1, abs=1e-6)
+    assert circularity(embedding(build_mlp(Recipe(59, (3,), 20)))) == pytest.approx(1, abs=1e-6)
+    assert circularity(np.zeros((5, 3))) is None
+    assert circularity(np.ones((5, 3))) is None
+
+
+@given(transformers(np.float64), seeds)
+def test_the_span_is_where_tokens_differ(model: Params, seed: int) -> None:
+    """Projecting on the differences of embedding vectors, by least squares on those differences."""
+    collapsed = model.collapse()
+    triples = draw_triples(collapsed.p, np.random.default_rng(seed), 5)
+    both = gradients(model, collapsed, triples)
+    span = token_span(model)
+    W_E = model.W_E.astype(np.float64)
+    tokens = [W_E[: collapsed.p], W_E[model.config.b_token_offset :][: collapsed.p]]
+    differences = np.concatenate([x - x[0] for x in tokens])
+    projected = both.in_span(span)
+    for raw, inside in ((both.of_a, projected.of_a), (both.of_b, projected.of_b)):
+        explicit = (np.linalg.pinv(differences, rcond=1e-6) @ differences @ raw.T).T
+        assert np.allclose(inside @ span, explicit, atol=1e-5 * (1e-300 + np.abs(raw).max()))
+
+
+def test_triples() -> None:
+    rng = np.random.default_rng(0)
+    assert len(np.unique(draw_triples(3, rng, 1000), axis=0)) == 27
+    drawn = draw_triples(59, rng, 1000)
+    assert drawn.shape == (1000, 3)
+    assert drawn.min() >= 0
+    assert drawn.max() < 59
+
+
+@pytest.mark.parametrize("build", [build_mlp, build_transformer])
+def test_a_hand_built_pizza_has_the_measures_of_a_pizza(build) -> None:  # type: ignore[no-untyped-def]
+    model = build(Recipe(59, (3, 5, 7), 300))
+    collapsed = model.collapse()
+    parts = take_apart(collapsed, (3, 5, 7))
+    measures = algorithm_measures(model, collapsed, parts.correct_logit, np.random.default_rng(0))
+    assert measures.gradient_symmetricity_in_span == pytest.approx(1, abs=1e-6)
+    assert measures.distance_irrelevance is not None
+    assert measures.distance_irrelevance < 0.05
+    assert measures.nearer_by_distance == "pizza"
+    if build is build_mlp:
+        assert measures.gradient_symmetricity == pytest.approx(1, abs=1e-6)
+        assert measures.nearer_by_gradient == "pizza"
+
+
+def test_measures_are_named_after_the_nearer_published_model() -> None:
+    clock = AlgorithmMeasures(0.3, 0.3, 10, 0.9, 1.0)
+    assert (clock.nearer_by_gradient, clock.nearer_by_distance) == ("clock", "clock")
+    nothing = AlgorithmMeasures(None, None, 0, None, None)
+    assert (nothing.nearer_by_gradient, nothing.nearer_by_distance) == (None, None)
