@@ -4,18 +4,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
+    from quadlens.quadrature import Bounds, bounds
 
 __version__ = "0.1.0"
 
-__all__ = ["Collapsed", "Evaluation", "Model", "Params", "Recipe", "__version__", "evaluate", "load", "save"]
+__all__ = [
+    "Bounds",
+    "Collapsed",
+    "Evaluation",
+    "Model",
+    "Params",
+    "Recipe",
+    "__version__",
+    "bounds",
+    "evaluate",
+    "load",
+    "save",
+]
 
 # Public name → the room that has it.
 _ROOM_OF = {
+    "Bounds": "quadlens.quadrature",
     "Collapsed": "quadlens.model",
     "Evaluation": "quadlens.model",
     "Model": "quadlens.model",
     "Params": "quadlens.model",
     "Recipe": "quadlens.model",
+    "bounds": "quadlens.quadrature",
     "evaluate": "quadlens.model",
     "load": "quadlens.model",
     "save": "quadlens.model",

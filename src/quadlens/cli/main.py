@@ -6,7 +6,7 @@ import sys
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, info
+from quadlens.cli import bench, bounds, build, evaluate, info
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -38,6 +38,8 @@ app.command("evaluate", epilog="Example: quadlens evaluate mainline --json")(eva
 app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors")(
     build.command
 )
+app.command("bounds", epilog="Example: quadlens bounds mainline --json")(bounds.command)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
