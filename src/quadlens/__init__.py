@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
+    from quadlens.quadrature import Bounds, bounds
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bounds",
     "Collapsed",
     "Evaluation",
     "Explanation",
@@ -16,6 +18,7 @@ __all__ = [
     "Params",
     "Recipe",
     "__version__",
+    "bounds",
     "evaluate",
     "explain",
     "load",
@@ -24,12 +27,14 @@ __all__ = [
 
 # Public name → the room that has it.
 _ROOM_OF = {
+    "Bounds": "quadlens.quadrature",
     "Collapsed": "quadlens.model",
     "Evaluation": "quadlens.model",
     "Explanation": "quadlens.explanation",
     "Model": "quadlens.model",
     "Params": "quadlens.model",
     "Recipe": "quadlens.model",
+    "bounds": "quadlens.quadrature",
     "evaluate": "quadlens.model",
     "explain": "quadlens.explanation",
     "load": "quadlens.model",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, explain, figures, info, train
+from quadlens.cli import bench, bounds, build, evaluate, explain, figures, info, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -39,12 +39,14 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("info", info.command, "quadlens info mainline"),
     ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
     ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
+    ("bounds", bounds.command, "quadlens bounds mainline --json"),
     ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
     ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

@@ -1,1 +1,83 @@
-"""From a cluster to rectangles, exact integrals, bounds and the exact error."""
+"""The MLP as a quadrature rule: the paper's bounds, the exact error in quasi-linear time, moments and suprema.
+
+`bounds(model)` does everything; each function below does one thing with a `Scheme`. Proofs: docs/quadrature.md.
+"""
+
+from quadlens.quadrature.analysis import Bounds, ClusterBounds, Suprema, bounds, cluster_bounds
+from quadlens.quadrature.angle import bound_angle
+from quadlens.quadrature.brute import brute_force_error
+from quadlens.quadrature.claims import Claim, Cost, Estimate, Exact, UpperBound, printed
+from quadlens.quadrature.convergence import (
+    Convergence,
+    ConvergencePoint,
+    equally_spaced_error,
+    handmade_study,
+    thinned,
+    thinning_study,
+)
+from quadlens.quadrature.density import BoxDensity, box_density
+from quadlens.quadrature.exact import ExactErrors, exact_abs_error, exact_errors
+from quadlens.quadrature.identity import identity_supremum
+from quadlens.quadrature.integrals import abs_integral, cos_baseline, sin_baseline
+from quadlens.quadrature.lipschitz import bound_abs_full, bound_abs_half
+from quadlens.quadrature.moments import Moments, bound_moments, moments
+from quadlens.quadrature.rectangles import Rectangles, rectangles
+from quadlens.quadrature.relu_window import bound_relu_full, bound_relu_half
+from quadlens.quadrature.rows import PaperRows, paper_rows
+from quadlens.quadrature.scheme import NoBound, NotAScheme, Scheme, scheme_of
+from quadlens.quadrature.supremum import abs_supremum, relu_supremum
+from quadlens.quadrature.tables import Row, Table, tables, to_csv, to_json, to_latex
+
+__all__ = [
+    "Bounds",
+    "BoxDensity",
+    "Claim",
+    "ClusterBounds",
+    "Convergence",
+    "ConvergencePoint",
+    "Cost",
+    "Estimate",
+    "Exact",
+    "ExactErrors",
+    "Moments",
+    "NoBound",
+    "NotAScheme",
+    "PaperRows",
+    "Rectangles",
+    "Row",
+    "Scheme",
+    "Suprema",
+    "Table",
+    "UpperBound",
+    "abs_integral",
+    "abs_supremum",
+    "bound_abs_full",
+    "bound_abs_half",
+    "bound_angle",
+    "bound_moments",
+    "bound_relu_full",
+    "bound_relu_half",
+    "bounds",
+    "box_density",
+    "brute_force_error",
+    "cluster_bounds",
+    "cos_baseline",
+    "equally_spaced_error",
+    "exact_abs_error",
+    "exact_errors",
+    "handmade_study",
+    "identity_supremum",
+    "moments",
+    "paper_rows",
+    "printed",
+    "rectangles",
+    "relu_supremum",
+    "scheme_of",
+    "sin_baseline",
+    "tables",
+    "thinned",
+    "thinning_study",
+    "to_csv",
+    "to_json",
+    "to_latex",
+]

@@ -1,0 +1,99 @@
+"""`quadlens bounds`: the paper's three tables for a model, and the exact errors beside them."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quadlens.quadrature import Convergence, Table
+
+# Marks before the numbers of a row.
+MARKS = {"exact": "=", "upper bound": "≤", "estimate": "≈"}
+
+
+def command(
+    model: ModelArgument = "mainline",
+    moments: Annotated[
+        int, typer.Option("--moments", metavar="M", min=1, help="Harmonics used by the moment bound.")
+    ] = 20,
+    table_format: Annotated[
+        Literal["text", "csv", "latex"], typer.Option("--format", help="How to print the tables.")
+    ] = "text",
+    convergence: Annotated[
+        bool, typer.Option("--convergence", help="Also thin each cluster and see how the error falls with neurons.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the thinning.")] = 0,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
+    import numpy as np
+    from rich.console import Console
+
+    from quadlens.cli.output import emit
+    from quadlens.model import load
+    from quadlens.quadrature import bounds, tables, thinning_study, to_csv, to_json, to_latex
+
+    result = bounds(load(model), moments)
+    value, views = to_json(result), tables(result)
+    studies: list[Convergence] = []
+    if convergence:
+        rng = np.random.default_rng(seed)
+        studies = [thinning_study(cluster.scheme, 8, rng) for cluster in result.bounded]
+        value["convergence"] = [_study_json(study) for study in studies]
+
+    def render(console: Console) -> None:
+        for table in views if result.bounded else ():
+            if table_format == "text":
+                _print_table(console, table)
+            else:
+                console.print(to_csv(table) if table_format == "csv" else to_latex(table), soft_wrap=True, markup=False)
+        if result.bounded and table_format == "text":
+            console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: docs/quadrature.md")
+        for none in result.unbounded:
+            console.print(f"k = {none.k} ({none.neurons} neurons): no bound: {none.reason}")
+        if not result.clusters:
+            console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
+        for study in studies:
+            console.print(study.statement())
+
+    emit(json, value, render)
+
+
+def _print_table(console: "Console", table: "Table") -> None:
+    from rich.measure import Measurement
+    from rich.table import Table as RichTable
+
+    from quadlens.quadrature import printed
+
+    shown = RichTable(title=table.title, title_justify="left", box=None, padding=(0, 1))
+    shown.add_column("row", no_wrap=True)
+    shown.add_column("")
+    for k in table.frequencies:
+        shown.add_column(f"k={k}", justify="right")
+    for index, k in enumerate(table.paper_frequencies):
+        shown.add_column(f"{'paper ' if index == 0 else ''}{k}", justify="right", style="dim")
+    for row in table.rows:
+        ours = [f"{printed(claim):.4f}" for claim in row.claims]
+        theirs = [f"{value:.2f}" for value in row.paper] if row.paper else [""] * len(table.paper_frequencies)
+        shown.add_row(row.name, MARKS.get(row.kind, "?"), *ours, *theirs)
+    # A wide table goes past the edge whole rather than losing digits.
+    natural = Measurement.get(console, console.options.update(max_width=1000), shown).maximum
+    console.print(shown, width=max(natural, console.width), crop=False, no_wrap=True, overflow="ignore")
+    console.print()
+
+
+def _study_json(study: "Convergence") -> dict[str, object]:
+    return {
+        "name": study.name,
+        "exponent": study.exponent,
+        "points": [
+            {"neurons": point.neurons, "error": point.median, "equally_spaced": point.equally_spaced}
+            for point in study.points
+        ],
+    }

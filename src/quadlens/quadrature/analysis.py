@@ -1,0 +1,163 @@
+"""One model, every claim: the paper's rows, the exact errors, the suprema and the moment bounds of each cluster."""
+
+from dataclasses import dataclass
+
+from quadlens.errors import BadConfig
+from quadlens.model.params import Model
+from quadlens.quadrature.brute import brute_force_error
+from quadlens.quadrature.claims import Estimate, Exact, UpperBound
+from quadlens.quadrature.exact import ExactErrors, exact_errors
+from quadlens.quadrature.identity import identity_supremum
+from quadlens.quadrature.integrals import cos_baseline
+from quadlens.quadrature.moments import DEFAULT_MOMENTS, bound_moments
+from quadlens.quadrature.rows import PaperRows, paper_rows
+from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
+from quadlens.quadrature.supremum import abs_supremum, relu_supremum
+from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
+
+# Brute force past this many evaluations takes tens of seconds; the exact method has the same number anyway.
+BRUTE_FORCE_LIMIT = 10**9
+
+
+@dataclass(frozen=True)
+class Suprema:
+    """Exact worst cases over all real s and any c.
+
+    Attributes:
+        absolute: Absolute-value part.
+        identity: Identity part.
+        relu: ReLU.
+    """
+
+    absolute: Exact
+    identity: Exact
+    relu: Exact
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterBounds:
+    """Everything claimed about one cluster.
+
+    Attributes:
+        k: Frequency.
+        neurons: Number of neurons.
+        scheme: The quadrature rule the claims are about.
+        rows: The paper's rows.
+        exact: Exact worst cases with 2φ (the paper's true error, over all a, b, c).
+        exact_psi: The same with the model's ψ, angle error included.
+        supremum: Worst cases over all real s, with 2φ.
+        supremum_psi: The same with ψ.
+        moment_bound: Moment bound with 2φ.
+        moment_bound_psi: The same with ψ.
+        moments: M of the moment bounds.
+        brute_force: The slow true error in float64, or None where it would take too long.
+        baseline: What relative figures are relative to: the mean of (4/3)|cos 2s|.
+        relative_error: brute_force / baseline.
+        relative_bound: The paper's best total (half period) / baseline.
+        relative_exact: exact.absolute / baseline.
+        relative_exact_psi: exact_psi.absolute / baseline: the whole truth, to compare with relative_bound.
+        relative_moment_bound: moment_bound / baseline.
+    """
+
+    k: int
+    neurons: int
+    scheme: Scheme
+    rows: PaperRows
+    exact: ExactErrors
+    exact_psi: ExactErrors
+    supremum: Suprema
+    supremum_psi: Suprema
+    moment_bound: UpperBound
+    moment_bound_psi: UpperBound
+    moments: int
+    brute_force: Estimate | None
+    baseline: Exact
+    relative_error: Estimate | None
+    relative_bound: UpperBound
+    relative_exact: Exact
+    relative_exact_psi: Exact
+    relative_moment_bound: UpperBound
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The model as a set of quadrature rules.
+
+    Attributes:
+        p: Modulus.
+        clusters: One entry a cluster in order of k; `NoBound` says why a cluster has none.
+    """
+
+    p: int
+    clusters: tuple[ClusterBounds | NoBound, ...]
+
+    @property
+    def bounded(self) -> tuple[ClusterBounds, ...]:
+        """The clusters that are quadrature rules."""
+        return tuple(cluster for cluster in self.clusters if isinstance(cluster, ClusterBounds))
+
+    @property
+    def unbounded(self) -> tuple[NoBound, ...]:
+        """The clusters that are not, with the reasons."""
+        return tuple(cluster for cluster in self.clusters if isinstance(cluster, NoBound))
+
+
+def bounds(model: Model, moments: int = DEFAULT_MOMENTS, brute_force_limit: int = BRUTE_FORCE_LIMIT) -> Bounds:
+    """The paper's tables, the exact errors and the moment bounds of every cluster of a model.
+
+    Args:
+        model: Weights, as `quadlens.load` gives them.
+        moments: M of the moment bounds, at least 1.
+        brute_force_limit: Skip brute force for clusters with more than this many p · neurons.
+
+    Raises:
+        BadConfig: if the activation has no quadrature of this kind, or `moments` is not positive.
+    """
+    if model.config.activation == "square":
+        raise BadConfig("this model's activation is 'square'; the bounds are about ReLU and its absolute-value part")
+    if moments < 1:
+        raise BadConfig(f"moments = {moments}; expected at least 1")
+    clusters = find_clusters(neuron_spectra(model.collapse()))
+    return Bounds(model.config.p, tuple(cluster_bounds(one, moments, brute_force_limit) for one in clusters))
+
+
+def cluster_bounds(
+    cluster: Cluster, moments: int = DEFAULT_MOMENTS, brute_force_limit: int = BRUTE_FORCE_LIMIT
+) -> ClusterBounds | NoBound:
+    """Every claim about one cluster, or why there is none."""
+    scheme = scheme_of(cluster)
+    if isinstance(scheme, NoBound):
+        return scheme
+    exact, exact_psi = exact_errors(scheme), exact_errors(scheme, folded_angle=True)
+    rows, baseline = paper_rows(scheme, exact), cos_baseline(scheme)
+    moment_bound = bound_moments(scheme, moments)
+    brute_force = brute_force_error(scheme) if scheme.p * scheme.n <= brute_force_limit else None
+    relative = None if brute_force is None else Estimate(brute_force.value / baseline.middle, brute_force.how)
+    return ClusterBounds(
+        k=scheme.k,
+        neurons=scheme.n,
+        scheme=scheme,
+        rows=rows,
+        exact=exact,
+        exact_psi=exact_psi,
+        supremum=_suprema(scheme, folded_angle=False),
+        supremum_psi=_suprema(scheme, folded_angle=True),
+        moment_bound=moment_bound,
+        moment_bound_psi=bound_moments(scheme, moments, folded_angle=True),
+        moments=moments,
+        brute_force=brute_force,
+        baseline=baseline,
+        relative_error=relative,
+        relative_bound=rows.total_abs_bound_half.relative_to(baseline),
+        relative_exact=exact.absolute.relative_to(baseline),
+        relative_exact_psi=exact_psi.absolute.relative_to(baseline),
+        relative_moment_bound=moment_bound.relative_to(baseline),
+    )
+
+
+def _suprema(scheme: Scheme, folded_angle: bool) -> Suprema:
+    return Suprema(
+        abs_supremum(scheme, folded_angle),
+        identity_supremum(scheme, folded_angle),
+        relu_supremum(scheme, folded_angle),
+    )

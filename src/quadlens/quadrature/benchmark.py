@@ -1,0 +1,167 @@
+"""Brute force against the exact method on hand-built rules: seconds, ratios and fitted exponents."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from quadlens.errors import BadConfig
+from quadlens.quadrature.brute import brute_force_error
+from quadlens.quadrature.exact import exact_abs_error
+from quadlens.quadrature.scheme import Scheme
+
+NEURONS = (512, 1024, 2048, 4096, 8192, 16384)
+MODULI = (59, 997, 10007, 31627, 100003)
+# The size the speed target names.
+HEADLINE = (4096, 10007)
+BRUTE_FORCE_LIMIT = 200_000_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class BenchRow:
+    """One size.
+
+    Attributes:
+        d_mlp: Neurons of the rule.
+        p: Modulus.
+        exact_seconds: Exact worst case over all a, b, c, with its enclosure; best of several runs.
+        brute_force_seconds: Brute force, best of its runs.
+        brute_force_measured: False if the brute-force time was not measured but scaled from the largest measured size.
+        ratio: brute_force_seconds / exact_seconds.
+        agreement: |exact - brute force|, None where brute force was not run.
+    """
+
+    d_mlp: int
+    p: int
+    exact_seconds: float
+    brute_force_seconds: float
+    brute_force_measured: bool
+    ratio: float
+    agreement: float | None
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """How one method's time grows along one size, the other one fixed.
+
+    Attributes:
+        method: "exact" or "brute force".
+        variable: "p" or "d_mlp".
+        fixed: Value of the other size.
+        exponent: Slope of log(seconds) against log(size), fitted over all steps measured.
+        last_step: The slope between the two largest sizes alone, where fixed overheads weigh least.
+    """
+
+    method: str
+    variable: str
+    fixed: int
+    exponent: float
+    last_step: float
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """All sizes of one run.
+
+    Attributes:
+        rows: From small to large.
+        ladders: Fitted exponents.
+    """
+
+    rows: tuple[BenchRow, ...]
+    ladders: tuple[Ladder, ...]
+
+    @property
+    def headline(self) -> BenchRow | None:
+        """The size the speed target names, if it was among the sizes."""
+        return next((row for row in self.rows if (row.d_mlp, row.p) == HEADLINE), None)
+
+
+def benchmark_sizes(neurons: Sequence[int] = NEURONS, moduli: Sequence[int] = MODULI) -> tuple[tuple[int, int], ...]:
+    """Sizes (d_mlp, p): both ladders, with the other size at its smallest, at the headline's and at its largest."""
+    d_levels = {min(neurons), max(neurons)} | ({HEADLINE[0]} & set(neurons))
+    p_levels = {min(moduli), max(moduli)} | ({HEADLINE[1]} & set(moduli))
+    sizes = {(d, p) for d in d_levels for p in moduli} | {(d, p) for d in neurons for p in p_levels}
+    return tuple(sorted(sizes, key=lambda size: (size[0] * size[1], size)))
+
+
+def run_benchmark(
+    sizes: Sequence[tuple[int, int]],
+    brute_force_limit: int = BRUTE_FORCE_LIMIT,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Benchmark:
+    """Time both methods at each size.
+
+    Args:
+        sizes: (d_mlp, p) pairs.
+        brute_force_limit: Above this many d_mlp · p brute force is not run; its time is scaled from the largest
+            measured size and the row says so.
+        seed: Seed of phases and weights.
+        progress: Told how many sizes are done.
+
+    Raises:
+        BadConfig: if the limit leaves no size to measure brute force at.
+    """
+    if min(d * p for d, p in sizes) > brute_force_limit:
+        raise BadConfig(f"brute-force limit {brute_force_limit} is below every size; raise it so that one is measured")
+    rows: list[BenchRow] = []
+    for done, (d, p) in enumerate(sizes):
+        progress(done)
+        scheme = random_scheme(d, p, np.random.default_rng(seed))
+        exact_seconds, exact = _best_time(partial(exact_abs_error, scheme), runs=25)
+        measured = d * p <= brute_force_limit
+        agreement = None
+        if measured:
+            seconds, brute = _best_time(partial(brute_force_error, scheme), runs=3 if d * p <= 5e7 else 1)
+            agreement = abs(exact.middle - brute.value)
+        else:
+            last = max((row for row in rows if row.brute_force_measured), key=lambda row: row.d_mlp * row.p)
+            seconds = last.brute_force_seconds * (d * p) / (last.d_mlp * last.p)
+        rows.append(BenchRow(d, p, exact_seconds, seconds, measured, seconds / exact_seconds, agreement))
+    return Benchmark(tuple(rows), fit_ladders(rows))
+
+
+def fit_ladders(rows: Sequence[BenchRow]) -> tuple[Ladder, ...]:
+    """Exponents in p and in d_mlp, the other size at its smallest (the variable's cost shows most) and largest."""
+    ladders = []
+    for variable, other in (("p", "d_mlp"), ("d_mlp", "p")):
+        levels = sorted({int(getattr(row, other)) for row in rows})
+        for fixed in dict.fromkeys((levels[0], levels[-1])):
+            steps = [row for row in rows if getattr(row, other) == fixed]
+            measured = [row for row in steps if row.brute_force_measured]
+            for method, used in (("exact", steps), ("brute force", measured)):
+                if len(used) > 1:
+                    ladders.append(_ladder(method, variable, fixed, used))
+    return tuple(ladders)
+
+
+def _ladder(method: str, variable: str, fixed: int, rows: Sequence[BenchRow]) -> Ladder:
+    timed = sorted(
+        (getattr(row, variable), row.exact_seconds if method == "exact" else row.brute_force_seconds) for row in rows
+    )
+    x, y = np.log(np.array(timed)).T
+    return Ladder(method, variable, fixed, float(np.polyfit(x, y, 1)[0]), float((y[-1] - y[-2]) / (x[-1] - x[-2])))
+
+
+def random_scheme(n: int, p: int, rng: np.random.Generator) -> Scheme:
+    """Jittered, unevenly weighted phases, much like a trained cluster's."""
+    phi = -np.pi + 2 * np.pi * (np.arange(n) + rng.random(n)) / n
+    psi = 2 * phi + 0.01 * rng.standard_normal(n)
+    return Scheme(p, 1, phi, psi, rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, n))
+
+
+def _best_time(call: Callable[[], T], runs: int) -> tuple[float, T]:
+    best, result = float("inf"), None
+    for _ in range(runs):
+        start = time.perf_counter()
+        result = call()
+        best = min(best, time.perf_counter() - start)
+    if result is None:
+        raise ValueError(f"runs = {runs}; expected at least 1")
+    return best, result

@@ -1,0 +1,119 @@
+"""How the error falls with more neurons: thinned clusters, hand-built rules, and the closed form for equal spacing."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quadlens.quadrature.claims import Exact
+from quadlens.quadrature.scheme import Scheme
+from quadlens.quadrature.supremum import abs_supremum
+
+
+@dataclass(frozen=True)
+class ConvergencePoint:
+    """Errors of rules with the same number of neurons.
+
+    Attributes:
+        neurons: How many.
+        errors: sup over real s of the absolute-value error with 2φ, one for each draw.
+        equally_spaced: The closed form for that many equally spaced phases.
+    """
+
+    neurons: int
+    errors: tuple[Exact, ...]
+    equally_spaced: float
+
+    @property
+    def median(self) -> float:
+        """Median of the errors."""
+        return float(np.median([error.middle for error in self.errors]))
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Errors against the number of neurons.
+
+    Attributes:
+        name: What was varied.
+        points: From few neurons to many.
+        exponent: Slope of log(median error) against log(neurons): -1/2 for random phases, -2 for equally spaced ones.
+    """
+
+    name: str
+    points: tuple[ConvergencePoint, ...]
+    exponent: float
+
+    def statement(self) -> str:
+        """One sentence for a person."""
+        first, last = self.points[0], self.points[-1]
+        return (
+            f"{self.name}: from {first.neurons} to {last.neurons} neurons the worst error goes from {first.median:.3g} "
+            f"to {last.median:.3g}, about as neurons^{self.exponent:.2f}; equally spaced phases would give "
+            f"{first.equally_spaced:.3g} and {last.equally_spaced:.3g} (neurons^-2)."
+        )
+
+
+def equally_spaced_error(n: int) -> float:
+    """Worst error of equal spacing: h (cot(h/2) - cot(3h/2)) - 4/3 ≈ h²/3, h = π/N, N = n for odd n and n/2 for even n.
+
+    The supremum over real s of the abs error of n equally spaced phases of equal weight (modulo π, an even number of
+    them are N doubled nodes). It is reached where a node sits on a kink; docs/quadrature.md §9. Needs N ≥ 2.
+    """
+    nodes = n if n % 2 else n // 2
+    if nodes < 2:
+        raise ValueError(f"{n} phases are {nodes} node(s) modulo π; the closed form needs at least 2")
+    h = math.pi / nodes
+    if nodes >= 100:
+        # The difference of cotangents cancels; the series is exact to rounding here. Terms of x cot x.
+        half, three = h / 2, 3 * h / 2
+        return 2 * _one_minus_x_cot_x(three) / 3 - 2 * _one_minus_x_cot_x(half)
+    return h * (1 / math.tan(h / 2) - 1 / math.tan(3 * h / 2)) - 4 / 3
+
+
+def thinning_study(scheme: Scheme, draws: int, rng: np.random.Generator) -> Convergence:
+    """Keep n, n/2, n/4, … neurons of a scheme, chosen at random `draws` times, and rescale the weights."""
+    counts = [scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 4]
+    points = []
+    for count in reversed(counts or [scheme.n]):
+        tries = 1 if count == scheme.n else draws
+        chosen = [rng.choice(scheme.n, size=count, replace=False) for _ in range(tries)]
+        points.append(_point(count, [thinned(scheme, keep) for keep in chosen]))
+    return _convergence(f"thinning frequency {scheme.k}", points)
+
+
+def handmade_study(
+    counts: Sequence[int], jitter: float, draws: int, rng: np.random.Generator, p: int = 59, k: int = 1
+) -> Convergence:
+    """Equally spaced phases, each moved by Gaussian noise of `jitter` radians; `jitter` = inf draws them at random."""
+    points = [_point(n, [_handmade(n, jitter, rng, p, k) for _ in range(draws)]) for n in counts]
+    return _convergence(f"hand-built, jitter {jitter:g}", points)
+
+
+def thinned(scheme: Scheme, keep: np.ndarray) -> Scheme:
+    """The scheme with only the neurons `keep`; its weights sum to 2π again by definition."""
+    return Scheme(scheme.p, scheme.k, scheme.phi[keep], scheme.psi[keep], scheme.rho[keep], scheme.omega[keep])
+
+
+def _handmade(n: int, jitter: float, rng: np.random.Generator, p: int, k: int) -> Scheme:
+    phi = -np.pi + 2 * np.pi * (np.arange(n) + 0.5) / n
+    phi = rng.uniform(-np.pi, np.pi, n) if math.isinf(jitter) else phi + jitter * rng.standard_normal(n)
+    return Scheme(p, k, phi, 2 * phi, np.ones(n), np.ones(n))
+
+
+def _point(count: int, schemes: Sequence[Scheme]) -> ConvergencePoint:
+    return ConvergencePoint(count, tuple(abs_supremum(one) for one in schemes), equally_spaced_error(count))
+
+
+def _convergence(name: str, points: Sequence[ConvergencePoint]) -> Convergence:
+    if len(points) < 2:
+        return Convergence(name, tuple(points), math.nan)
+    x, y = np.log([point.neurons for point in points]), np.log([point.median for point in points])
+    return Convergence(name, tuple(points), float(np.polyfit(x, y, 1)[0]))
+
+
+def _one_minus_x_cot_x(x: float) -> float:
+    """1 - x cot x = x²/3 + x⁴/45 + 2x⁶/945 + x⁸/4725 + … for small x."""
+    y = x * x
+    return y * (1 / 3 + y * (1 / 45 + y * (2 / 945 + y / 4725)))

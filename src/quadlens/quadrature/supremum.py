@@ -1,0 +1,132 @@
+"""The supremum over all real s, enclosed by branch and bound on the pieces between kinks (docs/quadrature.md §5)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Complex, Float
+
+from quadlens.quadrature.claims import DOUBLES, IEEE, Cost, Exact
+from quadlens.quadrature.rounding import rounding_radius
+from quadlens.quadrature.scheme import Scheme
+from quadlens.quadrature.signed_sums import SignedSums, signed_sums
+from quadlens.quadrature.sincos import UNIT, sincos
+
+# Evaluating one piece in float64 is off by less than this (docs/quadrature.md §8).
+EVALUATION_ERROR = 4000 * UNIT
+# A double just above π: [0, ABOVE_PI] covers a whole period.
+ABOVE_PI = float(np.nextafter(np.pi, 4.0))
+# Stop when the enclosure is this narrow, or after this many halvings; both leave a sound enclosure.
+NARROW, MOST_HALVINGS = 1e-12, 40
+# More pieces than this many times the kinks means a flat maximum; stop early, with a wider enclosure.
+MOST_PIECES_PER_KINK = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """E(s) = X cos s - Y sin s - γ e^{-2is} for s in [start, stop], with X, Y complex and constant.
+
+    Attributes:
+        start: Left ends.
+        stop: Right ends.
+        X: Σ ± A_i of the piece.
+        Y: Σ ± B_i of the piece.
+        gamma: 4/3 for the absolute value, 2/3 for ReLU.
+    """
+
+    start: Float[np.ndarray, " m"]
+    stop: Float[np.ndarray, " m"]
+    X: Complex[np.ndarray, " m"]
+    Y: Complex[np.ndarray, " m"]
+    gamma: float
+
+    def at(self, chosen: Bool[np.ndarray, " m"]) -> "Pieces":
+        """Only the chosen pieces."""
+        return Pieces(self.start[chosen], self.stop[chosen], self.X[chosen], self.Y[chosen], self.gamma)
+
+
+def abs_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
+    """The supremum over all real s, any c, of |Σ w_i |cos(s+φ_i)| e^{iψ_i} - (4/3) e^{-2is}|."""
+    pieces = _abs_pieces(signed_sums(scheme, folded_angle))
+    return _claim(scheme, pieces, f"abs error, all real s, any c with {'ψ' if folded_angle else '2φ'}")
+
+
+def relu_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
+    """The supremum over all real s, both signs of cos u, any c, of the ReLU error ½|E_abs ± identity|."""
+    sums = signed_sums(scheme, folded_angle)
+    pieces, X, Y = _abs_pieces(sums), sums.X_identity, sums.Y_identity
+    both = Pieces(
+        np.tile(pieces.start, 2),
+        np.tile(pieces.stop, 2),
+        np.concatenate([pieces.X + X, pieces.X - X]) / 2,
+        np.concatenate([pieces.Y + Y, pieces.Y - Y]) / 2,
+        pieces.gamma / 2,
+    )
+    return _claim(scheme, both, f"ReLU error, all real s, any c with {'ψ' if folded_angle else '2φ'}")
+
+
+def _abs_pieces(sums: SignedSums) -> Pieces:
+    """One piece between each two neighbouring kinks of [0, π]."""
+    kinks = np.clip(sums.kink, 0.0, ABOVE_PI)
+    start, stop = np.concatenate([[0.0], kinks]), np.concatenate([kinks, [ABOVE_PI]])
+    return Pieces(start, stop, sums.X, sums.Y, 4 / 3).at(stop > start)
+
+
+def _claim(scheme: Scheme, pieces: Pieces, quantity: str) -> Exact:
+    lower, upper, visited = _enclose(pieces)
+    radius, n = rounding_radius(scheme.n), scheme.n
+    return Exact(
+        max(0.0, float(np.nextafter(lower - radius, -np.inf))),
+        float(np.nextafter(upper + radius, np.inf)),
+        quantity,
+        "docs/quadrature.md §5",
+        (DOUBLES, IEEE),
+        Cost(100 * n + n * max(1, n.bit_length()) + 120 * visited, "d log d"),
+    )
+
+
+def _enclose(pieces: Pieces) -> tuple[float, float, int]:
+    """Lower and upper end of the largest |E| over all pieces, and how many pieces were looked at.
+
+    `lower` is a value that is reached, `settled` the highest ceiling of pieces that need no more halving.
+    """
+    lower, settled, visited, most = 0.0, 0.0, 0, MOST_PIECES_PER_KINK * len(pieces.start)
+    for _ in range(MOST_HALVINGS):
+        here, ceiling = _values_and_ceilings(pieces)
+        visited += len(here)
+        lower = max(lower, float(here.max()) - EVALUATION_ERROR)
+        narrow = ceiling - here <= NARROW + EVALUATION_ERROR
+        settled = max(settled, float(ceiling[narrow].max(initial=0.0)))
+        alive = (ceiling > max(lower, settled)) & ~narrow
+        if not alive.any():
+            return lower, max(lower, settled), visited
+        if 2 * int(alive.sum()) > most:
+            break
+        pieces = _halved(pieces.at(alive))
+    return lower, max(lower, settled, float(ceiling.max())), visited
+
+
+def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """|E| at each middle m, and max |E(m) ± r E'(m)| + ½ r² sup|E''|, a ceiling of |E| on [m-r, m+r].
+
+    A linear function's modulus is convex, so its largest value is at an end; E'' = -X cos s + Y sin s + 4γ e^{-2is}.
+    """
+    middle = pieces.start + (pieces.stop - pieces.start) / 2
+    reach = np.maximum(pieces.stop - middle, middle - pieces.start) * (1 + 2.0**-50)
+    sine, cosine = sincos(middle)
+    turn = (cosine * cosine - sine * sine) - 2j * sine * cosine
+    value = pieces.X * cosine - pieces.Y * sine - pieces.gamma * turn
+    slope = reach * (2j * pieces.gamma * turn - pieces.X * sine - pieces.Y * cosine)
+    bend = np.abs(pieces.X) + np.abs(pieces.Y) + 4 * pieces.gamma
+    ends = np.maximum(np.abs(value + slope), np.abs(value - slope))
+    return np.abs(value), ends + 0.5 * reach * reach * bend * (1 + 2.0**-40) + EVALUATION_ERROR
+
+
+def _halved(pieces: Pieces) -> Pieces:
+    middle = pieces.start + (pieces.stop - pieces.start) / 2
+    return Pieces(
+        np.concatenate([pieces.start, middle]),
+        np.concatenate([middle, pieces.stop]),
+        np.tile(pieces.X, 2),
+        np.tile(pieces.Y, 2),
+        pieces.gamma,
+    )

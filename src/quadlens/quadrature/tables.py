@@ -1,0 +1,172 @@
+"""The paper's three tables and one of our own, as values; text, CSV, LaTeX and JSON are views of them."""
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from quadlens.quadrature.analysis import Bounds, ClusterBounds
+from quadlens.quadrature.claims import Claim, Estimate, Exact, claim_to_dict, printed
+from quadlens.quadrature.published import published_table
+from quadlens.quadrature.rows import ABS_ROWS, RELU_ROWS
+
+KIND_NAMES = {"Estimate": "estimate", "UpperBound": "upper bound", "Exact": "exact"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line: a claim for each frequency, and what the paper printed.
+
+    Attributes:
+        name: As in published.json, or ours.
+        claims: One a cluster.
+        paper: The paper's numbers for its own frequencies; None for rows it does not have.
+    """
+
+    name: str
+    claims: tuple[Claim, ...]
+    paper: tuple[float, ...] | None
+
+    @property
+    def kind(self) -> str:
+        """What the numbers are; one kind a row."""
+        return " / ".join(sorted({KIND_NAMES[type(claim).__name__] for claim in self.claims}))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in the paper's layout.
+
+    Attributes:
+        name: Key in published.json, or "beyond_the_paper".
+        title: For a person.
+        frequencies: Our columns.
+        paper_frequencies: The paper's columns, () if it has no such table.
+        rows: The lines.
+    """
+
+    name: str
+    title: str
+    frequencies: tuple[int, ...]
+    paper_frequencies: tuple[int, ...]
+    rows: tuple[Row, ...]
+
+
+def tables(bounds: Bounds) -> tuple[Table, ...]:
+    """Relative errors, absolute value and identity, ReLU; then what goes beyond the paper."""
+    clusters = bounds.bounded
+    return (
+        _paper_table("table_relative_error", "Relative error", clusters, _relative_row),
+        _paper_table("table_abs_and_identity", "Absolute value and identity", clusters, _paper_row),
+        _paper_table("table_relu", "ReLU", clusters, _paper_row),
+        _own_table(clusters),
+    )
+
+
+def to_csv(table: Table) -> str:
+    """One line a row: name, kind, our columns, the paper's columns."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["row", "kind", *(f"k={k}" for k in table.frequencies), *(f"paper k={k}" for k in table.paper_frequencies)]
+    )
+    for row in table.rows:
+        writer.writerow([row.name, row.kind, *(repr(printed(claim)) for claim in row.claims), *(row.paper or ())])
+    return text.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    """A booktabs tabular with two digits, the paper's numbers behind a rule."""
+    paper = bool(table.paper_frequencies)
+    columns = "l" + "c" * len(table.frequencies) + ("|" + "c" * len(table.paper_frequencies) if paper else "")
+    head = ["Row \\textbackslash{} Freq.", *map(str, table.frequencies), *map(str, table.paper_frequencies)]
+    lines = [f"\\begin{{tabular}}{{{columns}}}", "\\toprule", " & ".join(head) + r" \\", "\\midrule"]
+    for row in table.rows:
+        name = row.name.replace("_", r"\_")
+        theirs = [f"{value:.2f}" for value in row.paper or ()]
+        cells = [name, *(f"{printed(claim):.2f}" for claim in row.claims), *theirs]
+        lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+
+
+def to_json(bounds: Bounds) -> dict[str, Any]:
+    """The JSON of `quadlens bounds` (interface.md); `claims` holds every number with its kind, assumptions and cost."""
+    clusters: list[dict[str, Any]] = []
+    for cluster in bounds.clusters:
+        if isinstance(cluster, ClusterBounds):
+            clusters.append(_cluster_json(cluster))
+        else:
+            clusters.append({"k": cluster.k, "neurons": cluster.neurons, "rows": {}, "no_bound": cluster.reason})
+    # For prime p, and whenever k and p share no factor, all clusters have the same baseline.
+    baselines = [cluster.baseline.middle for cluster in bounds.bounded]
+    return {"p": bounds.p, "baseline": baselines[0] if baselines else None, "clusters": clusters}
+
+
+def _cluster_json(cluster: ClusterBounds) -> dict[str, Any]:
+    rows = {name: getattr(cluster.rows, name) for name in dict.fromkeys(ABS_ROWS + RELU_ROWS)}
+    beyond = {name: claim for name, claim in own_claims(cluster).items() if claim is not None}
+    return {
+        "k": cluster.k,
+        "neurons": cluster.neurons,
+        "rows": {name: printed(claim) for name, claim in rows.items()},
+        **{name: None if claim is None else printed(claim) for name, claim in own_claims(cluster).items()},
+        "moments": cluster.moments,
+        "claims": {name: claim_to_dict(claim) for name, claim in (rows | beyond).items()},
+    }
+
+
+def own_claims(cluster: ClusterBounds) -> dict[str, Claim | None]:
+    """What goes beyond the paper's rows, by JSON key."""
+    named: dict[str, Claim | None] = {
+        "relative_error": cluster.relative_error,
+        "relative_bound": cluster.relative_bound,
+        "relative_exact": cluster.relative_exact,
+        "relative_exact_psi": cluster.relative_exact_psi,
+        "relative_moment_bound": cluster.relative_moment_bound,
+        "exact_abs_error": cluster.exact.absolute,
+        "exact_abs_error_integer_c": cluster.exact.absolute_integer_c,
+        "exact_id_error": cluster.exact.identity,
+        "exact_relu_error": cluster.exact.relu,
+        "exact_abs_error_psi": cluster.exact_psi.absolute,
+        "exact_id_error_psi": cluster.exact_psi.identity,
+        "exact_relu_error_psi": cluster.exact_psi.relu,
+        "moment_bound": cluster.moment_bound,
+        "moment_bound_psi": cluster.moment_bound_psi,
+    }
+    for suffix, suprema in (("", cluster.supremum), ("_psi", cluster.supremum_psi)):
+        for field in fields(suprema):
+            short = {"absolute": "abs", "identity": "id"}.get(field.name, field.name)
+            named[f"supremum_{short}_error{suffix}"] = getattr(suprema, field.name)
+    return named
+
+
+def _paper_table(
+    name: str, title: str, clusters: tuple[ClusterBounds, ...], claim_of: Callable[[ClusterBounds, str], Claim]
+) -> Table:
+    published = published_table(name)
+    rows = tuple(
+        Row(row, tuple(claim_of(cluster, row) for cluster in clusters), published.row(row)) for row in published.names
+    )
+    return Table(name, title, tuple(cluster.k for cluster in clusters), published.frequencies, rows)
+
+
+def _own_table(clusters: tuple[ClusterBounds, ...]) -> Table:
+    by_cluster = [own_claims(cluster) for cluster in clusters]
+    names = list(by_cluster[0]) if by_cluster else []
+    rows = tuple(
+        Row(name, claims, None)
+        for name in names
+        if len(claims := tuple(claim for one in by_cluster if (claim := one[name]) is not None)) == len(clusters)
+    )
+    return Table("beyond_the_paper", "Beyond the paper", tuple(cluster.k for cluster in clusters), (), rows)
+
+
+def _paper_row(cluster: ClusterBounds, name: str) -> Claim:
+    claim: Claim = getattr(cluster.rows, name)
+    return claim
+
+
+def _relative_row(cluster: ClusterBounds, name: str) -> Claim:
+    truth: Estimate | Exact = cluster.relative_error if cluster.relative_error is not None else cluster.relative_exact
+    return {"actual_error_brute_force": truth, "bound_linear_time": cluster.relative_bound}[name]
