@@ -65,8 +65,8 @@ def constant_is_largest(spectrum: AmplitudePhase) -> Bool[np.ndarray, " n"]:
 
     Powers are the squared coefficients in the orthonormal Fourier basis, in which no term is favoured. The paper does
     not say how it compares them. On eight trained models (preset paper, seeds 0 to 7) |mean|/ρ, bias included, is at
-    most 0.35 but for two nearly dead neurons with 0.9 and 1.3: here they count as constant, they would not all if |mean|
-    were compared with the amplitude ρ itself.
+    most 0.35 but for two nearly dead neurons with 0.9 and 1.3: here both count as constant; if |mean| were
+    compared with ρ itself, only one would.
     """
     return np.square(spectrum.mean) > spectrum.power.max(axis=0)
 
