@@ -8,9 +8,8 @@ INPUTS := pyproject.toml constraints.txt
 .PHONY: report test check format clean
 
 report: $(VENV)/.base
-	$(BIN)/quadlens build --p 59 --keys 3,5,7 --neurons 512 -o $(VENV)/pizza.safetensors
-	$(BIN)/quadlens info $(VENV)/pizza.safetensors
-	$(BIN)/quadlens evaluate $(VENV)/pizza.safetensors
+	$(BIN)/quadlens info
+	$(BIN)/quadlens evaluate
 
 test: $(VENV)/.test check
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
