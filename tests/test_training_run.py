@@ -214,6 +214,22 @@ def test_settings_files_override_presets_and_flags_override_files(tmp_path: Path
         load_config("paper", tmp_path / "none.toml")
 
 
+def test_many_seeds_by_command_can_be_resumed(tmp_path: Path) -> None:
+    output = tmp_path / "seeds"
+    flags = ["--seeds", "0:3", "--epochs", "30", "--json"]
+    first = run(output, *flags)
+    assert first.returncode == 0, first.stderr
+    assert "seed 2 done" in first.stderr
+    (output / "seed-1.safetensors").unlink()
+    again = run(output, *flags, "--resume")
+    runs = [{k: v for k, v in r.items() if k != "seconds"} for r in json.loads(again.stdout)["runs"]]
+    assert runs == [{k: v for k, v in r.items() if k != "seconds"} for r in json.loads(first.stdout)["runs"]]
+    (tmp_path / "file").touch()
+    refused = run(tmp_path / "file", *flags)
+    assert refused.returncode == 2
+    assert "with --seeds, -o is a directory" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

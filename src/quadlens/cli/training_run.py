@@ -82,10 +82,26 @@ def run_many(
     """Train several seeds into `directory`: together on an accelerator, one process a core on a CPU."""
     from quadlens.training.many import train_many
 
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(
+            f"cannot make the directory {directory}: {error.strerror}; with --seeds, -o is a directory"
+        ) from None
     configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
     note(quiet, f"training {len(seeds)} seeds into {directory}")
-    return train_many(configs, directory, device=device, resume=resume, report=lambda line: note(quiet, line))
+    try:
+        return train_many(
+            configs,
+            directory,
+            device=device,
+            resume=resume,
+            checkpoint_every=checkpoint_every,
+            report=lambda line: note(quiet, line),
+        )
+    except KeyboardInterrupt:
+        sys.stderr.write(f"stopped; finished seeds are whole, go on with: {_resume_command()}\n")
+        raise typer.Exit(1) from None
 
 
 def _announcement(

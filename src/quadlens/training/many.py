@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.device import choose_device
 from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
-from quadlens.training.train import Hooks, available_threads, train, train_batch
+from quadlens.training.train import CHECKPOINT_EVERY, Hooks, available_threads, train, train_batch
 
 
 def train_many(
@@ -21,6 +22,7 @@ def train_many(
     device: str = "auto",
     resume: bool = False,
     processes: int | None = None,
+    checkpoint_every: int = CHECKPOINT_EVERY,
     report: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:
     """Train every config into `directory`, as seed-N.safetensors with its files beside it; returns the manifests.
@@ -30,13 +32,13 @@ def train_many(
     for config in configs:
         check_writable(_files(config, directory), config)
     if choose_device(device) != "cpu":
-        return _train_together(configs, directory, device, resume, report)
+        return _train_together(configs, directory, device, resume, checkpoint_every, report)
     manifests: dict[int, dict[str, Any]] = {}
     workers = min(processes or available_threads(), len(configs))
     # Forking a process that has used OpenMP threads can hang; a fresh interpreter cannot.
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        futures = {pool.submit(_train_alone, config, directory, resume): config for config in configs}
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=_die_quietly) as pool:
+        futures = {pool.submit(_train_alone, config, directory, resume, checkpoint_every): config for config in configs}
         for done, future in enumerate(concurrent.futures.as_completed(futures), start=1):
             seed = futures[future].seed
             manifests[seed] = future.result()
@@ -48,19 +50,29 @@ def _files(config: TrainConfig, directory: Path) -> RunFiles:
     return RunFiles(directory / f"seed-{config.seed}.safetensors")
 
 
-def _train_alone(config: TrainConfig, directory: Path, resume: bool) -> dict[str, Any]:
+def _die_quietly() -> None:
+    """Ctrl-C ends a worker at once and without a stack trace; its last checkpoint is where it goes on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _train_alone(config: TrainConfig, directory: Path, resume: bool, checkpoint_every: int) -> dict[str, Any]:
     files = _files(config, directory)
     if resume and (manifest := finished_manifest(files, config)) is not None:
         return manifest
     started = time.perf_counter()
     checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
-    hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint))
+    hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint), checkpoint_every=checkpoint_every)
     result = train(config, device="cpu", threads=1, resume=checkpoint, hooks=hooks)
     return write_run(files, result, time.perf_counter() - started)
 
 
 def _train_together(
-    configs: Sequence[TrainConfig], directory: Path, device: str, resume: bool, report: Callable[[str], None]
+    configs: Sequence[TrainConfig],
+    directory: Path,
+    device: str,
+    resume: bool,
+    checkpoint_every: int,
+    report: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     files = [_files(config, directory) for config in configs]
     checkpoints = [load_checkpoint(f.checkpoint) for f in files if f.checkpoint.exists()] if resume else []
@@ -73,6 +85,6 @@ def _train_together(
             checkpoint.save(file.checkpoint)
         report(f"epoch {saved[0].epoch} of {configs[0].epochs}")
 
-    hooks = Hooks(on_checkpoint=save)
+    hooks = Hooks(on_checkpoint=save, checkpoint_every=checkpoint_every)
     results = train_batch(configs, device=device, resume=checkpoints if whole else None, hooks=hooks)
     return [write_run(file, result, time.perf_counter() - started) for file, result in zip(files, results, strict=True)]
