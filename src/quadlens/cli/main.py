@@ -6,7 +6,7 @@ import sys
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, info
+from quadlens.cli import build, evaluate, export, import_, info
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -38,6 +38,10 @@ app.command("evaluate", epilog="Example: quadlens evaluate mainline --json")(eva
 app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors")(
     build.command
 )
+app.command("import", epilog="Example: quadlens import model.pt --attention 0.5,0.5 -o model.safetensors")(
+    import_.command
+)
+app.command("export", epilog="Example: quadlens export mainline --format transformer-lens -o model.pt")(export.command)
 
 
 def main() -> None:

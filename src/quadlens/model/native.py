@@ -11,9 +11,11 @@ from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, MLPConfig, config_from_dict, config_to_dict
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 
 METADATA_KEY = "quadlens"
 FORMAT_VERSION = 1
+_IMPORT_HINT = "read other people's checkpoints with: quadlens import -o MODEL.safetensors"
 
 # Our short names → the names in the file.
 TRANSFORMER_NAMES = {
@@ -79,10 +81,7 @@ def load_file(path: Path) -> Model:
     """
     tensors, metadata = read_safetensors(path)
     if METADATA_KEY not in metadata:
-        raise BadFile(
-            f"{path} is a safetensors file without quadlens' config in its metadata; "
-            f"read other people's checkpoints with: quadlens import {path} -o MODEL.safetensors"
-        )
+        raise BadFile(f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}")
     return from_tensors(tensors, metadata[METADATA_KEY], str(path))
 
 
@@ -91,13 +90,14 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     try:
         header = json.loads(header_json)
         version, config_data, checksum = header["format"], header["config"], header["checksum"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes") from None
     if version != FORMAT_VERSION:
         raise BadFile(f"{where}: file format {version}; this quadlens reads format {FORMAT_VERSION}")
-    config = config_from_dict(config_data, where)
+    # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
+    config = config_from_dict(config_data, where)
     names = names_for(config)
     missing = sorted(set(names.values()) - set(tensors))
     unknown = sorted(set(tensors) - set(names.values()))
@@ -113,13 +113,30 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """All tensors and the metadata of any safetensors file."""
-    from safetensors import SafetensorError, safe_open
+    """All tensors and the metadata of any safetensors file; bfloat16 comes widened to float32, which is exact."""
+    from safetensors import SafetensorError, deserialize, safe_open
 
-    if not Path(path).is_file():
+    path = Path(path)
+    if path.is_dir():
+        raise BadFile(f"{path} is a directory; give a safetensors file")
+    if not path.is_file():
         raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
     try:
+        content = path.read_bytes()
+        if content.startswith((b"PK", b"\x80\x02")):
+            raise BadFile(f"{path} is a PyTorch file, not a safetensors file; {_IMPORT_HINT} {path}")
         with safe_open(path, framework="numpy") as stream:
-            return {name: stream.get_tensor(name) for name in stream.keys()}, dict(stream.metadata() or {})  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+            metadata = dict(stream.metadata() or {})
+        tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise BadFile(f"cannot read {path}: {error.strerror or error}") from None
+    except (SafetensorError, ValueError, TypeError, MemoryError) as error:
         raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None
+    return tensors, metadata
+
+
+def _tensor(name: str, view: dict[str, Any]) -> "np.ndarray[Any, Any]":
+    """One tensor from the bytes, number type and shape that safetensors gives."""
+    if view["dtype"] not in SAFETENSORS_TYPES:
+        raise BadFile(f"{name} has the number type {view['dtype']}; expected one of {', '.join(SAFETENSORS_TYPES)}")
+    return decode(bytes(view["data"]), SAFETENSORS_TYPES[view["dtype"]], "little").reshape(view["shape"])
