@@ -135,7 +135,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]
     return tensors, metadata
 
 
-def _tensor(name: str, view: dict[str, Any]) -> "np.ndarray[Any, Any]":
+def _tensor(name: str, view: dict[str, Any]) -> np.ndarray:
     """One tensor from the bytes, number type and shape that safetensors gives."""
     if view["dtype"] not in SAFETENSORS_TYPES:
         raise BadFile(f"{name} has the number type {view['dtype']}; expected one of {', '.join(SAFETENSORS_TYPES)}")

@@ -1,7 +1,6 @@
 """Number types as files name them, and their bytes as arrays."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,7 @@ SAFETENSORS_TYPES = {
 TORCH_NAME = {np.dtype(t.code): name for name, t in TORCH_STORAGES.items() if not t.bfloat16}
 
 
-def decode(content: bytes, kind: StorageType, byte_order: str) -> "np.ndarray[Any, Any]":
+def decode(content: bytes, kind: StorageType, byte_order: str) -> np.ndarray:
     """The numbers in `content`, in this machine's byte order; bfloat16 widened to float32, which is exact.
 
     >>> decode(bytes([0x80, 0x3F]), BFLOAT16, "little")

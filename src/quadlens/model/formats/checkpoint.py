@@ -29,7 +29,7 @@ class Checkpoint:
     """
 
     source: str
-    tensors: Mapping[str, "np.ndarray[Any, Any]"]
+    tensors: Mapping[str, np.ndarray]
     extras: Mapping[str, Any]
 
     def rank(self, name: str) -> int | None:

@@ -1,7 +1,5 @@
 """The layout of Nanda et al. and Zhong et al.: column vectors, heads concatenated in W_O (formats.md, 4 and 5)."""
 
-from typing import Any
-
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
@@ -24,7 +22,7 @@ OPTIONAL = ("W_K", "W_Q", "b_in", "b_out")
 RANKS = {"W_E": 2, "W_pos": 2, "W_U": 2, "W_K": 3, "W_Q": 3, "W_V": 3, "W_O": 2, "W_in": 2, "W_out": 2}
 
 
-def layout_weights(checkpoint: Checkpoint) -> dict[str, "np.ndarray[Any, Any]"]:
+def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """The weights in our orientation: W_E [v, d], W_V [h, d, dh], W_O [h, dh, d], W_in [d, m], W_out [m, d].
 
     The layout's own are W_E [d, v] (columns are tokens), W_V [h, dh, d], W_O [d, h·dh], W_in [m, d], W_out [d, m].
@@ -41,9 +39,7 @@ def layout_weights(checkpoint: Checkpoint) -> dict[str, "np.ndarray[Any, Any]"]:
     return weights
 
 
-def layout_state_dict(
-    params: Params, d_vocab: int, positions: int, format_name: str
-) -> dict[str, "np.ndarray[Any, Any]"]:
+def layout_state_dict(params: Params, d_vocab: int, positions: int, format_name: str) -> dict[str, np.ndarray]:
     """The state dict, with zero queries and keys.
 
     Rows and columns that no input reaches are cut or filled with zeros, so that the embedding and the unembedding

@@ -28,7 +28,7 @@ _VALUES: dict[Name, Any] = {
 class _Storage:
     """A flat run of numbers that tensors are views of."""
 
-    numbers: "np.ndarray[Any, Any]"
+    numbers: np.ndarray
 
 
 def read_torch(content: bytes, source: str) -> Any:
@@ -88,7 +88,7 @@ def _records(content: bytes, source: str) -> dict[str, bytes]:
         raise BadFile(f"{source} is cut or damaged: its zip cannot be read ({error})") from None
 
 
-def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> "np.ndarray[Any, Any]":
+def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> np.ndarray:
     """The tensor as a view of its storage, after checking that it lies inside."""
     if not isinstance(storage, _Storage):
         raise TypeError("a tensor without a storage")

@@ -48,7 +48,7 @@ class _Writer:
             return self._tensor(value)
         return _scalar(value)
 
-    def _tensor(self, array: "np.ndarray[Any, Any]") -> bytes:
+    def _tensor(self, array: np.ndarray) -> bytes:
         flat = np.ascontiguousarray(array)
         name, key = TORCH_NAME[flat.dtype], str(len(self.storages))
         self.storages.append(flat.astype(flat.dtype.newbyteorder("<"), copy=False).tobytes())

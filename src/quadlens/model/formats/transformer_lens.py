@@ -26,7 +26,7 @@ BUFFERS = ("blocks.0.attn.mask", "blocks.0.attn.IGNORE")
 NAME = "transformer-lens"
 
 
-def state_dict_weights(checkpoint: Checkpoint) -> dict[str, "np.ndarray[Any, Any]"]:
+def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """The weights of a TransformerLens 2/3 state dict by our short names; its buffers are dropped."""
     weights = take(checkpoint, {**TRANSFORMER_NAMES, **QUERY_KEY_NAMES}, OPTIONAL, BUFFERS)
     check_ranks(checkpoint, weights, RANKS)
@@ -100,7 +100,7 @@ class TransformerLens:
         return Exported(state_dict_of(uniform.params), hooked_config(uniform.params), uniform.notes)
 
 
-def state_dict_of(params: Params) -> dict[str, "np.ndarray[Any, Any]"]:
+def state_dict_of(params: Params) -> dict[str, np.ndarray]:
     """The full state dict, with zero queries and keys and the two buffers in the form they have since 3.5."""
     tensors = {TRANSFORMER_NAMES[name]: array for name, array in params.tensors().items()}
     zeros = {"W_Q": np.zeros_like(params.W_V), "b_Q": np.zeros_like(params.b_V)}

@@ -1,6 +1,6 @@
 """TransformerLens 4.x toy models, `TransformerBridge.boot_native`: raw and bridge keys (formats.md, 2)."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -40,7 +40,7 @@ BRIDGE_NAMES = {
 OPTIONAL = ("b_V", "b_O", "b_in", "b_out", "b_U", *QUERY_KEY_NAMES)
 
 
-def _from_linear(source: str, tensors: Weights, n_heads: int) -> dict[str, "np.ndarray[Any, Any]"]:
+def _from_linear(source: str, tensors: Weights, n_heads: int) -> dict[str, np.ndarray]:
     """Our orientation: `nn.Linear` keeps [out, in], and heads lie one after the other along one axis."""
     width, d_model = tensors["W_V"].shape
     if n_heads < 1 or width % n_heads:
@@ -73,10 +73,10 @@ def _from_linear(source: str, tensors: Weights, n_heads: int) -> dict[str, "np.n
     return weights
 
 
-def _to_linear(weights: Weights) -> dict[str, "np.ndarray[Any, Any]"]:
+def _to_linear(weights: Weights) -> dict[str, np.ndarray]:
     """The inverse of `_from_linear`."""
     d_model = weights["W_E"].shape[1]
-    turned: dict[str, np.ndarray[Any, Any]] = {name: weights[name] for name in ("W_E", "W_pos", "b_O", "b_in", "b_out")}
+    turned: dict[str, np.ndarray] = {name: weights[name] for name in ("W_E", "W_pos", "b_O", "b_in", "b_out")}
     turned |= {name: weights[name].T for name in ("W_in", "W_out", "W_U")}
     turned |= {name: weights[name].transpose(0, 2, 1).reshape(-1, d_model) for name in ("W_Q", "W_K", "W_V")}
     turned |= {name: weights[name].reshape(-1) for name in ("b_Q", "b_K", "b_V")}

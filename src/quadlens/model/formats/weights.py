@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,14 +12,14 @@ from quadlens.model.formats.attention import Mix, QueryKey, constant_attention, 
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.params import Params, check_tensors
 
-Weights = Mapping[str, "np.ndarray[Any, Any]"]
+Weights = Mapping[str, np.ndarray]
 
 RANKS = {"W_E": 2, "W_pos": 2, "W_V": 3, "W_O": 3, "W_in": 2, "W_out": 2, "W_U": 2}
 
 
 def take(
     checkpoint: Checkpoint, names: Mapping[str, str], optional: Sequence[str] = (), dropped: Sequence[str] = ()
-) -> dict[str, "np.ndarray[Any, Any]"]:
+) -> dict[str, np.ndarray]:
     """The tensors of a checkpoint by our short names; every missing and every unknown one is named.
 
     Args:
