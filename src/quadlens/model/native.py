@@ -10,7 +10,7 @@ import numpy as np
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, MLPConfig, config_from_dict, config_to_dict
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.params import MLPParams, Model, Params, check_tensors
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 
 METADATA_KEY = "quadlens"
@@ -106,7 +106,9 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     arrays = {short: tensors[long] for short, long in names.items()}
     try:
         if isinstance(config, Config):
+            check_tensors(arrays, Params.shapes(config))
             return Params(config=config, **arrays)
+        check_tensors(arrays, MLPParams.shapes(config))
         return MLPParams(config=config, **arrays)
     except QuadlensError as error:
         raise type(error)(f"{where}: {error}") from None

@@ -111,6 +111,7 @@ class Params:
             raise BadWeights(f"missing weights {missing}, unknown weights {unknown}")
         dtype = weights["W_in"].dtype
         filled = {name: weights.get(name, np.zeros(shape, dtype=dtype)) for name, shape in shapes.items()}
+        check_tensors(filled, shapes)
         return cls(config=config, **filled)
 
     def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:

@@ -8,7 +8,7 @@ from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import known_activation
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
 from quadlens.model.formats.weights import Weights, check_ranks, take
-from quadlens.model.params import MLPParams, Model
+from quadlens.model.params import MLPParams, Model, check_tensors
 
 HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out"}
 GROMOV_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
@@ -31,7 +31,9 @@ def _build(source: str, hints: Hints, weights: Weights, by_format: str | None, f
             raise BadConfig("--attention was given, but a two-layer MLP has no attention; leave it out")
         if hints.p not in (None, p):
             raise BadConfig(f"--p is {hints.p}, but the weights are for p = {p}")
-        model = MLPParams(MLPConfig(p, d_mlp, activation), **weights)
+        config = MLPConfig(p, d_mlp, activation)
+        check_tensors(dict(weights), MLPParams.shapes(config))
+        model = MLPParams(config, **weights)
     except QuadlensError as error:
         raise type(error)(f"{source}: {error}") from None
     return Imported(model, format_name, (f"p = {p}: the width of the input", f"activation {activation}: {said}"))

@@ -12,7 +12,7 @@ from quadlens.model.formats.facts import known_activation, known_modulus, settle
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
 from quadlens.model.formats.uniform import uniform_softmax
 from quadlens.model.formats.weights import RANKS, Weights, check_ranks, softmax_attention, take, transformer_from
-from quadlens.model.native import TRANSFORMER_NAMES
+from quadlens.model.native import METADATA_KEY, TRANSFORMER_NAMES
 from quadlens.model.params import Model, Params
 
 QUERY_KEY_NAMES = {
@@ -86,8 +86,9 @@ class TransformerLens:
             return Sniff(
                 0.0, (f"blocks.0.attn.W_O has rank {rank}" if rank else "no blocks.0.attn.W_O", "expected rank 3")
             )
-        if "run_config" in checkpoint.extras:
-            return Sniff(0.5, ("W_O has rank 3", "but a run_config lies beside the state dict"))
+        for key in ("run_config", METADATA_KEY):
+            if key in checkpoint.extras:
+                return Sniff(0.5, ("W_O has rank 3", f"but {key} lies beside the state dict"))
         return Sniff(1.0, ("W_O has rank 3",))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
