@@ -49,8 +49,10 @@ def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ..
 
 
 def freeze(array: np.ndarray) -> np.ndarray:
-    """A read-only, contiguous view or copy of `array`, so that a value between rooms cannot change."""
-    frozen = np.ascontiguousarray(array).reshape(array.shape).view()
+    """`array` contiguous and read-only; a copy while anyone could still write to it, so that it cannot change."""
+    if not array.flags.writeable and array.flags.c_contiguous:
+        return array
+    frozen = np.array(array, order="C")
     frozen.flags.writeable = False
     return frozen
 
