@@ -10,7 +10,7 @@ from quadlens.errors import BadConfig
 T = TypeVar("T")
 
 
-def parse_dataclass(cls: type[T], data: Mapping[str, Any], where: str) -> T:
+def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
     """Build `cls` from `data`; `where` names the source in the message.
 
     Raises:

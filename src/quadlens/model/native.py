@@ -52,7 +52,7 @@ def to_bytes(model: Model) -> bytes:
     return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})
 
 
-def _checksum(tensors: dict[str, np.ndarray], config: dict[str, Any]) -> str:
+def _checksum(tensors: dict[str, np.ndarray], config: Any) -> str:
     """SHA-256 over config, names, dtypes, shapes and bytes: safetensors itself does not notice a flipped bit."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for name in sorted(tensors):
