@@ -14,7 +14,13 @@ EOS_POSITIONS = 3
 
 
 def check_modulus(p: int) -> None:
-    """Refuse a modulus that is not an odd integer of at least 3."""
+    """Refuse a modulus that is not an odd integer of at least 3.
+
+    >>> check_modulus(58)
+    Traceback (most recent call last):
+        ...
+    quadlens.errors.BadConfig: p = 58 is not supported; expected an odd modulus of at least 3
+    """
     if p < 3 or p % 2 == 0:
         raise BadConfig(f"p = {p} is not supported; expected an odd modulus of at least 3")
 

@@ -15,6 +15,10 @@ from quadlens.model.params import MLPParams, Params
 class Recipe:
     """What to build: U_a = U_b = cos(k w a + φ), W_L = ω cos(k w c + 2φ), with equally spaced φ in each cluster.
 
+    >>> from quadlens.model import evaluate
+    >>> evaluate(build_transformer(Recipe(p=13, keys=(2, 5), neurons=60)).collapse()).accuracy
+    1.0
+
     Attributes:
         p: Modulus, odd.
         keys: Key frequencies, distinct, each in 1 … (p-1)/2.
