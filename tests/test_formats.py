@@ -670,6 +670,34 @@ def test_ambiguity_is_refused_with_reasons(tensors: Tensors, message: str) -> No
         recognise(Checkpoint("file", tensors, {}), Hints())
 
 
+def test_a_run_config_beside_another_layout_is_not_gbmi() -> None:
+    checkpoint = Checkpoint("file", nanda_state_dict(P, 2), {"run_config": {}})
+    assert recognise(checkpoint, Hints()).name == "zhong"
+    with pytest.raises(BadFile, match="no run_config with an experiment in it"):
+        FORMATS["gbmi"].read(checkpoint, Hints())
+
+
+def test_layouts_that_contradict_themselves() -> None:
+    tensors = nanda_state_dict(P, 2) | {"blocks.0.attn.W_O": random(D, 5)}
+    with pytest.raises(BadFile, match=r"W_O has shape \(6, 5\), expected \(6, 6\)"):
+        FORMATS["zhong"].read(Checkpoint("file", tensors, {}), Hints((1.0, 1.0)))
+
+
+def test_weights_that_overflow_the_scores() -> None:
+    tensors = nanda_state_dict(P + 1, 3)
+    tensors = {name: array.astype(np.float64) for name, array in tensors.items()}
+    tensors["blocks.0.attn.W_Q"] *= 1e200
+    tensors["blocks.0.attn.W_K"] *= 1e200
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(BadWeights, match="attention scores overflow"):
+        FORMATS["nanda"].read(Checkpoint("file", tensors, {}), Hints())
+
+
+def test_positions_that_do_not_exist() -> None:
+    tensors = tl_state_dict(vocab=P, n_ctx=2)
+    with pytest.raises(BadConfig, match="3 positions with p = 7 need 8 tokens and 3 position vectors; W_E has 7 rows"):
+        FORMATS["transformer-lens"].read(Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(3)))
+
+
 def test_a_named_format_is_taken_at_its_word(tmp_path: Path) -> None:
     path = write(tmp_path / "m", nanda_state_dict(P, 2), "torch")
     with pytest.raises(BadFile, match="missing tensors"):

@@ -277,6 +277,54 @@ def test_other_zips_and_other_contents_are_refused(tmp_path: Path) -> None:
             read_checkpoint(path)
 
 
+def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quadlens.model.formats import checkpoint, torch_read
+
+    content = write_torch({"x": np.arange(3.0)})
+    (tmp_path / "x.pt").write_bytes(content)
+    monkeypatch.setattr(checkpoint, "MAX_FILE_BYTES", 10)
+    with pytest.raises(BadFile, match=rf"has {len(content)} bytes; at most 10 are read"):
+        read_checkpoint(tmp_path / "x.pt")
+    monkeypatch.setattr(torch_read, "MAX_RECORDS", 2)
+    with pytest.raises(BadFile, match="4 records in the zip; at most 2 are read"):
+        read_torch(content, "file")
+    monkeypatch.undo()
+    monkeypatch.setattr(torch_read, "MAX_PICKLE_BYTES", 10)
+    with pytest.raises(BadFile, match=r"data\.pkl is larger than 10 bytes"):
+        read_torch(content, "file")
+
+
+def test_records_that_overlap_are_refused() -> None:
+    """Two names for one stretch of the file, the way bombs of stored records are made."""
+    content = _zip_of(b"\x80\x02N.", _0=bytes(2000))
+    directory = content.index(b"PK\x01\x02", 2000)
+    entries, end = content[directory : content.index(b"PK\x05\x06")], bytearray(content[content.index(b"PK\x05\x06") :])
+    doubled = entries * 40
+    end[8:12] = (80).to_bytes(2, "little") * 2
+    end[12:16] = len(doubled).to_bytes(4, "little")
+    with pytest.raises(BadFile, match="claim more bytes than the file has"):
+        read_torch(content[:directory] + doubled + bytes(end), "file")
+
+
+def test_byte_orders() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("archive/data.pkl", _tensor_pickle(2, 0, (2,), (1,)))
+        archive.writestr("archive/byteorder", "big")
+        archive.writestr("archive/data/0", np.array([1.5, -2.0], dtype=">f4").tobytes())
+    np.testing.assert_array_equal(read_torch(stream.getvalue(), "file")["x"], np.array([1.5, -2.0], dtype=np.float32))
+    with pytest.raises(BadFile, match="byte order 'bog'; expected little or big"):
+        read_torch(_rezipped(stream.getvalue(), "archive/byteorder", b"bog"), "file")
+
+
+def _rezipped(content: bytes, name: str, replacement: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w") as new:
+        for entry in old.namelist():
+            new.writestr(entry, replacement if entry == name else old.read(entry))
+    return stream.getvalue()
+
+
 def test_old_torch_files_say_how_to_convert(tmp_path: Path) -> None:
     path = tmp_path / "old.pt"
     path.write_bytes(saved({"x": torch.ones(2)}, _use_new_zipfile_serialization=False))
