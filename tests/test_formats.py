@@ -698,6 +698,28 @@ def test_positions_that_do_not_exist() -> None:
         FORMATS["transformer-lens"].read(Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(3)))
 
 
+def test_zero_queries_and_keys_do_not_say_which_constant(tmp_path: Path) -> None:
+    """Zhong's '=' variant and Nanda's layout are one and the same file; 1 and 1/3 are not the same model."""
+    model = without(shaped(**EQUALS, d_vocab_out=P + 1, attention=(1.0,) * 3), "b_V", "b_O", "b_U")
+    export_file(model, "zhong", tmp_path / "model_1.pt")
+    (tmp_path / "config_1.json").unlink()
+    with pytest.raises(BadFile, match=r"could be several formats \(zhong: .*W_Q and W_K are zero.*; nanda: "):
+        import_file(tmp_path / "model_1.pt")
+    for hints, name in (
+        (Hints((1.0,) * 3), "nanda"),
+        (Hints(sidecar={"C": P, "attn_coeff": 0, "eqn_sign": 1}), "zhong"),
+    ):
+        imported = import_file(tmp_path / "model_1.pt", hints=hints)
+        assert imported.format == name
+        np.testing.assert_array_equal(imported.model.forward(all_pairs(P)), model.forward(all_pairs(P)))
+
+
+def test_softmax_is_read_at_the_last_position() -> None:
+    hints = Hints(SoftmaxAttention(2), sidecar={"read_position": 0})
+    with pytest.raises(BadConfig, match="softmax is computed at the last position, but read_position is 0"):
+        FORMATS["transformer-lens"].read(Checkpoint("file", tl_state_dict(), {}), hints)
+
+
 def test_a_named_format_is_taken_at_its_word(tmp_path: Path) -> None:
     path = write(tmp_path / "m", nanda_state_dict(P, 2), "torch")
     with pytest.raises(BadFile, match="missing tensors"):

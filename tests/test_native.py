@@ -157,6 +157,22 @@ def test_other_files_say_what_to_do(tmp_path: Path) -> None:
         load(tmp_path / "later.safetensors")
 
 
+def test_header_lengths_that_look_like_a_pickle(tmp_path: Path) -> None:
+    """640 = 0x0280 in eight bytes starts with the two bytes of a pickle of protocol 2."""
+    from safetensors.numpy import save as serialise
+
+    from quadlens.model.formats.checkpoint import read_checkpoint
+
+    seen = set()
+    for padding in range(0, 700, 8):
+        content = serialise({"fc1.weight": np.ones(2)}, {"note": "x" * padding})
+        if content[0] == 0x80:
+            seen.add(content[1])
+            (tmp_path / "m.safetensors").write_bytes(content)
+            assert list(read_checkpoint(tmp_path / "m.safetensors").tensors) == ["fc1.weight"]
+    assert seen >= {0, 1, 2}
+
+
 def test_writing_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "m"
     write_atomic(target, b"old")

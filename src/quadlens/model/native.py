@@ -3,7 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]
         raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
     try:
         content = path.read_bytes()
-        if content.startswith((b"PK", b"\x80\x02")):
+        if file_kind(content) != "safetensors":
             raise BadFile(f"{path} is a PyTorch file, not a safetensors file; {_IMPORT_HINT} {path}")
         with safe_open(path, framework="numpy") as stream:
             metadata = dict(stream.metadata() or {})
@@ -135,6 +135,22 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]
     except (SafetensorError, ValueError, TypeError, MemoryError) as error:
         raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None
     return tensors, metadata
+
+
+def file_kind(content: bytes) -> Literal["zip", "pickle", "safetensors"]:
+    """What a file is by its first bytes; anything that is neither zip nor pickle is for safetensors to judge.
+
+    A safetensors file starts with the length of its header in eight bytes, and a length may well start with the
+    byte that starts a pickle; but a length leaves the upper bytes zero and a pickle does not.
+
+    >>> file_kind((640).to_bytes(8, "little") + b"{}"), file_kind(bytes([0x80, 2]) + b"}q@(X")
+    ('safetensors', 'pickle')
+    """
+    if content.startswith(b"PK\x03\x04"):
+        return "zip"
+    if content[:1] == b"\x80" and content[1:2] <= b"\x05" and any(content[4:8]):
+        return "pickle"
+    return "safetensors"
 
 
 def _tensor(name: str, view: dict[str, Any]) -> np.ndarray:

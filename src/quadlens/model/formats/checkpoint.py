@@ -11,7 +11,7 @@ import numpy as np
 from quadlens.errors import BadFile
 from quadlens.model.formats.pickle_machine import PickleMachine
 from quadlens.model.formats.torch_read import read_torch
-from quadlens.model.native import read_safetensors
+from quadlens.model.native import file_kind, read_safetensors
 
 # Where people put the state dict when they save more than it.
 STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict")
@@ -52,9 +52,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         content = path.read_bytes()
     except OSError as error:
         raise BadFile(f"cannot read {path}: {error.strerror}") from None
-    if content.startswith(b"PK"):
+    kind = file_kind(content)
+    if kind == "zip":
         return _from_torch(read_torch(content, str(path)), str(path))
-    if content.startswith(b"\x80"):
+    if kind == "pickle":
         # A pickle that calls anything is refused by name; a harmless one is still no checkpoint.
         PickleMachine(str(path), persistent=lambda identifier: None).run(content)
         raise BadFile(

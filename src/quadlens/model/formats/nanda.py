@@ -60,4 +60,5 @@ class Nanda:
             raise BadConfig(
                 "nanda feeds (a, b, '=') with shared tokens; this model does not: use zhong or transformer-lens"
             )
-        return Exported(layout_state_dict(uniform.params, config.p + 1, POSITIONS, self.name), None, uniform.notes)
+        content = layout_state_dict(uniform.params, config.p + 1, POSITIONS, self.name)
+        return Exported(content, {"p": config.p, "attention": list(config.attention)}, uniform.notes)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.errors import BadFile, MissingExtra
+from quadlens.errors import BadConfig, BadFile, MissingExtra
 from quadlens.model.activation import Activation
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
@@ -13,6 +13,8 @@ from quadlens.model.params import MLPParams, Model, Params
 
 OPSET = 17
 IR_VERSION = 9
+# Protocol buffers end at 2 GB; leave some for the graph.
+MAX_BYTES = 2**31 - 2**20
 
 INPUT, OUTPUT = "one_hot_pair", "logits"
 
@@ -38,6 +40,8 @@ class Onnx:
             raise MissingExtra("exporting to ONNX", "onnx") from None
         steps, constants = _transformer(model) if isinstance(model, Params) else _mlp(model)
         dtype = np.result_type(*model.tensors().values())
+        if sum(x.size for x in constants.values()) * dtype.itemsize > MAX_BYTES:
+            raise BadConfig("the model has more than 2 GB of weights, which one ONNX file cannot hold")
         kind = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
         graph = helper.make_graph(
             [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in steps],

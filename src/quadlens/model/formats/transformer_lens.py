@@ -40,6 +40,7 @@ def read_by_hints(checkpoint: Checkpoint, weights: Weights, hints: Hints, format
         raise BadConfig(f"{source}: normalization_type {hints.of('normalization_type')!r}; expected none")
     p, p_said = known_modulus(source, hints, None, (weights["W_U"].shape[1], "the width of the unembedding"))
     offset = whole_number(hints, "b_token_offset") or 0
+    read_position = whole_number(hints, "read_position")
     activation, activation_said = known_activation(source, hints, None if _says_activation(hints) else "relu")
 
     def compute(positions: int | None) -> tuple[float, ...]:
@@ -49,11 +50,14 @@ def read_by_hints(checkpoint: Checkpoint, weights: Weights, hints: Hints, format
                 f"{source}: n_ctx is {n_ctx}, which does not say whether '=' is fed; "
                 "give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
             )
-        return softmax_attention(source, weights, p, offset, positions or n_ctx, Mix(), _divisor(hints))
+        fed = positions or n_ctx
+        if read_position not in (None, fed - 1):
+            raise BadConfig(f"{source}: softmax is computed at the last position, but read_position is {read_position}")
+        return softmax_attention(source, weights, p, offset, fed, Mix(), _divisor(hints))
 
     attention, attention_said = settle_attention(source, hints, None, None, compute)
     kept = {name: array for name, array in weights.items() if name not in QUERY_KEY_NAMES}
-    model = transformer_from(source, kept, p, attention, activation, offset, whole_number(hints, "read_position"))
+    model = transformer_from(source, kept, p, attention, activation, offset, read_position)
     notes = (
         f"p = {p}: {p_said}",
         f"attention {', '.join(f'{x:.6g}' for x in attention)}: {attention_said}",

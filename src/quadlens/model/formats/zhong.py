@@ -1,5 +1,7 @@
 """Zhong et al. 2023 (the clock and the pizza): `model_<id>.pt` with `config_<id>.json` beside it (formats.md, 4)."""
 
+import numpy as np
+
 from quadlens.errors import BadConfig
 from quadlens.model.formats.attention import Mix
 from quadlens.model.formats.checkpoint import Checkpoint
@@ -27,6 +29,10 @@ class Zhong:
             return Sniff(1.0, ("W_O has rank 2", f"{hints.sidecar_name} has attn_coeff"))
         if "pos_embed.W_pos" in checkpoint.tensors and len(checkpoint.tensors["pos_embed.W_pos"]) == 2:
             return Sniff(1.0, ("W_O has rank 2", "n_ctx is 2"))
+        silent = hints.attention is None and hints.of("attention") is None
+        if silent and not any(np.any(checkpoint.tensors.get(f"blocks.0.attn.W_{x}", 0)) for x in "QK"):
+            # Uniform softmax (1/n) or attn_coeff 0 (1): these weights cannot say, so it must not be decided here.
+            return Sniff(1.0, ("W_O has rank 2", "W_Q and W_K are zero, as where attention is the constant 1"))
         return Sniff(0.5, ("W_O has rank 2", "but n_ctx is not 2 and no config has attn_coeff"))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
