@@ -1,5 +1,6 @@
 """Importers against each project's own forward pass, written out here; exporters against importers, bit for bit."""
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -554,7 +555,7 @@ HALF = Hints((0.5, 0.5))
             BadConfig,
             "0.5, 0.5 by --attention but 1.0, 1.0 by",
         ),
-        (edited({}), Hints(sidecar={"attention": ["x"]}), BadConfig, "attention is not a list of finite numbers"),
+        (edited({}), Hints(sidecar={"attention": ["x"]}), BadConfig, "attention is not a finite number"),
         (edited({}), Hints((0.5, 0.5), p=7, sidecar={"p": 5}), BadConfig, "p is 7 by --p but 5 by the config file"),
         (edited({}), Hints((0.5, 0.5), sidecar={"p": "7"}), BadConfig, "p is str, expected a whole number"),
         (
@@ -591,6 +592,8 @@ def test_bad_checkpoints_say_what_is_wrong(
         ({"fn_name": "subtract"}, "fn_name is 'subtract'; quadlens reads 'add'"),
         ({"seq_len": 3}, "seq_len is 3"),
         ({"attention_rate": None}, "no attention_rate"),
+        ({"attention_rate": "1"}, "attention_rate is not a finite number"),
+        ({"attention_rate": 10**400}, "attention_rate is not a finite number"),
         ({"act_fn": "gelu"}, "activation 'gelu' is not supported"),
         ({"p": "7"}, "p in run_config is a str"),
     ],
@@ -607,7 +610,8 @@ def test_gbmi_runs_that_are_something_else(experiment: dict[str, Any], message: 
         ({"funcs": "lambda x: (x[0]*x[1])%7"}, "quadlens reads models that add"),
         ({"n_layers": 2}, "n_layers is 2"),
         ({"act_fn": "GeLU"}, "activation 'GeLU' is not supported"),
-        ({"attn_coeff": "0"}, "attn_coeff is str"),
+        ({"diff_vocab": "no"}, "diff_vocab is a str, expected true or false"),
+        ({"attn_coeff": "0"}, "attn_coeff is not a finite number"),
     ],
 )
 def test_zhong_configs_that_are_something_else(config: dict[str, Any], message: str) -> None:
@@ -646,6 +650,51 @@ def test_mlps_have_no_attention_and_one_p() -> None:
             FORMATS["gromov"].read(checkpoint, hints)
     with pytest.raises(BadFile, match=r"fc1.weight has 13 columns, expected 2p = 14"):
         FORMATS["gromov"].read(Checkpoint("f", {"fc1.weight": random(M, 13), "fc2.weight": random(P, M)}, {}), Hints())
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+SIDECAR_KEYS = [
+    *("p", "C", "attention", "attn_coeff", "diff_vocab", "eqn_sign", "act_fn", "act_type", "n_layers", "n_heads"),
+    *("read_position", "b_token_offset", "normalization_type", "attn_scale", "use_attn_scale", "funcs"),
+]
+CHECKPOINTS = [tl_state_dict(), nanda_state_dict(P, 2), nanda_state_dict(P + 1, 3), linear_state_dict("bridge")]
+
+
+@given(
+    st.sampled_from(CHECKPOINTS),
+    st.dictionaries(st.sampled_from(SIDECAR_KEYS), json_values, max_size=5),
+    st.dictionaries(st.sampled_from(["p", "attention_rate", "use_end_of_sequence", "act_fn"]), json_values),
+    st.sampled_from([None, (0.5, 0.5), SoftmaxAttention(2)]),
+)
+def test_nonsense_in_configs_never_gives_a_stack_trace(
+    tensors: Tensors, sidecar: dict[str, Any], experiment: dict[str, Any], attention: Any
+) -> None:
+    hints = Hints(attention, sidecar=sidecar)
+    for extras in ({}, {"run_config": {"experiment": experiment}}):
+        checkpoint = Checkpoint("file", tensors, extras)
+        with contextlib.suppress(QuadlensError), np.errstate(over="ignore", invalid="ignore"):
+            recognise(checkpoint, hints).read(checkpoint, hints)
+
+
+@given(st.sampled_from(CHECKPOINTS), st.data())
+def test_damaged_foreign_safetensors_never_give_a_stack_trace(
+    tmp_path_factory: pytest.TempPathFactory, tensors: Tensors, data: st.DataObject
+) -> None:
+    """They have no checksum of their own, so a flipped weight cannot be seen; a flipped header must not crash."""
+    from safetensors.numpy import save
+
+    damaged = bytearray(save({name: np.ascontiguousarray(array) for name, array in tensors.items()}))
+    header = 8 + int.from_bytes(damaged[:8], "little")
+    for bit in data.draw(st.lists(st.integers(0, 8 * header - 1), min_size=1, max_size=3)):
+        damaged[bit // 8] ^= 1 << bit % 8
+    path = tmp_path_factory.mktemp("f") / "m.safetensors"
+    path.write_bytes(bytes(damaged))
+    with contextlib.suppress(QuadlensError), np.errstate(over="ignore", invalid="ignore"):
+        import_file(path, hints=Hints((0.5, 0.5)))
 
 
 # --- telling them apart -----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Facts that weights do not say: gathered from flags, sidecar and file, which must not contradict each other."""
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -63,9 +63,16 @@ def attention_in(hints: Hints) -> tuple[float, ...] | SoftmaxAttention | None:
         return None
     if isinstance(value, str):
         return parse_attention(value)
-    if isinstance(value, list) and all(isinstance(x, (int, float)) and math.isfinite(x) for x in value):
-        return tuple(map(float, value))
-    raise BadConfig(f"{hints.sidecar_name}: attention is not a list of finite numbers")
+    if not isinstance(value, list):
+        raise BadConfig(f"{hints.sidecar_name}: attention is a {type(value).__name__}, expected a list of numbers")
+    return tuple(finite_number(hints.sidecar_name, "attention", x) for x in value)
+
+
+def finite_number(where: str, key: str, value: Any) -> float:
+    """`value` as a float; `where` and `key` name it in the message."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
+        return float(value)
+    raise BadConfig(f"{where}: {key} is not a finite number")
 
 
 def whole_number(hints: Hints, *keys: str) -> int | None:
@@ -76,6 +83,14 @@ def whole_number(hints: Hints, *keys: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadConfig(f"{hints.sidecar_name}: {keys[0]} is {type(value).__name__}, expected a whole number")
     return value
+
+
+def switch(hints: Hints, key: str) -> bool:
+    """A yes or no in the sidecar, as true, false, 0 or 1; absent is no."""
+    value = hints.of(key)
+    if value is None or (isinstance(value, (bool, int)) and value in (0, 1)):
+        return bool(value)
+    raise BadConfig(f"{hints.sidecar_name}: {key} is a {type(value).__name__}, expected true or false")
 
 
 def known_activation(source: str, hints: Hints, by_format: str | None) -> tuple[Activation, str]:

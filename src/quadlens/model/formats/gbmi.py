@@ -6,7 +6,7 @@ from typing import Any
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.attention import Mix
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import Claim, known_activation, known_modulus, settle_attention
+from quadlens.model.formats.facts import Claim, finite_number, known_activation, known_modulus, settle_attention
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer_lens import QUERY_KEY_NAMES, state_dict_of, state_dict_weights
 from quadlens.model.formats.uniform import uniform_softmax
@@ -39,11 +39,11 @@ class Gbmi:
             source, hints, _whole(source, experiment, "p"), (weights["W_U"].shape[1], "d_vocab_out")
         )
         positions = 3 if experiment.get("use_end_of_sequence", True) else 2
-        rate = experiment.get("attention_rate")
-        if not isinstance(rate, (int, float)):
+        if experiment.get("attention_rate") is None:
             raise BadConfig(
                 f"{source}: run_config has no attention_rate; give --format transformer-lens and --attention"
             )
+        rate = finite_number(source, "attention_rate", experiment["attention_rate"])
         claim: Claim = (1 / positions,) * positions if rate == 1 else SoftmaxAttention(positions)
 
         def compute(count: int | None) -> tuple[float, ...]:
@@ -55,7 +55,7 @@ class Gbmi:
         kept = {name: array for name, array in weights.items() if name not in QUERY_KEY_NAMES}
         notes = (
             f"p = {p}: {p_said}",
-            f"attention {', '.join(f'{x:.6g}' for x in attention)}: {said}, attention_rate {rate}",
+            f"attention {', '.join(f'{x:.6g}' for x in attention)}: {said}, attention_rate {rate:g}",
             f"activation {activation}: {activation_said}",
         )
         return Imported(transformer_from(source, kept, p, attention, activation), self.name, notes)

@@ -8,7 +8,7 @@ import numpy as np
 from quadlens.errors import BadConfig
 from quadlens.model.formats.attention import Mix
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import known_activation, known_modulus, settle_attention, whole_number
+from quadlens.model.formats.facts import finite_number, known_activation, known_modulus, settle_attention, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
 from quadlens.model.formats.uniform import uniform_softmax
 from quadlens.model.formats.weights import RANKS, Weights, check_ranks, softmax_attention, take, transformer_from
@@ -75,7 +75,12 @@ def _divisor(hints: Hints) -> float | None:
     if hints.of("use_attn_scale") is False:
         return 1.0
     scale = hints.of("attn_scale")
-    return float(scale) if isinstance(scale, (int, float)) and scale > 0 else None
+    if scale is None or scale == -1:
+        return None
+    divisor = finite_number(hints.sidecar_name, "attn_scale", scale)
+    if divisor <= 0:
+        raise BadConfig(f"{hints.sidecar_name}: attn_scale is {divisor:g}, expected a number above 0")
+    return divisor
 
 
 class TransformerLens:

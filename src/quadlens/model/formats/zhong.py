@@ -5,7 +5,15 @@ import numpy as np
 from quadlens.errors import BadConfig
 from quadlens.model.formats.attention import Mix
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import Claim, known_activation, known_modulus, settle_attention, whole_number
+from quadlens.model.formats.facts import (
+    Claim,
+    finite_number,
+    known_activation,
+    known_modulus,
+    settle_attention,
+    switch,
+    whole_number,
+)
 from quadlens.model.formats.nanda_layout import layout_state_dict, layout_weights
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.uniform import uniform_attention
@@ -45,9 +53,9 @@ class Zhong:
             raise BadConfig(f"{source}: trained on {task[:80]!r}; quadlens reads models that add")
         weights = layout_weights(checkpoint)
         p, p_said = known_modulus(source, hints, None, (weights["W_E"].shape[0], "the vocabulary"))
-        offset = p if hints.of("diff_vocab") else 0
+        offset = p if switch(hints, "diff_vocab") else 0
         # eqn_sign: an '=' token, the last of the vocabulary, follows b.
-        positions = 3 if hints.of("eqn_sign") else 2
+        positions = 3 if switch(hints, "eqn_sign") else 2
         claim, mix = _attention(hints, positions)
 
         def compute(count: int | None) -> tuple[float, ...]:
@@ -90,8 +98,7 @@ def _attention(hints: Hints, positions: int) -> tuple[Claim, Mix]:
     coeff = hints.of("attn_coeff")
     if coeff is None:
         return None, Mix()
-    if isinstance(coeff, bool) or not isinstance(coeff, (int, float)):
-        raise BadConfig(f"{hints.sidecar_name}: attn_coeff is {type(coeff).__name__}, expected a number")
+    coeff = finite_number(hints.sidecar_name, "attn_coeff", coeff)
     if coeff == 0:
         return (1.0,) * positions, Mix()
-    return SoftmaxAttention(positions), Mix(scale=float(coeff), shift=1.0 - float(coeff))
+    return SoftmaxAttention(positions), Mix(scale=coeff, shift=1.0 - coeff)
