@@ -4,10 +4,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
+    from quadlens.model.formats import export_file, import_file
 
 __version__ = "0.1.0"
 
-__all__ = ["Collapsed", "Evaluation", "Model", "Params", "Recipe", "__version__", "evaluate", "load", "save"]
+__all__ = [
+    "Collapsed",
+    "Evaluation",
+    "Model",
+    "Params",
+    "Recipe",
+    "__version__",
+    "evaluate",
+    "export_file",
+    "import_file",
+    "load",
+    "save",
+]
 
 # Public name → the room that has it.
 _ROOM_OF = {
@@ -17,6 +30,8 @@ _ROOM_OF = {
     "Params": "quadlens.model",
     "Recipe": "quadlens.model",
     "evaluate": "quadlens.model",
+    "export_file": "quadlens.model.formats",
+    "import_file": "quadlens.model.formats",
     "load": "quadlens.model",
     "save": "quadlens.model",
 }
