@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
+    from quadlens.model.formats import export_file, import_file
     from quadlens.quadrature import Bounds, bounds
 
 __version__ = "0.1.0"
@@ -21,6 +22,8 @@ __all__ = [
     "bounds",
     "evaluate",
     "explain",
+    "export_file",
+    "import_file",
     "load",
     "save",
 ]
@@ -37,6 +40,8 @@ _ROOM_OF = {
     "bounds": "quadlens.quadrature",
     "evaluate": "quadlens.model",
     "explain": "quadlens.explanation",
+    "export_file": "quadlens.model.formats",
+    "import_file": "quadlens.model.formats",
     "load": "quadlens.model",
     "save": "quadlens.model",
 }
