@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quadlens.certify import certify as certify
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["Collapsed", "Evaluation", "Model", "Params", "Recipe", "__version__", "evaluate", "load", "save"]
+__all__ = ["Collapsed", "Evaluation", "Model", "Params", "Recipe", "__version__", "certify", "evaluate", "load", "save"]
 
 # Public name → the room that has it.
 _ROOM_OF = {
@@ -21,11 +22,16 @@ _ROOM_OF = {
     "save": "quadlens.model",
 }
 
+# Rooms that can be called: the package is the pipeline step of the same name.
+_ROOMS_THAT_ARE_STEPS = ("certify",)
+
 
 def __getattr__(name: str) -> Any:
     """Import a room when its first name is asked for, so that `import quadlens` costs nothing."""
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module 'quadlens' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _ROOMS_THAT_ARE_STEPS:
+        return import_module(f"quadlens.{name}")
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'quadlens' has no attribute {name!r}")
     return getattr(import_module(_ROOM_OF[name]), name)

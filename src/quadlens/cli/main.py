@@ -6,7 +6,7 @@ import sys
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, evaluate, info
+from quadlens.cli import build, certify, check, evaluate, info
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 
-def _version(show: bool) -> None:
+def _version(show: bool | None) -> None:
     if show:
         typer.echo(f"quadlens {__version__}")
         raise typer.Exit
@@ -28,7 +28,9 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool | None = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Options before the command."""
 
@@ -38,6 +40,8 @@ app.command("evaluate", epilog="Example: quadlens evaluate mainline --json")(eva
 app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors")(
     build.command
 )
+app.command("certify", epilog="Example: quadlens certify mainline -o mainline.cert.json")(certify.command)
+app.command("check", epilog="Example: quadlens check mainline.cert.json mainline")(check.command)
 
 
 def main() -> None:

@@ -47,6 +47,7 @@ class Report:
     reason: str
     seconds: float
     model_sha256: str | None = None
+    statement: str | None = None
     claims: dict[str, Any] = field(default_factory=dict)
 
 
@@ -498,7 +499,8 @@ def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_S
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error) as error:
         reason = f"malformed certificate or model: {type(error).__name__}: {error}"
         return Report("REJECTED", reason, time.monotonic() - began, sha256)
-    return Report("VERIFIED", "every claim was proved again from the model", time.monotonic() - began, sha256, claims)
+    proved, seconds = "every claim was proved again from the model", time.monotonic() - began
+    return Report("VERIFIED", proved, seconds, sha256, certificate["statement"], claims)
 
 
 def main(arguments: list[str]) -> int:
@@ -510,8 +512,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"error: {error}\nusage: python checker.py CERTIFICATE MODEL [SECONDS]\n")
         return 2
     sys.stdout.write(f"{report.verdict}: {report.reason} ({report.seconds:.1f} s)\n")
-    for name, value in report.claims.items():
-        sys.stdout.write(f"  {name}: {value}\n")
+    sys.stdout.write(f"{report.statement}\n" if report.statement else "")
     return 0 if report.verdict == "VERIFIED" else 1
 
 
