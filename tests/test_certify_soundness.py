@@ -8,18 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadlens.certify import STRATEGIES, Proof, certify
+from quadlens.certify import plan as plan_module
 from quadlens.certify.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.certify.brute import Brute, brute_force_operations
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
 from quadlens.certify.integers import integer_model
+from quadlens.certify.low_rank import LowRank
+from quadlens.certify.moments import Moments, moments_operations, score_margins
 from quadlens.certify.operations import Operations
 from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.params import MLPParams, Model, Params
-from small_models import random_transformers, small_models, tied_mlps
+from small_models import nearly_tied_adders, random_transformers, small_models, tied_mlps
 from strategies import mlps, seeds
 
 
@@ -54,12 +57,45 @@ def check_complete(proof: Proof, truth: list[list[Fraction]]) -> None:
     assert len(proof.witnesses) == min(100, len(truth) ** 2 - len(right))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=700)
 @given(small_models)
 def test_arcs_say_exactly_what_is_true(model: Model) -> None:
     proof, truth = ArcsStrategy().prove(model), true_margins(model)
     check_sound(proof, truth)
     check_complete(proof, truth)
+
+
+@settings(max_examples=400)
+@given(small_models)
+def test_moments_never_claim_more_than_is_true(model: Model) -> None:
+    proof, truth = Moments().prove(model), true_margins(model)
+    check_sound(proof, truth)
+    assert proof.witnesses == ()
+
+
+@settings(max_examples=60)
+@given(small_models, st.integers(1, 4), seeds)
+def test_any_basis_whatever_gives_a_true_bound(model: Model, rank: int, seed: int) -> None:
+    """Random functions and coefficients, with no relation to the model: each margin less ρ is at most the truth."""
+    exact, rng = integer_model(collapse_exactly(model)), np.random.default_rng(seed)
+    form = LowRank(
+        rng.integers(-9, 9, (rank, exact.p)), rng.integers(-9, 9, (rank, exact.d_mlp)), int(rng.integers(70))
+    )
+    ops = Operations()
+    scores, rho, plan, _ = score_margins(exact, rng.permutation(exact.d_mlp), form, ops)
+    for a, row in enumerate(true_margins(model)):
+        for b, margin in enumerate(row):
+            assert Fraction(int(scores.margins[a, b] - rho[a, b]), 1 << scores.shift) <= margin
+    counted = moments_operations(exact.p, exact.d_mlp, rank, plan.counted_ends, plan.mispredicted)
+    assert ops.total + exact.p**2 == counted
+
+
+@settings(max_examples=40)
+@given(nearly_tied_adders())
+def test_moments_of_full_rank_are_as_good_as_exact(model: MLPParams) -> None:
+    """A look-up table has no low rank; the last attempt has all of it, and only rounding of the hints is lost."""
+    right = sum(margin > Fraction(1, 10**5) for row in true_margins(model) for margin in row)
+    assert int(Moments().prove(model).certified.sum()) >= right
 
 
 @settings(max_examples=200)
@@ -107,10 +143,30 @@ def test_operations_counted_equal_the_formula(model: MLPParams) -> None:
     assert Brute().prove(model).operations.total == brute_force_operations(p, d_mlp)
     ops = Operations()
     exact = integer_model(collapse_exactly(model))
-    _, arcs = arc_answers(exact, np.arange(d_mlp), ops)
+    _, plan = arc_answers(exact, np.arange(d_mlp), ops)
+    assert ops.total == arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+
+
+@settings(max_examples=100)
+@given(small_models, st.integers(1, 30))
+def test_arcs_and_corrections_together_are_the_active_neurons(model: Model, most_ends: int) -> None:
+    """Also when so few ends are allowed that long runs must become corrections."""
+    exact = integer_model(collapse_exactly(model))
+    p, d_mlp = exact.p, exact.d_mlp
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_module, "MAX_ENDS_PER_INPUT", most_ends)
+        plan = plan_module.plan_arcs(exact.U_a, exact.U_b, Operations())
+    assert len(plan.end) <= most_ends * p * p
+    covered = np.zeros((p * p, d_mlp), dtype=bool)
+    for n in range(p * p):
+        ends = plan.end[plan.end_row == n]
+        assert (np.diff(ends) > 0).all()
+        for start, stop in ends.reshape(-1, 2):
+            covered[n, start:stop] = True
+    covered[plan.wrong_row, plan.wrong] ^= True
     pre = (exact.U_a[:, None, :] + exact.U_b[None, :, :]).reshape(p * p, d_mlp)
-    mispredicted = int(((pre > 0) != arcs.predicted(p * p, d_mlp)).sum())
-    assert ops.total == arcs_operations(p, d_mlp, int((arcs.position > 0).sum()), mispredicted)
+    assert (covered == (pre > 0)).all()
+    assert len(set(zip(plan.wrong_row.tolist(), plan.wrong.tolist(), strict=True))) == plan.mispredicted
 
 
 @settings(max_examples=30)
