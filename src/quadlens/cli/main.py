@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import bench, bounds, build, evaluate, explain, export, figures, import_, info, train
+from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, export, figures, import_, info, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -46,6 +46,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("import", import_.command, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
+    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
+    ("check", check.command, "quadlens check mainline.cert.json mainline"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
