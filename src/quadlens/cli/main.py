@@ -20,10 +20,11 @@ app = typer.Typer(
 )
 
 
-def _version(show: bool) -> None:
+def _version(show: bool) -> bool:
     if show:
         typer.echo(f"quadlens {__version__}")
         raise typer.Exit
+    return show
 
 
 @app.callback()

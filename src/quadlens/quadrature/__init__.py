@@ -6,7 +6,7 @@
 from quadlens.quadrature.analysis import Bounds, ClusterBounds, Suprema, bounds, cluster_bounds
 from quadlens.quadrature.angle import bound_angle
 from quadlens.quadrature.brute import brute_force_error
-from quadlens.quadrature.claims import Claim, Cost, Estimate, Exact, UpperBound, printed
+from quadlens.quadrature.claims import Claim, Cost, Estimate, Exact, UpperBound, printed, shown
 from quadlens.quadrature.convergence import (
     Convergence,
     ConvergencePoint,
@@ -73,6 +73,7 @@ __all__ = [
     "rectangles",
     "relu_supremum",
     "scheme_of",
+    "shown",
     "sin_baseline",
     "tables",
     "thinned",

@@ -18,12 +18,12 @@ class ConvergencePoint:
     Attributes:
         neurons: How many.
         errors: sup over real s of the absolute-value error with 2φ, one for each draw.
-        equally_spaced: The closed form for that many equally spaced phases.
+        equally_spaced: The closed form for that many equally spaced phases; None for two, which are one node.
     """
 
     neurons: int
     errors: tuple[Exact, ...]
-    equally_spaced: float
+    equally_spaced: float | None
 
     @property
     def median(self) -> float:
@@ -48,6 +48,8 @@ class Convergence:
     def statement(self) -> str:
         """One sentence for a person."""
         first, last = self.points[0], self.points[-1]
+        if len(self.points) < 2 or first.equally_spaced is None or last.equally_spaced is None:
+            return f"{self.name}: {last.neurons} neurons are too few to thin; the worst error is {last.median:.3g}."
         return (
             f"{self.name}: from {first.neurons} to {last.neurons} neurons the worst error goes from {first.median:.3g} "
             f"to {last.median:.3g}, about as neurons^{self.exponent:.2f}; equally spaced phases would give "
@@ -74,7 +76,10 @@ def equally_spaced_error(n: int) -> float:
 
 def thinning_study(scheme: Scheme, draws: int, rng: np.random.Generator) -> Convergence:
     """Keep n, n/2, n/4, … neurons of a scheme, chosen at random `draws` times, and rescale the weights."""
-    counts = [scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 4]
+    # Neurons without weight are not part of the rule; a draw of nothing else would be no rule at all.
+    useful = np.flatnonzero((scheme.rho > 0) & (scheme.omega > 0))
+    scheme = thinned(scheme, useful) if len(useful) > 1 else scheme
+    counts = [scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 3]
     points = []
     for count in reversed(counts or [scheme.n]):
         tries = 1 if count == scheme.n else draws
@@ -103,7 +108,9 @@ def _handmade(n: int, jitter: float, rng: np.random.Generator, p: int, k: int) -
 
 
 def _point(count: int, schemes: Sequence[Scheme]) -> ConvergencePoint:
-    return ConvergencePoint(count, tuple(abs_supremum(one) for one in schemes), equally_spaced_error(count))
+    return ConvergencePoint(
+        count, tuple(abs_supremum(one) for one in schemes), equally_spaced_error(count) if count > 2 else None
+    )
 
 
 def _convergence(name: str, points: Sequence[ConvergencePoint]) -> Convergence:

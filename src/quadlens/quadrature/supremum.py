@@ -116,9 +116,14 @@ def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float
     turn = (cosine * cosine - sine * sine) - 2j * sine * cosine
     value = pieces.X * cosine - pieces.Y * sine - pieces.gamma * turn
     slope = reach * (2j * pieces.gamma * turn - pieces.X * sine - pieces.Y * cosine)
-    bend = np.abs(pieces.X) + np.abs(pieces.Y) + 4 * pieces.gamma
-    ends = np.maximum(np.abs(value + slope), np.abs(value - slope))
-    return np.abs(value), ends + 0.5 * reach * reach * bend * (1 + 2.0**-40) + EVALUATION_ERROR
+    bend = _modulus(pieces.X) + _modulus(pieces.Y) + 4 * pieces.gamma
+    ends = np.maximum(_modulus(value + slope), _modulus(value - slope))
+    return _modulus(value), ends + 0.5 * reach * reach * bend * (1 + 2.0**-40) + EVALUATION_ERROR
+
+
+def _modulus(z: Complex[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """|z| by a square root, which IEEE 754 rounds correctly; the library's hypot promises nothing."""
+    return np.sqrt(z.real * z.real + z.imag * z.imag)
 
 
 def _halved(pieces: Pieces) -> Pieces:
