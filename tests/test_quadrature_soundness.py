@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import acb, arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ from quadlens.quadrature import (
 )
 from quadlens.quadrature.lipschitz import rectangle_errors
 from quadlens.quadrature.rectangles import Rectangles, rectangles
-from quadlens.quadrature.sincos import SINCOS_ERROR, sincos
+from quadlens.quadrature.turns import TURN_ERROR, turns
 from quadrature_truth import Truth, angle_difference, schemes, with_bits, worst_integer_c
 
 # 2,200 cases in the ordinary run.
@@ -137,13 +137,18 @@ def test_the_angle_error_bounds_the_difference(scheme: Scheme, relu: bool, both:
 
 @cases(200)
 @given(st.lists(st.floats(-4, 4), min_size=1, max_size=60), st.integers(-3, 3))
-def test_sine_and_cosine_stay_within_their_proved_error(values: list[float], quarter: int) -> None:
+def test_turns_stay_within_their_proved_error(values: list[float], quarter: int) -> None:
     near = np.nextafter(quarter * np.pi / 2, np.array([-9.0, 9.0])).clip(-4, 4)
     x = np.concatenate([np.array(values), near])
-    for angle, sine, cosine in zip(x.tolist(), *(a.tolist() for a in sincos(x)), strict=True):
-        true_sine, true_cosine = arb(angle).sin_cos()
-        assert abs(true_sine - sine) <= arb(SINCOS_ERROR)
-        assert abs(true_cosine - cosine) <= arb(SINCOS_ERROR)
+    for angle, turn in zip(x.tolist(), turns(x).tolist(), strict=True):
+        sine, cosine = arb(angle).sin_cos()
+        assert abs(acb(cosine, sine) - acb(turn.real, turn.imag)) <= arb(TURN_ERROR)
+
+
+def test_turns_refuse_angles_beyond_their_proof() -> None:
+    for angle in (4.1, -4.1, 1e9, float("nan")):
+        with pytest.raises(ValueError, match="within ±4"):
+            turns(np.array([0.0, angle]))
 
 
 @pytest.mark.parametrize("kind", ["uniform", "clustered", "equal"])
