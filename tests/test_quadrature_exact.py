@@ -118,7 +118,7 @@ def test_grid_angles(q: int) -> None:
     assert np.abs(z - np.exp(-1j * np.arange(q) * np.pi / q)).max() < 5e-15
 
 
-@pytest.mark.parametrize(("n", "p"), [(3, 16411), (700, 16411), (5000, 8209)])
+@pytest.mark.parametrize(("n", "p"), [(3, 16411), (300, 16411), (900, 8209)])
 def test_blocks_of_the_grid_join(n: int, p: int) -> None:
     """Large p takes several blocks; kinks fall on, before and after their ends."""
     scheme = random_scheme(n, p, np.random.default_rng(n))

@@ -23,7 +23,7 @@ from quadlens.quadrature import (
     relu_supremum,
 )
 from quadlens.quadrature.lipschitz import rectangle_errors
-from quadlens.quadrature.rectangles import Rectangles, rectangles
+from quadlens.quadrature.rectangle_rule import Rectangles, rectangles
 from quadlens.quadrature.turns import TURN_ERROR, turns
 from quadrature_truth import Truth, angle_difference, schemes, with_bits, worst_integer_c
 

@@ -20,13 +20,13 @@ from quadlens.quadrature.exact import ExactErrors, exact_abs_error, exact_errors
 from quadlens.quadrature.identity import identity_supremum
 from quadlens.quadrature.integrals import abs_integral, cos_baseline, sin_baseline
 from quadlens.quadrature.lipschitz import bound_abs_full, bound_abs_half
-from quadlens.quadrature.moments import Moments, bound_moments, moments
-from quadlens.quadrature.rectangles import Rectangles, rectangles
+from quadlens.quadrature.moment_series import Moments, bound_moments, moments
+from quadlens.quadrature.rectangle_rule import Rectangles, rectangles
 from quadlens.quadrature.relu_window import bound_relu_full, bound_relu_half
 from quadlens.quadrature.rows import PaperRows, paper_rows
 from quadlens.quadrature.scheme import NoBound, NotAScheme, Scheme, scheme_of
 from quadlens.quadrature.supremum import abs_supremum, relu_supremum
-from quadlens.quadrature.tables import Row, Table, tables, to_csv, to_json, to_latex
+from quadlens.quadrature.views import Row, Table, tables, to_csv, to_json, to_latex
 
 __all__ = [
     "Bounds",
