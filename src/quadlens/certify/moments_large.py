@@ -14,8 +14,8 @@ where min and max run over the p inputs with the same a - b: A_k is close to C_k
 groups times p values of δ are tried, not p² inputs times p answers.
 
 Rounding. u = 2^-53; the weights enter exactly, so every sign is exact. For one function with weights v, let
-H = Σ_i |v_i| (max_a |U_a[a,i]| + max_b |U_b[b,i]|): no partial sum exceeds it. A running sum of d_mlp products has error
-at most (d_mlp + 1) u H to first order; an input with E arc ends and Q corrections adds E of them and Q products, so
+H = Σ_i |v_i| (max_a |U_a[a,i]| + max_b |U_b[b,i]|): no partial sum exceeds it. A running sum of d_mlp products is off
+by at most (d_mlp + 1) u H to first order; an input with E arc ends and Q corrections adds E of them and Q products, so
 
     |h computed - h| ≤ 1.01 u H (E (d_mlp + 3) + E² + Q + 4),       E, Q the largest over the inputs.
 
