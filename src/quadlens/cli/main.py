@@ -6,7 +6,7 @@ import sys
 import typer
 
 from quadlens import __version__
-from quadlens.cli import build, certify, check, evaluate, info
+from quadlens.cli import build, certify, check, evaluate, frontier, info
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -42,6 +42,7 @@ app.command("build", epilog="Example: quadlens build --p 59 --keys 3,5,7 --neuro
 )
 app.command("certify", epilog="Example: quadlens certify mainline -o mainline.cert.json")(certify.command)
 app.command("check", epilog="Example: quadlens check mainline.cert.json mainline")(check.command)
+app.command("frontier", epilog="Example: quadlens frontier mainline -o frontier")(frontier.command)
 
 
 def main() -> None:
