@@ -17,14 +17,14 @@ def draw_frontier(result: Frontier, path: Path) -> None:
         raise MissingExtra("drawing the frontier", "figures") from None
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     share, margin = figure.subplots(1, 2)
-    for point in result.points:
-        colour = COLOURS.get(point.strategy, "#555555")
+    for n, point in enumerate(result.points):
+        colour, above = COLOURS.get(point.strategy, "#555555"), (6, 6 if n % 2 else -14)
         for axes, y in ((share, 100 * point.certified_share), (margin, point.margin_lower_bound or 0.0)):
             axes.plot([point.flops], [y], "o", color=colour)
-            axes.annotate(point.strategy, (point.flops, y), textcoords="offset points", xytext=(6, -12), color=colour)
+            axes.annotate(point.strategy, (point.flops, y), textcoords="offset points", xytext=above, color=colour)
     share.set_ylabel("inputs certified (%)")
     margin.set_ylabel("margin proved (logits)")
-    share.set_ylim(-5, 108)
+    share.set_ylim(-8, 115)
     for axes in (share, margin):
         axes.set_xscale("log")
         axes.set_xlabel("operations beyond the collapse")
@@ -50,7 +50,7 @@ def draw_waterfall(result: Frontier, path: Path) -> None:
         total += step.bound
     axes.set_yticks(range(len(result.waterfall)), [step.term for step in result.waterfall])
     axes.invert_yaxis()
-    axes.margins(x=0.25)
+    axes.set_xlim(0, 1.35 * total or 1.0)
     axes.set_xlabel("bound on |logit - closed form| (logits, terms added up)")
     figure.suptitle(f"Where the margin goes in the itemised bound: {total:.4g} in all")
     figure.savefig(path, metadata={"Date": None})
