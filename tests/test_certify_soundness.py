@@ -15,18 +15,21 @@ from quadlens.certify.brute import Brute, brute_force_operations
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
 from quadlens.certify.integers import integer_model
+from quadlens.certify.lipschitz import TERMS, Lipschitz, lipschitz_operations
 from quadlens.certify.low_rank import LowRank
 from quadlens.certify.moments import Moments, moments_operations, score_margins
 from quadlens.certify.moments_large import moments_large_operations, prove_large
 from quadlens.certify.operations import Operations
 from quadlens.certify.order import group_by_frequency
 from quadlens.errors import BadConfig
+from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
 from strategies import mlps, seeds
 
@@ -130,6 +133,45 @@ def test_large_models_take_the_float64_path() -> None:
     assert certificate.proof.operations.total < 0.02 * certificate.brute_force_flops
     with pytest.raises(BadConfig, match="no certificate; run without -o"):
         certificate.save(Path("never-written.json"))
+
+
+def closed_form(collapsed: Collapsed) -> np.ndarray:
+    """Σ_k C_k |cos u| cos(k w (a+b-c)), written the obvious way."""
+    p, n, total = collapsed.p, np.arange(collapsed.p), np.zeros((collapsed.p,) * 3)
+    for cluster in find_clusters(neuron_spectra(collapsed)):
+        angle = cluster.k * 2 * np.pi / p
+        C = 4 / 3 * float(cluster.rho @ cluster.omega) / (2 * np.pi)
+        cos_u = np.abs(np.cos(angle * np.subtract.outer(n, n) / 2))
+        total += C * cos_u[:, :, None] * np.cos(angle * (n[:, None, None] + n[None, :, None] - n[None, None, :]))
+    return total
+
+
+@settings(max_examples=120)
+@given(st.one_of(small_models, random_transformers()))
+def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Model) -> None:
+    proof = Lipschitz().prove(model)
+    check_sound(proof, true_margins(model))
+    if model.config.activation != "relu":
+        assert "lipschitz knows" in str(proof.reason)
+        return
+    assert proof.logit_error is not None
+    collapsed = model.collapse()
+    logits = np.stack([collapsed.logits(a) for a in range(collapsed.p)])
+    centred = logits - logits.mean(axis=2, keepdims=True)
+    assert np.abs(centred - closed_form(collapsed)).max() <= proof.logit_error
+    clusters = find_clusters(neuron_spectra(collapsed))
+    clustered = sum(len(cluster.neurons) for cluster in clusters)
+    formula = lipschitz_operations(collapsed.p, collapsed.d_mlp, clustered, len(clusters))
+    assert proof.operations.total == formula
+    assert set(proof.terms) == {*TERMS, "rounding"}
+    assert sum(term.bound for term in proof.terms.values()) * (1 + Fraction(1, 10**12)) >= proof.logit_error
+
+
+def test_lipschitz_proves_a_perfect_wide_model() -> None:
+    model = build_mlp(Recipe(59, (3, 7, 20, 24), 2048))
+    proof = Lipschitz().prove(model)
+    assert proof.verdict == "CERTIFIED"
+    assert max(proof.terms, key=lambda name: proof.terms[name].bound) == "quadrature"
 
 
 @settings(max_examples=40)

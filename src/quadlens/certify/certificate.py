@@ -124,8 +124,8 @@ class Certificate:
         """
         if self.proof.margin is not None and self.proof.strategy != "brute" and isinstance(self.proof.hints, NoHints):
             raise BadConfig(
-                f"the proof of strategy {self.proof.strategy} at p = {self.p} is in float64 with a rounding bound and has "
-                "no certificate; run without -o, or with --strategy arcs"
+                f"the proof of strategy {self.proof.strategy} at p = {self.p} is in float64 with a rounding bound and "
+                "has no certificate; run without -o, or with --strategy arcs"
             )
         write_atomic(path, self.to_bytes())
 

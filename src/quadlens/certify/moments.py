@@ -76,12 +76,13 @@ class Moments:
     """Compact: its cost beyond signs does not grow with p · d_mlp · p, and its margin is within ρ of the true one."""
 
     name: str = "moments"
+    largest_integer_p: int = LARGEST_INTEGER_P
 
     def prove(self, model: Model) -> Proof:
         """Certify every input whose low-rank score leads by more than ρ."""
         if not is_piecewise_linear(model.config.activation):
             return needs_arcs(self.name, model)
-        if _suits_float64(model):
+        if model.config.p > self.largest_integer_p and _suits_float64(model):
             return prove_large(self.name, model.collapse())
         exact, collapsed = integer_model(collapse_exactly(model)), model.collapse()
         groups, spectrum = group_by_frequency(collapsed), output_spectrum(collapsed)
@@ -155,10 +156,9 @@ def score_margins(
 
 
 def _suits_float64(model: Model) -> bool:
-    """Large p, and float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
+    """Whether float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
     return (
-        model.config.p > LARGEST_INTEGER_P
-        and isinstance(model, MLPParams)
+        isinstance(model, MLPParams)
         and model.config.activation == "relu"
         and all(array.dtype == np.float32 for array in model.tensors().values())
     )

@@ -7,7 +7,21 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, export, figures, import_, info, train
+from quadlens.cli import (
+    bench,
+    bounds,
+    build,
+    certify,
+    check,
+    evaluate,
+    explain,
+    export,
+    figures,
+    frontier,
+    import_,
+    info,
+    train,
+)
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -48,6 +62,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
     ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
     ("check", check.command, "quadlens check mainline.cert.json mainline"),
+    ("frontier", frontier.command, "quadlens frontier mainline -o frontier"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
