@@ -12,6 +12,7 @@ from quadlens.certify import STRATEGIES, Proof, certify
 from quadlens.certify import plan as plan_module
 from quadlens.certify.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.certify.brute import Brute, brute_force_operations
+from quadlens.certify.budget import measure_budget
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
 from quadlens.certify.integers import integer_model
@@ -165,6 +166,22 @@ def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Mod
     assert proof.operations.total == formula
     assert set(proof.terms) == {*TERMS, "rounding"}
     assert sum(term.bound for term in proof.terms.values()) * (1 + Fraction(1, 10**12)) >= proof.logit_error
+
+
+@settings(max_examples=60)
+@given(adders())
+def test_measured_terms_are_within_their_bounds(model: Model) -> None:
+    """What each term is, in float64, against what is proved about it; 1e-9 is for the measurement."""
+    collapsed = model.collapse()
+    proof = Lipschitz().prove(model)
+    measured = {term.name: term for term in measure_budget(collapsed)}
+    assert set(measured) == {*TERMS, "all"}
+    for name in TERMS:
+        assert measured[name].largest <= float(proof.terms[name].bound) + 1e-9
+    logits = np.stack([collapsed.logits(a) for a in range(collapsed.p)])
+    difference = np.abs(logits - logits.mean(axis=2, keepdims=True) - closed_form(collapsed))
+    assert measured["all"].largest == pytest.approx(difference.max())
+    assert difference[measured["all"].worst] == pytest.approx(difference.max())
 
 
 def test_lipschitz_proves_a_perfect_wide_model() -> None:
