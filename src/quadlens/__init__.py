@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
     from quadlens.quadrature import Bounds, bounds
+    from quadlens.report import report as report
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,7 @@ __all__ = [
     "evaluate",
     "explain",
     "load",
+    "report",
     "save",
 ]
 
@@ -44,7 +46,7 @@ _ROOM_OF = {
 }
 
 # Rooms that can be called: the package is the pipeline step of the same name.
-_ROOMS_THAT_ARE_STEPS = ("certify",)
+_ROOMS_THAT_ARE_STEPS = ("certify", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, figures, info, train
+from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, figures, info, report, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
     name="quadlens",
     help="Opens up small transformers that add modulo p: their ReLU MLP is a numerical integral.",
-    epilog="Start with: quadlens info, quadlens evaluate. Every command has --help with an example, and --json.",
+    epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -38,6 +38,7 @@ def _root(
 
 # In the order a newcomer meets them; the example is the last line of each command's help.
 COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("report", report.command, "quadlens report mainline -o out/report"),
     ("info", info.command, "quadlens info mainline"),
     ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
     ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),

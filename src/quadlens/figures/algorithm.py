@@ -15,16 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "algorithm"
-# Far enough apart on the circle to see two arrows, near enough that their mean is not tiny.
-WANTED_HALF_ANGLE = 0.6
+# Where the two tokens should stand on the circle: far enough apart to see two arrows, their mean away from the axes.
+WANTED = (0.1, 1.3)
 
 
 def example(p: int, k: int) -> tuple[int, int]:
-    """A pair (a, b) whose angles k w a, k w b stand about 70° apart, away from the axes."""
-    a = int(np.argmin(np.abs(np.angle(np.exp(1j * (2 * np.pi * k * np.arange(p) / p - 0.25))))))
-    half = np.abs(np.angle(np.exp(2j * np.pi * k * (np.arange(p) - a) / p))) / 2
-    b = int(np.argmin(np.abs(half - WANTED_HALF_ANGLE) + (np.arange(p) == a)))
-    return a, b
+    """A pair (a, b), a ≠ b, whose angles k w a and k w b are near `WANTED`."""
+    turns = np.exp(2j * np.pi * k * np.arange(p) / p)
+    a, other = (np.argsort(np.abs(np.angle(turns * np.exp(-1j * angle))), kind="stable") for angle in WANTED)
+    return int(a[0]), int(other[other != a[0]][0])
 
 
 def draw(collapsed: Collapsed, k: int, keys: tuple[int, ...], pair: tuple[int, int]) -> "Figure":

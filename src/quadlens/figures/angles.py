@@ -70,8 +70,9 @@ def _picture(results: Results, cluster: Cluster, phases: ClusterPhases) -> Pictu
     r2 = "no R² (the phases do not vary)" if phases.r2 is None else f"R² = {phases.r2:.5f}"
     even = "roughly even" if spacing.roughly_uniform else "uneven"
     finding = (
-        f"Output phase against twice the input phase at frequency {k}: {r2}. Gaps between the {len(cluster.phi)} phases "
-        f"have mean {spacing.width_mean:.3f} and standard deviation {spacing.width_std:.3f}: {even} by the paper's test."
+        f"Output phase against twice the input phase at frequency {k}: {r2}. Gaps between the {len(cluster.phi)} "
+        f"phases have mean {spacing.width_mean:.3f} and standard deviation {spacing.width_std:.3f}: {even} by the "
+        "paper's test."
     )
     how = (
         "Each dot is a neuron, larger the more it weighs. On the lines ψ = 2φ (cut where the circle is cut) the neuron "

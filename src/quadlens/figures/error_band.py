@@ -44,7 +44,7 @@ def draw(scheme: Scheme, keys: tuple[int, ...], half: bool = False) -> "Figure":
         shapes(axis, region, fc=CONCEPT_COLOURS["bound"], alpha=0.6, ec="none", label="bound ±2|x - φ|", zorder=2.5)
         low, high = float(region[:, :, 1].min()), float(region[:, :, 1].max())
         axis.set_ylim(min(-0.7, low) - 0.25, max(1.05, high) + 0.05)
-        axis.set_title(f"k = {scheme.k}: what the Lipschitz bound allows", loc="left")
+        axis.set_title(f"k = {scheme.k}: what the Lipschitz bound allows{', half period' if half else ''}", loc="left")
         axis.legend(loc="lower center", ncols=4, fontsize=8)
         return figure
 
@@ -63,8 +63,9 @@ def _picture(results: Results, cluster: ClusterBounds, half: bool) -> Picture:
         f"{cluster.exact.absolute.middle:.4f}."
     )
     how = (
-        "The curve's slope is at most 2, so under each rectangle it stays within ±2|x - φ| of the rectangle's height: the "
-        "orange band. Both curve and rectangles lie inside it, so its area bounds the error for every input at once."
+        "The curve's slope is at most 2, so under each rectangle it stays within ±2|x - φ| of the rectangle's "
+        "height: the orange band. Both curve and rectangles lie inside it, so its area bounds the error for every "
+        "input at once."
     )
     infix = "half-" if half else ""
     label = f"error:{k}:-half-" if half else f"error:{k}:-"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "exact-error"
-COLUMNS = 2
 
 
 def errors(scheme: Scheme) -> Float[np.ndarray, " p"]:
@@ -31,9 +30,9 @@ def draw(clusters: tuple[ClusterBounds, ...], keys: tuple[int, ...]) -> "Figure"
     with style():
         from matplotlib.figure import Figure
 
-        columns = min(COLUMNS, len(clusters))
+        columns = 3 if len(clusters) in (3, 5, 6) else min(2, len(clusters))
         rows = -(-len(clusters) // columns)
-        figure = Figure(figsize=(3.7 * columns + 0.6, 2.5 * rows + 0.6))
+        figure = Figure(figsize=(2.6 * columns + 1.4, 2.5 * rows + 0.6))
         axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
         for axis in axes[len(clusters) :]:
             axis.set_visible(False)
@@ -79,8 +78,8 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     if not clusters:
         return ()
     parts = [
-        f"k = {one.k}: {at_most(one.exact_psi.absolute.upper)} exact, {at_most(one.moment_bound_psi.value, 3)} by moments, "
-        f"{at_most(one.rows.total_abs_bound_half.value, 3)} by the paper's bound"
+        f"k = {one.k}: {at_most(one.exact_psi.absolute.upper)} exact, {at_most(one.moment_bound_psi.value, 3)} by "
+        f"moments, {at_most(one.rows.total_abs_bound_half.value, 3)} by the paper's bound"
         for one in clusters
     ]
     finding = (
@@ -89,9 +88,9 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         + "."
     )
     how = (
-        "Each dot is the error for one value of a + b, at the worst c, with nothing neglected; note the logarithmic axis. "
-        "The dashed line is what the paper could prove in linear time, the dotted one what a few moments prove, the green "
-        "line the exact worst case, found in quasi-linear time."
+        "Each dot is the error for one value of a + b, at the worst c, with nothing neglected; note the logarithmic "
+        "axis. The dashed line is what the paper could prove in linear time, the dotted one what a few moments "
+        "prove, the green line the exact worst case, found in quasi-linear time."
     )
     title = "How large the error is: bounded and exact"
     return (Picture(NAME, None, title, finding, how, "data/exact_errors.csv", lambda: draw(clusters, results.keys)),)

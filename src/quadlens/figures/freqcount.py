@@ -61,8 +61,8 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         return ()
     used = tuple(int(k) + 1 for k in np.flatnonzero(every))
     finding = (
-        f"The key frequencies are {listed(explanation.key_frequencies)}. Living neurons read {len(used)} of {len(every)} "
-        f"possible frequencies; {int(stray.sum())} write another one than they read."
+        f"The key frequencies are {listed(explanation.key_frequencies)}. Living neurons read {len(used)} of "
+        f"{len(every)} possible frequencies; {int(stray.sum())} write another one than they read."
     )
     paper = "; ".join(f"{k}: {n}" for k, n in results.published.key_neurons)
     how = (

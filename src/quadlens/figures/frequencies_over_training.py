@@ -67,12 +67,12 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         return ()
     half = history.input_power.shape[1]
     finding = (
-        f"All {half} frequencies start alike; after {int(history.spectrum_epochs[-1]):,} epochs {listed(surviving(history))} hold at "
-        f"least {100 * NAMED_SHARE:.0f} % of the power each."
+        f"All {half} frequencies start alike; after {int(history.spectrum_epochs[-1]):,} epochs "
+        f"{listed(surviving(history))} hold at least {100 * NAMED_SHARE:.0f} % of the power each."
     )
     how = (
-        "Each line is a frequency; up, its share of all the power the neurons read (above) or write (below). Grey lines die "
-        "out; a dashed line is no key frequency itself but the double of one."
+        "Each line is a frequency; up, its share of all the power the neurons read (above) or write (below). Grey "
+        "lines die out; a dashed line is no key frequency itself but the double of one."
     )
     title = "Which frequencies survive training"
     return (Picture(NAME, None, title, finding, how, "data/spectrum.csv", lambda: draw(history, results.keys)),)

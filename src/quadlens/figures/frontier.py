@@ -1,15 +1,15 @@
 """What each way of proving costs and what it proves (beyond the paper)."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quadlens.certify.certificate import Certificate
-from quadlens.figures.picture import Picture, percent
+from quadlens.figures.picture import Picture, at_most, percent
 from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, style
-from quadlens.quadrature import ClusterBounds
-from quadlens.quadrature.claims import printed
+from quadlens.quadrature import ClusterBounds, Exact, UpperBound, printed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,9 +20,10 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def draw(clusters: tuple[ClusterBounds, ...], certificates: tuple[Certificate, ...]) -> "Figure":
-    """Left: relative error proved against operations, worst cluster. Right: share of inputs proved against operations."""
+    """Left: relative error proved against operations, worst cluster. Right: share of inputs proved."""
     with style():
         from matplotlib.figure import Figure
+        from matplotlib.ticker import NullFormatter
 
         figure = Figure(figsize=(7.6, 3.9))
         rule, whole = figure.subplots(1, 2)
@@ -30,14 +31,21 @@ def draw(clusters: tuple[ClusterBounds, ...], certificates: tuple[Certificate, .
         _draw_proofs(whole, certificates)
         for axis in (rule, whole):
             axis.set(xscale="log", xlabel="operations")
-            axis.margins(x=0.25)
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            _whole_decades(axis)
             axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=1, fontsize=8)
         return figure
 
 
+def _whole_decades(axis: "Axes") -> None:
+    """From one power of ten to another, so that the axis has at least two labels."""
+    low, high = axis.get_xlim()
+    axis.set_xlim(float(10 ** np.floor(np.log10(low))), float(10 ** np.ceil(np.log10(high))))
+
+
 def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, float, str]]:
     """(name, operations over all clusters, worst relative bound, concept) of each way to bound the quadrature error."""
-    ways = (
+    ways: tuple[tuple[str, str, Callable[[ClusterBounds], UpperBound | Exact]], ...] = (
         ("Lipschitz, full period", "bound", lambda one: one.rows.total_abs_bound_full),
         ("Lipschitz, half period", "bound", lambda one: one.rows.total_abs_bound_half),
         ("moments", "bound", lambda one: one.moment_bound_psi),
@@ -85,7 +93,10 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     if not clusters and not certificates:
         return ()
     parts = (
-        [f"{name}: at most {worst:.3f} for {cost:,} operations" for name, cost, worst, _ in rule_points(clusters)]
+        [
+            f"{name}: at most {at_most(worst, 3)} for {cost:,} operations"
+            for name, cost, worst, _ in rule_points(clusters)
+        ]
         if clusters
         else []
     )
@@ -95,9 +106,9 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         parts.append(f"strategy {one.proof.strategy}: {share} of inputs proved at 1/{times:.1f} of brute force's cost")
     finding = "; ".join(parts) + "."
     how = (
-        "Left: the quadrature error of the worst cluster that each method proves, against what it costs; above the grey "
-        "line a bound says nothing. Right: how many of all inputs a strategy proves right, against its cost; brute force is "
-        "the grey line. Lower left, and upper left, are best."
+        "Left: the quadrature error of the worst cluster that each method proves, against what it costs; above the "
+        "grey line a bound says nothing. Right: how many of all inputs a strategy proves right, against its cost; "
+        "brute force is the grey line. Lower left, and upper left, are best."
     )
     title = "The frontier: what is proved, and for how much"
     return (Picture(NAME, None, title, finding, how, "data/frontier.csv", lambda: draw(clusters, certificates)),)

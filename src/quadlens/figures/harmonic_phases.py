@@ -41,10 +41,9 @@ def draw(explanation: Explanation, rank: int) -> "Figure":
                 axis.set_ylabel(f"{RANK_NAMES[rank - 1]} phase", fontsize=9)
             fits = fits_of(explanation, rank, k)
             _scatter(axis, explanation, rank, k)
-            for fit in fits:
-                if fit.r2_offset is not None and fit.r2_offset > DRAWN_R2 and fit.multiple:
-                    draw_multiple(axis, fit.multiple, fit.offset or 0.0)
             best = best_fit(fits)
+            if best and best.multiple and best.r2_offset is not None and best.r2_offset > DRAWN_R2:
+                draw_multiple(axis, best.multiple, best.offset or 0.0)
             axis.set_title(f"k = {k}: {_fit_words(best)}", loc="left", fontsize=8.5)
         return figure
 
@@ -69,8 +68,8 @@ def fits_of(explanation: Explanation, rank: int, k: int) -> list[HarmonicFit]:
 
 
 def best_fit(fits: list[HarmonicFit]) -> HarmonicFit | None:
-    """The frequency that most neurons share."""
-    return max(fits, key=lambda fit: fit.neurons, default=None)
+    """The frequency that most neurons share; one with a clear phase relation before one without."""
+    return max(fits, key=lambda fit: ((fit.r2_offset or 0) > DRAWN_R2, fit.neurons), default=None)
 
 
 def _fit_words(fit: HarmonicFit | None) -> str:
@@ -96,7 +95,9 @@ def _picture(results: Results, rank: int) -> Picture:
         if fit is None:
             described.append(f"k = {k}: no {name} frequency is shared by ten neurons")
             continue
-        r2 = "" if fit.r2 is None else f", R² of {fit.multiple}φ + π {fit.r2:.3f}"
+        r2 = ""
+        if fit.r2 is not None and fit.r2_offset is not None and fit.offset is not None:
+            r2 = f", R² of {fit.multiple}φ + π {fit.r2:.3f}, of {fit.multiple}φ {fit.offset:+.2f} {fit.r2_offset:.3f}"
         described.append(f"k = {k}: {fit.frequency} ({fit.neurons} neurons{r2})")
     finding = (
         f"The most common {name} frequency and how well its phase follows the primary one: "
@@ -109,8 +110,9 @@ def _picture(results: Results, rank: int) -> Picture:
         4: "The paper finds no pattern here; a cloud is what to expect.",
     }[rank]
     how = (
-        f"A dot a neuron; across its primary phase, up the phase of its {name} frequency, written as a multiple m·k of the "
-        f"primary. Coloured dots share the frequency in the title, a line is drawn where a fit exceeds R² {DRAWN_R2}. {meaning}"
+        f"A dot a neuron; across its primary phase, up the phase of its {name} frequency, written as a multiple m·k "
+        "of the primary. Coloured dots share the frequency in the title, a line is drawn where a fit exceeds R² "
+        f"{DRAWN_R2}. {meaning}"
     )
     title = f"Primary and {name} phases"
     return Picture(LABELS[rank], LABELS[rank], title, finding, how, "data/neurons.csv", lambda: draw(explanation, rank))

@@ -1,5 +1,6 @@
 """The MLP as integration over φ, in three dimensions (figure `3D`)."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,8 +28,8 @@ def draw(scheme: Scheme, keys: tuple[int, ...]) -> "Figure":
         phi, s = np.meshgrid(np.linspace(-np.pi, np.pi, 61), np.linspace(0, 2 * np.pi, 61))
         chosen = np.sort(np.angle(np.exp(1j * scheme.phi)))[:: max(1, scheme.n // LINES)]
         line = np.linspace(0, 2 * np.pi, 61)
-        panels = (
-            ("ReLU[cos(s+φ)]", lambda x: np.ones_like(x)),
+        panels: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
+            ("ReLU[cos(s+φ)]", np.ones_like),
             ("× cos 2φ", lambda x: np.cos(2 * x)),
             ("× sin 2φ", lambda x: np.sin(2 * x)),
         )
@@ -47,12 +48,12 @@ def draw(scheme: Scheme, keys: tuple[int, ...]) -> "Figure":
                     rasterized=True,
                 )
             axis.set(xlabel="φ", ylabel="s", title=title, zlim=(-1, 1))
-            axis.set_xticks([-np.pi, 0, np.pi], ["-π", "0", "π"])
+            axis.set_xticks([-np.pi, 0, np.pi], ["−π", "0", "π"])
             axis.set_yticks([0, np.pi, 2 * np.pi], ["0", "π", "2π"])
             axis.set_zticks([-1, 0, 1])
             axis.view_init(elev=32, azim=-58)
         axis = figure.add_subplot(2, 2, 4)
-        draw_on(axis, scheme)
+        draw_on(axis, scheme, frequency_colour(scheme.k, keys))
         axis.set_title("∫ dφ: this model's sums")
         return figure
 
@@ -63,13 +64,14 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         return ()
     cluster = results.clusters[0]
     finding = (
-        f"Frequency {cluster.k}: each neuron is a slice at its phase φ of the surface ReLU[cos(s+φ)]; weighted by cos 2φ and "
-        f"sin 2φ and summed over {cluster.neurons} neurons, the slices give (2/3)(cos 2s, -sin 2s) with an error of at most "
-        f"{at_most(cluster.exact_psi.relu.upper)}."
+        f"Frequency {cluster.k}: each neuron is a slice at its phase φ of the surface ReLU[cos(s+φ)]; weighted by cos "
+        f"2φ and sin 2φ and summed over {cluster.neurons} neurons, the slices give (2/3)(cos 2s, −sin 2s) with an "
+        f"error of at most {at_most(cluster.exact_psi.relu.upper)}."
     )
     how = (
-        "Follow the panels: the activation as a function of the input s and the neuron's phase φ (lines are some of this "
-        "model's neurons); the same weighted by cos 2φ and by sin 2φ; and last the sums along φ, one dot an input."
+        "Follow the panels: the activation as a function of the input s and the neuron's phase φ (lines are some of "
+        "this model's neurons); the same weighted by cos 2φ and by sin 2φ; and last the sums along φ, one dot an "
+        "input."
     )
     title = "The MLP computes logits by numerical integration"
     return (Picture(NAME, NAME, title, finding, how, "data/neurons.csv", lambda: draw(cluster.scheme, results.keys)),)

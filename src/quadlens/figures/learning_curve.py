@@ -46,8 +46,8 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     if np.isfinite(last[3]):
         finding += f" and on validation pairs {last[3]:.1e}, with {percent(float(last[4]))} of them right"
     how = (
-        "Both axes of the upper panel are logarithmic. Training loss falls first; validation follows when the model has found "
-        "an algorithm rather than a table."
+        "Both axes of the upper panel are logarithmic. Training loss falls first; validation follows when the model "
+        "has found an algorithm rather than a table."
     )
     title = "Learning curve"
     return (Picture(NAME, None, title, f"{finding}.", how, "data/history.csv", lambda: draw(history)),)

@@ -19,7 +19,7 @@ def boxes(
     levels: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]],
     **look: Any,
 ) -> "PathPatch":
-    """n boxes from edges[0] to edges[1] and from levels[0] to levels[1]; one path, so that files stay small."""
+    """N boxes from edges[0] to edges[1] and from levels[0] to levels[1]; one path, so that files stay small."""
     left, right = edges
     bottom, top = levels
     corners = np.stack(
@@ -35,7 +35,7 @@ def boxes(
 
 
 def shapes(axis: "Axes", corners: Float[np.ndarray, "n corners 2"], **look: Any) -> "PathPatch":
-    """n closed polygons as one path."""
+    """N closed polygons as one path."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -60,7 +60,7 @@ def angle_axis(axis: "Axes", low: float = -np.pi, high: float = np.pi, which: st
 def _angle_name(halves: int) -> str:
     if halves == 0:
         return "0"
-    sign, size = "-" if halves < 0 else "", abs(halves)
+    sign, size = "−" if halves < 0 else "", abs(halves)
     whole, odd = divmod(size, 2)
     if odd:
         return f"{sign}{'' if size == 1 else size}π/2"

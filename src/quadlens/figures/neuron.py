@@ -58,13 +58,13 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     roles = explanation.roles
     k_in, k_out = int(roles.k_in[i]), int(roles.k_out[i])
     finding = (
-        f"Neuron {i} reads a wave of frequency {k_in} ({percent(float(roles.variance_input[i]))} of the variance of what "
-        f"it reads, phase φ = {roles.phi[i]:.2f}) and writes one of frequency {k_out} "
+        f"Neuron {i} reads a wave of frequency {k_in} ({percent(float(roles.variance_input[i]))} of the variance of "
+        f"what it reads, phase φ = {roles.phi[i]:.2f}) and writes one of frequency {k_out} "
         f"({percent(float(roles.variance_output[i]))}, phase ψ = {roles.psi[i]:.2f}; 2φ is {2 * roles.phi[i]:.2f})."
     )
     how = (
-        "Dots are the model's weights, lines the single cosine that explains most of them. Above: how much each token adds "
-        "to the neuron before ReLU. Below: how much the active neuron adds to each answer's logit."
+        "Dots are the model's weights, lines the single cosine that explains most of them. Above: how much each "
+        "token adds to the neuron before ReLU. Below: how much the active neuron adds to each answer's logit."
     )
     return (
         Picture(

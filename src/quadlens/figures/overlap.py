@@ -65,8 +65,9 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         f"{int(density.count.max())} deep; on average the density is {density.mean_deviation:.2f} away from 1."
     )
     how = (
-        "Each box is as wide as its neuron's weight and centred at its phase. Where boxes overlap the curve is counted more "
-        "than once, in gaps not at all. Neighbouring surpluses and gaps cancel: that is why the exact error is so small."
+        "Each box is as wide as its neuron's weight and centred at its phase. Where boxes overlap the curve is "
+        "counted more than once, in gaps not at all. Neighbouring surpluses and gaps cancel: that is why the exact "
+        "error is so small."
     )
     title = f"Overlap of the boxes of frequency {scheme.k}"
     return (Picture(NAME, NAME, title, finding, how, "data/rectangles.csv", lambda: draw(scheme, results.keys)),)

@@ -16,7 +16,7 @@ NAME = "primsecfreq"
 
 
 def draw(explanation: Explanation) -> "Figure":
-    """A dot a pair of frequencies, as large as the number of neurons that have it; the lines are 2k modulo p, folded."""
+    """A dot a pair of frequencies, as large as the number of neurons that have it; the line is 2k, folded."""
     with style():
         from matplotlib.figure import Figure
 
@@ -47,12 +47,14 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         return ()
     low, high = 0.83, 0.84
     finding = (
-        f"The secondary frequency is twice the primary one for {doubling.doubled} of {doubling.neurons} neurons of this model "
-        f"({percent(doubling.share)}); over the paper's population it is for {100 * low:.0f} to {100 * high:.0f} %."
+        f"The secondary frequency is twice the primary one for {doubling.doubled} of {doubling.neurons} neurons of "
+        f"this model ({percent(doubling.share)}); over the paper's population it is for {100 * low:.0f} to "
+        f"{100 * high:.0f} %."
     )
     how = (
-        "Across a neuron's primary frequency, up its second largest; the larger the dot, the more neurons. Dots on the line "
-        "have a secondary frequency of exactly twice the primary. (The paper prints its population's picture without numbers.)"
+        "Across a neuron's primary frequency, up its second largest; the larger the dot, the more neurons. Dots on "
+        "the line have a secondary frequency of exactly twice the primary. (The paper prints its population's "
+        "picture without numbers.)"
     )
     title = "Primary and secondary frequency"
     return (Picture(NAME, NAME, title, finding, how, "data/neurons.csv", lambda: draw(results.explanation)),)

@@ -111,7 +111,7 @@ def read_published() -> Published:
 
 
 def read_population() -> PopulationSummary | None:
-    """Our population from the package's population.json (written in published.json's layout), None where there is none."""
+    """Ours, from the package's population.json in the layout of published.json; None where there is none."""
     path = files("quadlens") / "data" / "population.json"
     if not path.is_file():
         return None

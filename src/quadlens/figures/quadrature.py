@@ -1,4 +1,4 @@
-"""A cluster as rectangles under a curve, over the full and over half the period (figures `quadrature:k:-`, `…-half-`)."""
+"""A cluster as rectangles under a curve, over a full and half a period (figures `quadrature:k:-`, `…:-half-`)."""
 
 from typing import TYPE_CHECKING
 

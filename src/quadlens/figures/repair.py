@@ -62,14 +62,15 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     keys = results.keys[:MAX_FREQUENCIES]
     spots = [spot for spot in logits.weak_spots if spot.k in keys]
     parts = [
-        f"k = {spot.k}: {spot.abs_component:.1f} from the absolute part, {spot.identity_component:+.1f} from the identity part"
+        f"k = {spot.k}: {spot.abs_component:.1f} from the absolute part, {spot.identity_component:+.1f} from the "
+        "identity part"
         for spot in spots
     ]
     finding = "Where |cos u| is nearly 0, the strength of the right answer is made of: " + "; ".join(parts) + "."
     how = (
-        "A dot a distance a - b; up, the coefficient of cos(kw(a+b-c)) in the logits, which is what makes the right answer "
-        "win. The absolute part alone would fall towards 0 on the left, where the two tokens nearly cancel; the identity part, "
-        "carried by the secondary frequency, is largest exactly there."
+        "A dot a distance a - b; up, the coefficient of cos(kw(a+b-c)) in the logits, which is what makes the right "
+        "answer win. The absolute part alone would fall towards 0 on the left, where the two tokens nearly cancel; "
+        "the identity part, carried by the secondary frequency, is largest exactly there."
     )
     title = "What the secondary frequencies repair"
     return (Picture(NAME, None, title, finding, how, "data/explanation.json", lambda: draw(logits, keys)),)

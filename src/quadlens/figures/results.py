@@ -40,6 +40,7 @@ class Results:
         collapsed: U_a, U_b, W_L, S_a, S_b.
         evaluation: Answers over all inputs.
         margins: Right logit minus the largest other, for every (a, b).
+        skip_shares: Variance over c of what the skip connection adds, over the variance over c of the logits.
         explanation: Neurons and logits.
         bounds: The clusters as quadrature rules; None where the activation has none.
         history: How it was trained; None where the run's files are not beside the model.
@@ -55,6 +56,7 @@ class Results:
     collapsed: Collapsed
     evaluation: Evaluation
     margins: Float[np.ndarray, "p p"]
+    skip_shares: Float[np.ndarray, "p p"]
     explanation: Explanation
     bounds: Bounds | None
     history: History | None
@@ -126,7 +128,8 @@ def gather_results(
         raise BadConfig(f"a report looks at all {p}³ logits, which is too many; use explain --no-logits and bounds")
     collapsed = model.collapse()
     progress("answers")
-    evaluation, margins = evaluate(collapsed), margin_map(collapsed)
+    evaluation = evaluate(collapsed)
+    margins, skip_shares = input_maps(collapsed)
     progress("neurons and logits")
     explanation = explain(model)
     progress("bounds")
@@ -143,6 +146,7 @@ def gather_results(
         collapsed=collapsed,
         evaluation=evaluation,
         margins=margins,
+        skip_shares=skip_shares,
         explanation=explanation,
         bounds=rules,
         history=history,
@@ -153,16 +157,19 @@ def gather_results(
     )
 
 
-def margin_map(collapsed: Collapsed) -> Float[np.ndarray, "p p"]:
-    """Right logit minus the largest other, one row of inputs at a time."""
+def input_maps(collapsed: Collapsed) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
+    """For every (a, b): right logit minus the largest other, and the skip connection's share of the variance over c."""
     p = collapsed.p
-    margins, b = np.empty((p, p)), np.arange(p)
+    margins, shares, b = np.empty((p, p)), np.empty((p, p)), np.arange(p)
     for a in range(p):
         logits = pair_logits(collapsed, np.stack([np.full(p, a), b], axis=1))
+        variance = logits.var(axis=1)
+        skip = (collapsed.S_a[a] + collapsed.S_b).var(axis=1)
+        shares[a] = np.divide(skip, variance, out=np.zeros(p), where=variance > 0)
         right = logits[b, (a + b) % p]
         logits[b, (a + b) % p] = -np.inf
         margins[a] = right - logits.max(axis=1)
-    return margins
+    return margins, shares
 
 
 def _prove(model: Model, sha256: str) -> tuple[tuple[Certificate, ...], str | None]:

@@ -62,9 +62,9 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     shares = (roles.variance_input[alive], roles.variance_output[alive])
     reads, writes = (float(np.median(share)) for share in shares)
     finding = (
-        f"For half of the {int(alive.sum())} living neurons one frequency explains more than {percent(reads)} of what they "
-        f"read and more than {percent(writes)} of what they write; at the least {percent(float(shares[0].min()))} and "
-        f"{percent(float(shares[1].min()))}."
+        f"For half of the {int(alive.sum())} living neurons one frequency explains more than {percent(reads)} of what "
+        f"they read and more than {percent(writes)} of what they write; at the least "
+        f"{percent(float(shares[0].min()))} and {percent(float(shares[1].min()))}."
     )
     how = (
         "Right is better: at 1 a neuron reads (left panel) or writes (right panel) a single cosine. "

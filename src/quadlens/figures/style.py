@@ -35,11 +35,13 @@ CONCEPT_COLOURS = {
 # Key frequencies, in order of k (Tol's muted palette); more than eight repeat.
 FREQUENCY_COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99", "#88604A")
 QUIET_COLOUR = "#C4C4C4"
+# Pixels an inch of PNG files.
+PNG_PIXELS = 160
 
 _RC: Any = {
     "figure.figsize": (6.4, 3.8),
     "figure.dpi": 110,
-    "savefig.dpi": 160,
+    "savefig.dpi": PNG_PIXELS,
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.titlesize": 11,

@@ -46,7 +46,8 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     )
     how = (
         "Left: one square a pair (a, b); brighter means that the right answer's logit is further above every other. "
-        "Red crosses, if any, are wrong answers. Right: the same margins counted; everything right of the red line is right."
+        "Red crosses, if any, are wrong answers. Right: the same margins counted; everything right of the red line "
+        "is right."
     )
     return (
         Picture(

@@ -49,7 +49,7 @@ def draw(clusters: tuple[ClusterBounds, ...]) -> "Figure":
             size = np.array([bound, slope, angle, exact])
             axis.bar(np.arange(4), size, bottom=bottom, color=colours, width=0.75)
             for x, (low, high, value) in enumerate(zip(bottom, bottom + size, size, strict=True)):
-                sign = "-" if x in (1, 2) else ""
+                sign = "−" if x in (1, 2) else ""
                 axis.annotate(
                     f"{sign}{value:.3f}", (x, max(low, high)), (0, 2), "data", "offset points", ha="center", fontsize=8
                 )
@@ -71,15 +71,16 @@ def pictures(results: Results) -> tuple[Picture, ...]:
     parts = []
     for one in clusters:
         bound, slope, angle, exact = heights(one)
-        parts.append(f"k = {one.k}: {bound:.3f} - {slope:.3f} - {angle:.3f} = {exact:.3f}")
+        parts.append(f"k = {one.k}: {bound:.3f} − {slope:.3f} − {angle:.3f} = {exact:.3f}")
     finding = (
         "Relative bound of the paper, minus what its two steps lose, is the exact relative error: "
         + "; ".join(parts)
         + "."
     )
     how = (
-        "Read from left to right: the paper's linear-time bound; what is lost by assuming the steepest slope everywhere and "
-        "letting no errors cancel; what is lost by adding the angle error separately; what is left is the exact worst case."
+        "Read from left to right: the paper's linear-time bound; what is lost by assuming the steepest slope "
+        "everywhere and letting no errors cancel; what is lost by adding the angle error separately; what is left is "
+        "the exact worst case."
     )
     title = "Where the bound loses"
     return (Picture(NAME, None, title, finding, how, "data/bounds.json", lambda: draw(clusters)),)
