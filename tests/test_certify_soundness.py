@@ -1,6 +1,7 @@
 """No claim may exceed the truth by any amount: every claim against exhaustive exact evaluation, without tolerance."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,18 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadlens.certify import STRATEGIES, Proof, certify
+from quadlens.certify import plan as plan_module
 from quadlens.certify.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.certify.brute import Brute, brute_force_operations
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
 from quadlens.certify.integers import integer_model
+from quadlens.certify.lipschitz import TERMS, Lipschitz, lipschitz_operations
+from quadlens.certify.low_rank import LowRank
+from quadlens.certify.moments import Moments, moments_operations, score_margins
+from quadlens.certify.moments_large import moments_large_operations, prove_large
 from quadlens.certify.operations import Operations
+from quadlens.certify.order import group_by_frequency
+from quadlens.errors import BadConfig
+from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
+from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.params import MLPParams, Model, Params
-from small_models import random_transformers, small_models, tied_mlps
+from quadlens.spectrum.cluster import find_clusters, neuron_spectra
+from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
 from strategies import mlps, seeds
 
 
@@ -54,12 +65,121 @@ def check_complete(proof: Proof, truth: list[list[Fraction]]) -> None:
     assert len(proof.witnesses) == min(100, len(truth) ** 2 - len(right))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=700)
 @given(small_models)
 def test_arcs_say_exactly_what_is_true(model: Model) -> None:
     proof, truth = ArcsStrategy().prove(model), true_margins(model)
     check_sound(proof, truth)
     check_complete(proof, truth)
+
+
+@settings(max_examples=400)
+@given(small_models)
+def test_moments_never_claim_more_than_is_true(model: Model) -> None:
+    proof, truth = Moments().prove(model), true_margins(model)
+    check_sound(proof, truth)
+    assert proof.witnesses == ()
+
+
+@settings(max_examples=60)
+@given(small_models, st.integers(1, 4), seeds)
+def test_any_basis_whatever_gives_a_true_bound(model: Model, rank: int, seed: int) -> None:
+    """Random functions and coefficients, with no relation to the model: each margin less ρ is at most the truth."""
+    exact, rng = integer_model(collapse_exactly(model)), np.random.default_rng(seed)
+    form = LowRank(
+        rng.integers(-9, 9, (rank, exact.p)), rng.integers(-9, 9, (rank, exact.d_mlp)), int(rng.integers(70))
+    )
+    ops = Operations()
+    scores, rho, plan, _ = score_margins(exact, rng.permutation(exact.d_mlp), form, ops)
+    for a, row in enumerate(true_margins(model)):
+        for b, margin in enumerate(row):
+            assert Fraction(int(scores.margins[a, b] - rho[a, b]), 1 << scores.shift) <= margin
+    counted = moments_operations(exact.p, exact.d_mlp, rank, plan.counted_ends, plan.mispredicted)
+    assert ops.total + exact.p**2 == counted
+
+
+@settings(max_examples=250)
+@given(st.one_of(adders(), random_mlps(), tied_mlps(), nearly_tied_adders()))
+def test_moments_in_float64_never_claim_more_than_is_true(model: Model) -> None:
+    """The path for large p, on small p where the truth is known."""
+    if not isinstance(model, MLPParams) or model.config.activation != "relu":
+        return
+    proof = prove_large("moments", model.collapse())
+    check_sound(proof, true_margins(model))
+
+
+def test_moments_in_float64_prove_a_clean_model_and_count_their_operations() -> None:
+    model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, jitter=0.01, noise=0.002))
+    collapsed = model.collapse()
+    proof = prove_large("moments", collapsed)
+    truth = true_margins(model)
+    check_sound(proof, truth)
+    assert proof.verdict == "CERTIFIED"
+    assert proof.margin is not None
+    assert proof.margin > min(map(min, truth)) / 2
+    assert proof.terms["rounding"].bound < Fraction(1, 10**8)
+    order = np.concatenate([group.neurons for group in group_by_frequency(collapsed)])
+    plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order], Operations())
+    counted = moments_large_operations(31, 200, 4, plan.counted_ends, plan.mispredicted)
+    assert proof.operations.total == counted
+
+
+def test_large_models_take_the_float64_path() -> None:
+    keys = (10, 71, 8, 104, 108, 42, 19, 82)
+    model = build_mlp(Recipe(251, keys, 128, noise=0.001))
+    certificate = certify(model, "moments")
+    assert certificate.verdict == "CERTIFIED"
+    assert "rounding" in certificate.proof.terms
+    assert certificate.proof.operations.total < 0.02 * certificate.brute_force_flops
+    with pytest.raises(BadConfig, match="no certificate; run without -o"):
+        certificate.save(Path("never-written.json"))
+
+
+def closed_form(collapsed: Collapsed) -> np.ndarray:
+    """Σ_k C_k |cos u| cos(k w (a+b-c)), written the obvious way."""
+    p, n, total = collapsed.p, np.arange(collapsed.p), np.zeros((collapsed.p,) * 3)
+    for cluster in find_clusters(neuron_spectra(collapsed)):
+        angle = cluster.k * 2 * np.pi / p
+        C = 4 / 3 * float(cluster.rho @ cluster.omega) / (2 * np.pi)
+        cos_u = np.abs(np.cos(angle * np.subtract.outer(n, n) / 2))
+        total += C * cos_u[:, :, None] * np.cos(angle * (n[:, None, None] + n[None, :, None] - n[None, None, :]))
+    return total
+
+
+@settings(max_examples=120)
+@given(st.one_of(small_models, random_transformers()))
+def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Model) -> None:
+    proof = Lipschitz().prove(model)
+    check_sound(proof, true_margins(model))
+    if model.config.activation != "relu":
+        assert "lipschitz knows" in str(proof.reason)
+        return
+    assert proof.logit_error is not None
+    collapsed = model.collapse()
+    logits = np.stack([collapsed.logits(a) for a in range(collapsed.p)])
+    centred = logits - logits.mean(axis=2, keepdims=True)
+    assert np.abs(centred - closed_form(collapsed)).max() <= proof.logit_error
+    clusters = find_clusters(neuron_spectra(collapsed))
+    clustered = sum(len(cluster.neurons) for cluster in clusters)
+    formula = lipschitz_operations(collapsed.p, collapsed.d_mlp, clustered, len(clusters))
+    assert proof.operations.total == formula
+    assert set(proof.terms) == {*TERMS, "rounding"}
+    assert sum(term.bound for term in proof.terms.values()) * (1 + Fraction(1, 10**12)) >= proof.logit_error
+
+
+def test_lipschitz_proves_a_perfect_wide_model() -> None:
+    model = build_mlp(Recipe(59, (3, 7, 20, 24), 2048))
+    proof = Lipschitz().prove(model)
+    assert proof.verdict == "CERTIFIED"
+    assert max(proof.terms, key=lambda name: proof.terms[name].bound) == "quadrature"
+
+
+@settings(max_examples=40)
+@given(nearly_tied_adders())
+def test_moments_of_full_rank_are_as_good_as_exact(model: MLPParams) -> None:
+    """A look-up table has no low rank; the last attempt has all of it, and only rounding of the hints is lost."""
+    right = sum(margin > Fraction(1, 10**5) for row in true_margins(model) for margin in row)
+    assert int(Moments().prove(model).certified.sum()) >= right
 
 
 @settings(max_examples=200)
@@ -107,10 +227,30 @@ def test_operations_counted_equal_the_formula(model: MLPParams) -> None:
     assert Brute().prove(model).operations.total == brute_force_operations(p, d_mlp)
     ops = Operations()
     exact = integer_model(collapse_exactly(model))
-    _, arcs = arc_answers(exact, np.arange(d_mlp), ops)
+    _, plan = arc_answers(exact, np.arange(d_mlp), ops)
+    assert ops.total == arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+
+
+@settings(max_examples=100)
+@given(small_models, st.integers(1, 30))
+def test_arcs_and_corrections_together_are_the_active_neurons(model: Model, most_ends: int) -> None:
+    """Also when so few ends are allowed that long runs must become corrections."""
+    exact = integer_model(collapse_exactly(model))
+    p, d_mlp = exact.p, exact.d_mlp
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_module, "MAX_ENDS_PER_INPUT", most_ends)
+        plan = plan_module.plan_arcs(exact.U_a, exact.U_b, Operations())
+    assert len(plan.end) <= most_ends * p * p
+    covered = np.zeros((p * p, d_mlp), dtype=bool)
+    for n in range(p * p):
+        ends = plan.end[plan.end_row == n]
+        assert (np.diff(ends) > 0).all()
+        for start, stop in ends.reshape(-1, 2):
+            covered[n, start:stop] = True
+    covered[plan.wrong_row, plan.wrong] ^= True
     pre = (exact.U_a[:, None, :] + exact.U_b[None, :, :]).reshape(p * p, d_mlp)
-    mispredicted = int(((pre > 0) != arcs.predicted(p * p, d_mlp)).sum())
-    assert ops.total == arcs_operations(p, d_mlp, int((arcs.position > 0).sum()), mispredicted)
+    assert (covered == (pre > 0)).all()
+    assert len(set(zip(plan.wrong_row.tolist(), plan.wrong.tolist(), strict=True))) == plan.mispredicted
 
 
 @settings(max_examples=30)

@@ -26,7 +26,7 @@ from quadlens.model.params import Model
 from small_models import random_transformers, small_models
 from strategies import mlps
 
-EXACT = ["arcs", "brute"]
+STRATEGIES = ["arcs", "brute", "moments"]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, noise in (("good", 0.02), ("wrong", 0.6)):
         model = build_transformer(Recipe(11, (1, 2, 4), 48, jitter=0.05, noise=noise, seed=3))
         save(model, folder / f"{name}.safetensors")
-        for strategy in EXACT:
+        for strategy in STRATEGIES:
             certify(model, strategy).save(folder / f"{name}.{strategy}.json")
     return folder
 
@@ -62,25 +62,27 @@ def restated(certificate: Any) -> Any:
     return certificate
 
 
-@pytest.mark.parametrize("name", ["good.arcs", "good.brute", "wrong.arcs", "wrong.brute"])
+@pytest.mark.parametrize(
+    "name", ["good.arcs", "good.brute", "good.moments", "wrong.arcs", "wrong.brute", "wrong.moments"]
+)
 def test_true_certificates_are_verified(folder: Path, name: str) -> None:
     certificate = load(folder, name)
     report = run(folder, certificate, name.split(".", 1)[0])
     assert report.verdict == "VERIFIED", report.reason
     assert report.claims == certificate["claims"]
     assert certificate["verdict"] == ("CERTIFIED" if name.startswith("good") else "PARTLY")
-    assert bool(certificate["witnesses"]) == name.startswith("wrong")
+    assert bool(certificate["witnesses"]) == (name in ("wrong.arcs", "wrong.brute"))
 
 
 @settings(max_examples=80)
-@given(st.one_of(small_models, random_transformers(), mlps()), st.sampled_from(EXACT))
+@given(st.one_of(small_models, random_transformers(), mlps()), st.sampled_from(STRATEGIES))
 def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: str) -> None:
     certificate = certify(model, strategy)
     claims = json.loads(certificate.to_bytes())
     if certificate.proof.margin is None:
         return
     content = to_bytes(model)
-    assert checker.verify(claims, content, lambda: None) == claims["claims"]
+    assert checker.verify(claims, content, lambda operations: None) == claims["claims"]
 
 
 Tamper = Callable[[Any], Any]
@@ -182,6 +184,44 @@ def test_tampered_certificates_are_rejected(folder: Path, what: str) -> None:
     assert re.search(reason, report.reason), report.reason
 
 
+def _scaled_basis(certificate: Any) -> Any:
+    certificate["hints"]["basis"] = [[2 * x for x in row] for row in certificate["hints"]["basis"]]
+    return certificate
+
+
+def _dropped_function(certificate: Any) -> Any:
+    """A dropped term, with the cost recounted, so that only the margin can tell."""
+    hints, p, d_mlp = certificate["hints"], certificate["model"]["p"], certificate["model"]["d_mlp"]
+    hints["basis"].pop(0)
+    hints["coefficients"].pop(0)
+    ends = sum(1 for row in hints["arcs"] for end in row if end)
+    certificate["cost"]["flops"] -= 2 * p * d_mlp + 4 * p * d_mlp + 2 * ends + 2 * p**3
+    return certificate
+
+
+TAMPERED_MOMENTS: dict[str, tuple[Tamper, str]] = {
+    "margin strengthened by 1e-9": (_margin(Fraction(1, 10**9)), "margin claimed is not proved"),
+    "a dropped term": (_dropped_function, "margin claimed is not proved"),
+    "a basis without coefficients": (lambda c: c["hints"]["coefficients"].pop() and c, "do not fit"),
+    "a short basis": (lambda c: c["hints"]["basis"][0].pop() and c, "basis has 10 entries"),
+    "another basis": (_scaled_basis, "margin claimed is not proved"),
+    "another scale": (_at("hints", "shift", value=3), "margin claimed is not proved"),
+    "an endless shift": (_at("hints", "shift", value=10**9), "outside"),
+    "a negative shift": (_at("hints", "shift", value=-1), "outside"),
+    "a basis of words": (_at("hints", "basis", 0, value=["a"] * 11), "not a list of integers"),
+    "no remainder": (_without("hints", "coefficients"), "hints has keys"),
+    "a swapped neuron": (_swap, "margin claimed is not proved|cost claimed"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED_MOMENTS)
+def test_tampered_moments_are_rejected(folder: Path, what: str) -> None:
+    tamper, reason = TAMPERED_MOMENTS[what]
+    report = run(folder, tamper(load(folder, "good.moments")))
+    assert report.verdict == "REJECTED"
+    assert re.search(reason, report.reason), report.reason
+
+
 def test_a_weaker_claim_is_verified(folder: Path) -> None:
     """Hints and claims are tried, not compared with the producer's: a smaller margin is also true."""
     assert run(folder, _margin(Fraction(-1, 10**9))(load(folder))).verdict == "VERIFIED"
@@ -263,6 +303,15 @@ def test_the_time_limit_is_kept(folder: Path) -> None:
     assert (report.verdict, "not verified within" in report.reason) == ("REJECTED", True)
 
 
+def test_a_model_too_large_for_the_time_is_refused_before_the_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checker, "OPERATIONS_PER_SECOND", 1)
+    report = run(folder, load(folder))
+    assert "not verified within" in report.reason
+    assert report.seconds < 5
+
+
 def test_weights_that_are_not_finite_are_rejected(folder: Path) -> None:
     content = bytearray((folder / "good.safetensors").read_bytes())
     content[-4:] = np.float32(np.nan).tobytes()
@@ -313,7 +362,7 @@ def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
     """The checker's collapse is its own; compare its logits with the model room's."""
     model = build_transformer(Recipe(7, (1, 2), 16, noise=0.1))
     exact = exact_logits(model)
-    mine = checker.collapse(*checker.read_model(to_bytes(model)))
-    logits, _, _ = checker.by_brute_force(mine, {}, lambda: None)
+    mine = checker.collapse(*checker.read_model(to_bytes(model)), lambda operations: None)
+    logits, _, _ = checker.by_brute_force(mine, {}, lambda operations: None)
     for n, row in enumerate(logits):
         assert [Fraction(x, 1 << mine.shift) for x in row] == [exact.logit(n // 7, n % 7, c) for c in range(7)]

@@ -1,12 +1,14 @@
 """`quadlens certify` and `quadlens check`: verdicts, exit codes, JSON keys, witnesses and messages."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quadlens.certify import STRATEGIES
 from quadlens.cli.main import main
 from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
@@ -99,6 +101,19 @@ def test_a_wrong_model_gets_witnesses_that_evaluate_replays(cli: Cli, folder: Pa
     assert cli("check", certificate, model)[0] == 0
 
 
+def test_moments_say_which_term_stops_them(cli: Cli, folder: Path) -> None:
+    code, value = cli.json("certify", folder / "wrong.safetensors", "--strategy", "moments")
+    assert (code, value["verdict"]) == (1, "PARTLY")
+    assert "output residual" in value["terms"]
+    assert re.search(r"inputs are not proved; the worst is \d+ \+ \d+.*neurons", value["reason"])
+
+
+def test_auto_takes_the_cheapest_that_proves_everything(cli: Cli, folder: Path) -> None:
+    flops = {name: cli.json("certify", folder / "good.safetensors", "--strategy", name)[1] for name in STRATEGIES}
+    proved = {name: value["flops"] for name, value in flops.items() if value["verdict"] == "CERTIFIED"}
+    assert proved["auto"] == min(proved.values())
+
+
 def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(cli: Cli, folder: Path) -> None:
     model = folder / "square.safetensors"
     code, value = cli.json("certify", model, "--strategy", "arcs", "-o", folder / "none.json")
@@ -135,7 +150,29 @@ def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) 
     assert "another model" in report["reason"]
 
 
-@pytest.mark.parametrize("command", ["certify", "check"])
+def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
+    out = folder / "frontier"
+    code, value = cli.json("frontier", folder / "good.safetensors", "-o", out)
+    assert code == 0
+    assert [point["strategy"] for point in value["points"]] == ["brute", "lipschitz", "arcs", "moments"]
+    by_name = {point["strategy"]: point for point in value["points"]}
+    assert by_name["brute"]["share_of_brute_force"] == 1.0
+    assert by_name["arcs"]["margin_lower_bound"] == by_name["brute"]["margin_lower_bound"]
+    assert {step["term"] for step in value["waterfall"]} >= {"quadrature", "phase", "kink", "skip", "rounding"}
+    for name in ("frontier.csv", "waterfall.csv", "frontier.json", "frontier.svg", "waterfall.svg"):
+        assert (out / name).stat().st_size > 0
+    rows = (out / "frontier.csv").read_text().splitlines()
+    assert rows[0].startswith("strategy,verdict,certified_share,margin_lower_bound,flops")
+    assert len(rows) == 5
+
+
+def test_frontier_refuses_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:
+    code, _, err = cli("frontier", folder / "good.safetensors", "-o", folder / "good.safetensors")
+    assert code == 2
+    assert "cannot make the directory" in err
+
+
+@pytest.mark.parametrize("command", ["certify", "check", "frontier"])
 def test_help_has_an_example_and_the_common_options(cli: Cli, command: str) -> None:
     code, out, _ = cli(command, "--help")
     assert code == 0
@@ -147,6 +184,6 @@ def test_python_says_the_same_in_one_line(folder: Path) -> None:
     import quadlens as package
 
     model = package.load(folder / "good.safetensors")
-    certificate = package.certify(model)
+    certificate = package.certify(model, "arcs")
     assert certificate.verdict == "CERTIFIED"
     assert float(certificate.proof.margin or 0) == pytest.approx(evaluate(model.collapse()).min_margin)

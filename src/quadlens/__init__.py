@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from quadlens.certify import certify as certify
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
+    from quadlens.model.formats import export_file, import_file
     from quadlens.quadrature import Bounds, bounds
     from quadlens.report import report as report
 
@@ -24,6 +25,8 @@ __all__ = [
     "certify",
     "evaluate",
     "explain",
+    "export_file",
+    "import_file",
     "load",
     "report",
     "save",
@@ -41,6 +44,8 @@ _ROOM_OF = {
     "bounds": "quadlens.quadrature",
     "evaluate": "quadlens.model",
     "explain": "quadlens.explanation",
+    "export_file": "quadlens.model.formats",
+    "import_file": "quadlens.model.formats",
     "load": "quadlens.model",
     "save": "quadlens.model",
 }

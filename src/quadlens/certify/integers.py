@@ -1,6 +1,6 @@
 """The collapsed model in plain integers over one power of two: the ground on which exact proofs stand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ class IntegerModel:
     Attributes:
         p: Modulus.
         shift: Exponent of the common denominator of the logits.
+        shift_w: Exponent of the denominator of W_L.
         U_a: Integers over the common denominator of U_a and U_b.
         U_b: The same for b.
         W_L: Scaled so that W_L · U has the denominator of the logits.
@@ -27,6 +28,7 @@ class IntegerModel:
 
     p: int
     shift: int
+    shift_w: int
     U_a: Shaped[np.ndarray, "p d_mlp"]
     U_b: Shaped[np.ndarray, "p d_mlp"]
     W_L: Shaped[np.ndarray, "p d_mlp"]
@@ -48,12 +50,28 @@ def integer_model(exact: ExactCollapsed) -> IntegerModel:
     shift_u = max(exact.U_a.shift, exact.U_b.shift)
     shift = max(shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
     U_a, U_b = (integers(x, shift_u) for x in (exact.U_a, exact.U_b))
-    W_L = integers(exact.W_L, shift - shift_u)
+    shift_w = shift - shift_u
+    W_L = integers(exact.W_L, shift_w)
     S_a, S_b = (integers(x, shift) for x in (exact.S_a, exact.S_b))
     if exact.activation == "abs":
         S_a, S_b = S_a - U_a @ W_L.T, S_b - U_b @ W_L.T
         W_L = 2 * W_L
-    return IntegerModel(exact.p, shift, U_a, U_b, W_L, S_a, S_b)
+    return IntegerModel(exact.p, shift, shift_w, U_a, U_b, W_L, S_a, S_b)
+
+
+def finer(model: IntegerModel, shift_w: int) -> IntegerModel:
+    """The same model with W_L over a denominator of at least 2^shift_w."""
+    extra = max(0, shift_w - model.shift_w)
+    if not extra:
+        return model
+    return replace(
+        model,
+        shift=model.shift + extra,
+        shift_w=model.shift_w + extra,
+        W_L=model.W_L * (1 << extra),
+        S_a=model.S_a * (1 << extra),
+        S_b=model.S_b * (1 << extra),
+    )
 
 
 def is_piecewise_linear(activation: Activation) -> bool:

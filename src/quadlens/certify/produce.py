@@ -6,12 +6,16 @@ from quadlens.certify.brute import Brute, brute_force_operations
 from quadlens.certify.certificate import Certificate
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
+from quadlens.certify.lipschitz import Lipschitz
+from quadlens.certify.moments import Moments
 from quadlens.certify.proof import Strategy
 from quadlens.errors import BadConfig
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (Brute(), ArcsStrategy(), Auto())}
+STRATEGIES: dict[str, Strategy] = {
+    strategy.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), Moments(), Auto())
+}
 
 
 def certify(model: Model, strategy: str = "auto", model_sha256: str | None = None) -> Certificate:

@@ -6,7 +6,7 @@ from quadlens.quadrature.balls import precision_for, upper
 from quadlens.quadrature.claims import ARB, DOUBLES, Cost, UpperBound
 from quadlens.quadrature.identity import identity_supremum
 from quadlens.quadrature.lipschitz import bound_abs_half, rectangle_errors
-from quadlens.quadrature.rectangles import rectangles
+from quadlens.quadrature.rectangle_rule import rectangles
 from quadlens.quadrature.scheme import Scheme
 
 # Arcs are widened by this much, far more than the rounding of their ends; wider arcs only raise the bound.

@@ -25,14 +25,15 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
-MAX_CERTIFICATE_BYTES, MAX_MODEL_BYTES = 64_000_000, 1_000_000_000
+MAX_CERTIFICATE_BYTES, MAX_MODEL_BYTES = 64_000_000, 64_000_000
 MAX_INTEGER_DIGITS, MAX_RATIONAL_LENGTH = 18, 4000
 DEFAULT_SECONDS = 600.0
+OPERATIONS_PER_SECOND = 10_000_000  # of this checker: to refuse at once what cannot be done in time
 
 Rows = list[list[int]]
 Matrix = tuple[Rows, int]  # (rows, shift): the value is rows / 2^shift
 Tensors = Mapping[str, tuple[list[int], Sequence[float]]]
-Clock = Callable[[], None]
+Clock = Callable[[int], None]  # rejects when the time is up, or this many more operations cannot be done in time
 
 
 class Rejected(Exception):
@@ -182,8 +183,15 @@ def rows(x: Matrix, start: int, stop: int) -> Matrix:
     return x[0][start:stop], x[1]
 
 
-def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) -> tuple[list[Matrix], int]:
-    """U_a, U_b, W_out W_U, S_a, S_b for these token rows of each position, and the operations that takes."""
+def collapse_flops(config: Any) -> int:
+    """Multiplications and additions of the products in `collapse_transformer`."""
+    p, d_mlp, h, d, dh = (config[key] for key in ("p", "d_mlp", "n_heads", "d_model", "d_head"))
+    streamed = 2 * p + len(config["attention"]) - 2
+    return int(2 * (h * (d + 1) * dh * d + streamed * d * d + 2 * p * d * (d_mlp + p) + d_mlp * d * p))
+
+
+def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) -> list[Matrix]:
+    """U_a, U_b, W_out W_U, S_a, S_b for these token rows of each position."""
     p, heads, d, dh, alphas = (config[key] for key in ("p", "n_heads", "d_model", "d_head", "attention"))
     short = {name.split(".")[-1]: matrix(*tensor) for name, tensor in tensors.items()}
     W_U, b_U = (([row[:p] for row in short[name][0]], short[name][1]) for name in ("W_U", "b_U"))
@@ -200,9 +208,7 @@ def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, 
         from_b = plus(from_b, extra)
     U_a, U_b = times(parts[0], short["W_in"]), plus(times(from_b, short["W_in"]), short["b_in"])
     S_a, S_b = times(parts[0], W_U), plus(times(plus(from_b, short["b_out"]), W_U), b_U)
-    d_mlp, streamed = len(short["W_out"][0]), sum(stop - start for start, stop in tokens)
-    flops = 2 * (heads * (d + 1) * dh * d + streamed * d * d + 2 * p * d * (d_mlp + p) + d_mlp * d * p)
-    return [U_a, U_b, times(short["W_out"], W_U), S_a, S_b], flops
+    return [U_a, U_b, times(short["W_out"], W_U), S_a, S_b]
 
 
 def float32_error(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) -> Fraction | None:
@@ -238,7 +244,7 @@ def float32_error(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) 
         flat = [x for token in tokens for x in largest("embed.W_E", *token)]
         size["embed.W_E"] = ([len(tokens), d], flat)
         config = {**config, "attention": [abs(alpha) for alpha in alphas]}
-        U_a, U_b, out, S_a, S_b = collapse_transformer(config, size, [(n, n + 1) for n in range(len(tokens))])[0]
+        U_a, U_b, out, S_a, S_b = collapse_transformer(config, size, [(n, n + 1) for n in range(len(tokens))])
         logits = plus(plus(times(plus(U_a, U_b), out), S_a), S_b)
     M = Fraction(max(logits[0][0]), 1 << logits[1])
     return Fraction(roundings, (1 << 24) - roundings) * (M + gain * Fraction(roundings, 1 << 102))
@@ -283,18 +289,20 @@ def shapes(config: Any) -> dict[str, list[int]]:
     return {**ends, **inside}
 
 
-def collapse(config: Any, tensors: Tensors) -> Model:
+def collapse(config: Any, tensors: Tensors, clock: Clock) -> Model:
     """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly."""
     expected = shapes(config)
     require({name: shape for name, (shape, _) in tensors.items()} == expected, "the tensors do not fit the config")
     p, activation, tokens = config["p"], config["activation"], []
+    flops = 0 if config["architecture"] == "mlp" else collapse_flops(config)
+    clock(flops + 2 * p * p * config["d_mlp"])
     if config["architecture"] == "mlp":
         U_a, U_b, out = (matrix(*tensors[name]) for name in ("mlp.W_a", "mlp.W_b", "mlp.W_out"))
-        S_a, S_b, flops = ([[0] * p] * p, 0), ([[0] * p] * p, 0), 0
+        S_a, S_b = ([[0] * p] * p, 0), ([[0] * p] * p, 0)
     else:
         after_b = config["b_token_offset"] + p
         tokens = [(0, p), (after_b - p, after_b), (after_b, after_b + 1)][: len(config["attention"])]
-        (U_a, U_b, out, S_a, S_b), flops = collapse_transformer(config, tensors, tokens)
+        U_a, U_b, out, S_a, S_b = collapse_transformer(config, tensors, tokens)
     shift_u, degree = max(U_a[1], U_b[1]), 2 if activation == "square" else 1
     shift = max(degree * shift_u + out[1], S_a[1], S_b[1])
     shift_w = shift - degree * shift_u
@@ -336,7 +344,7 @@ def read_plan(model: Model, hints: Any, clock: Clock) -> Plan:
     require(len(hints["arcs"]) == p * p, "there is not one list of arcs an input")
     plan = Plan([], [], [])
     for n, ends in enumerate(hints["arcs"]):
-        clock()
+        clock(0)
         integers(ends, "arcs", None, 0, d_mlp)
         require(len(ends) % 2 == 0 and ends == sorted(set(ends)), "arcs are not in ascending order")
         predicted = [False] * d_mlp
@@ -372,7 +380,7 @@ def by_arcs(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]:
     keys(hints, ("clusters", "arcs"), "hints")
     p, plan, columns = model.p, read_plan(model, hints, clock), []
     for c in range(p):
-        clock()
+        clock(0)
         columns.append(hidden_sums(model.W_L[c], model, plan))
     logits = with_skip(model, zip(*columns, strict=True))
     return logits, logits, 6 * p * p * model.d_mlp + 3 * p**3 + plan.count(2 * p, 2 * p + 1)
@@ -383,12 +391,41 @@ def by_brute_force(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, 
     keys(hints, (), "hints")
     p, hidden = model.p, []
     for n in range(p * p):
-        clock()
+        clock(0)
         pre = map(int.__add__, model.U_a[n // p], model.U_b[n % p])
         layer = [x * x for x in pre] if model.activation == "square" else [max(x, 0) for x in pre]
         hidden.append([sum(map(mul, layer, row)) for row in model.W_L])
     logits = with_skip(model, hidden)
     return logits, logits, brute_force_flops(model)
+
+
+def by_moments(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]:
+    """Every logit, up to what does not depend on c, from a low-rank form of W_L and the spread of what it leaves out.
+
+    With W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] and r_i the largest less the smallest R[·,i], what R adds to the
+    logits differs between answers by at most ρ = Σ_i r_i ReLU(pre_i).
+    """
+    keys(hints, ("clusters", "arcs", "basis", "coefficients", "shift"), "hints")
+    p, d_mlp, rank = model.p, model.d_mlp, len(hints["basis"])
+    (shift,), largest = integers([hints["shift"]], "shift", 1, 0, 1000), 10**MAX_INTEGER_DIGITS
+    B = [integers(row, "basis", p, -largest, largest) for row in hints["basis"]]
+    M = [integers(row, "coefficients", d_mlp, -largest, largest) for row in hints["coefficients"]]
+    require(len(M) == rank <= p, "basis and coefficients do not fit")
+    finer = max(0, shift - model.shift_w)  # bring W_L to at least the denominator of B M
+    for X in (model.W_L, model.S_a, model.S_b):
+        X[:] = [[x << finer for x in row] for row in X]
+    model.shift, scale = model.shift + finer, 1 << (model.shift_w + finer - shift)
+    plan = read_plan(model, hints, clock)
+    M = [[scale * x for x in row] for row in M]
+    columns, answers = list(zip(*M, strict=True)), list(zip(*B, strict=True))
+    rows_of_w = zip(model.W_L, answers, strict=True)
+    R = [[w - sum(map(mul, b, m)) for w, m in zip(row, columns, strict=True)] for row, b in rows_of_w]
+    spread = [max(column) - min(column) for column in zip(*R, strict=True)]
+    h = list(zip(*(hidden_sums(weights, model, plan) for weights in M), strict=True))
+    lower = with_skip(model, ([sum(map(mul, b, x)) for b in answers] for x in h))
+    upper = [[s + rho for s in row] for row, rho in zip(lower, hidden_sums(spread, model, plan), strict=True)]
+    flops = 2 * p * p * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + (rank + 1) * 4 * p * d_mlp + (2 * rank + 2) * p**3
+    return lower, upper, flops + p * p + plan.count(2 * rank + 2, 2 * rank + 3)
 
 
 def with_skip(model: Model, hidden: Iterable[Sequence[int]]) -> Rows:
@@ -402,7 +439,7 @@ def brute_force_flops(model: Model) -> int:
     return 2 * model.p**3 * model.d_mlp + 2 * model.p**2 * model.d_mlp + 3 * model.p**3
 
 
-STRATEGIES = {"arcs": by_arcs, "brute": by_brute_force}
+STRATEGIES = {"arcs": by_arcs, "brute": by_brute_force, "moments": by_moments}
 
 
 # The verdict.
@@ -436,8 +473,7 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
     names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
     claims: dict[str, Any] = keys(certificate["claims"], names, "claims")
     require(claims["margin"] is not None, "the certificate claims nothing")
-    model = collapse(*read_model(content))
-    clock()
+    model = collapse(*read_model(content), clock)
     for key in ("p", "d_mlp", "activation"):
         require(about[key] == getattr(model, key), f"the certificate's {key} is not the model's")
     margin, left_out = check_claims(model, certificate)
@@ -486,8 +522,9 @@ def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_S
     """Check the certificate in one file against the model in another; a missing file raises OSError."""
     began, sha256 = time.monotonic(), None
 
-    def clock() -> None:
-        require(time.monotonic() - began <= max_seconds, f"not verified within {max_seconds} seconds")
+    def clock(operations: int) -> None:
+        needed = time.monotonic() - began + operations / OPERATIONS_PER_SECOND
+        require(needed <= max_seconds, f"not verified within {max_seconds} seconds")
 
     try:
         certificate = parse_json(read_limited(certificate_path, MAX_CERTIFICATE_BYTES).decode(), floats=False)
