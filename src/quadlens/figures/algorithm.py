@@ -59,6 +59,7 @@ def draw(collapsed: Collapsed, k: int, keys: tuple[int, ...], pair: tuple[int, i
         score.plot(np.arange(p), logits, "o", ms=3, color=CONCEPT_COLOURS["output"])
         score.plot([right], logits[[right]], "o", ms=8, mfc="none", mew=1.6, color=CONCEPT_COLOURS["exact"])
         score.set(xlabel="answer c", ylabel="logit")
+        score.locator_params(axis="x", integer=True)
         score.set_title(f"4  score: a + b = {right} wins", loc="left")
         if logits.argmax() != right:
             score.set_title(f"4  score: {logits.argmax()} wins, not {right}", loc="left")

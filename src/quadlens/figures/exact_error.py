@@ -60,7 +60,9 @@ def draw(clusters: tuple[ClusterBounds, ...], keys: tuple[int, ...]) -> "Figure"
             )
             for value, colour, dash, name in lines:
                 axis.axhline(value, color=colour, ls=dash, lw=1.5, label=name)
-            axis.set(yscale="log", ylim=(1e-4 if values.max() > 1e-4 else 1e-6, 2))
+            top = max(2.0, 1.5 * max(value for value, *_ in lines))
+            axis.set(yscale="log", ylim=(1e-4 if values.max() > 1e-4 else 1e-6, top))
+            axis.locator_params(axis="x", integer=True)
             axis.set_title(f"k = {cluster.k}", loc="left")
             if index % columns == 0:
                 axis.set_ylabel("error of the absolute part")

@@ -25,11 +25,14 @@ def draw(clusters: tuple[ClusterBounds, ...], certificates: tuple[Certificate, .
         from matplotlib.figure import Figure
         from matplotlib.ticker import NullFormatter
 
-        figure = Figure(figsize=(7.6, 3.9))
-        rule, whole = figure.subplots(1, 2)
-        _draw_rules(rule, clusters)
-        _draw_proofs(whole, certificates)
-        for axis in (rule, whole):
+        panels = int(bool(clusters)) + int(bool(certificates))
+        figure = Figure(figsize=(3.8 * panels, 3.9))
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        if clusters:
+            _draw_rules(axes[0], clusters)
+        if certificates:
+            _draw_proofs(axes[-1], certificates)
+        for axis in axes:
             axis.set(xscale="log", xlabel="operations")
             axis.xaxis.set_minor_formatter(NullFormatter())
             _whole_decades(axis)
@@ -61,9 +64,6 @@ def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, flo
 
 def _draw_rules(axis: "Axes", clusters: tuple[ClusterBounds, ...]) -> None:
     axis.set_title("error of the rule (T1)", loc="left")
-    if not clusters:
-        axis.text(0.5, 0.5, "no cluster is a\nquadrature rule", ha="center", va="center", transform=axis.transAxes)
-        return
     axis.axhline(1, color=QUIET_COLOUR, lw=1.2)
     for (name, cost, worst, concept), marker in zip(rule_points(clusters), MARKERS, strict=False):
         axis.plot([cost], [worst], marker, ms=8, color=CONCEPT_COLOURS[concept], label=name)
@@ -72,12 +72,9 @@ def _draw_rules(axis: "Axes", clusters: tuple[ClusterBounds, ...]) -> None:
 
 def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
     axis.set_title("the whole model (T3)", loc="left")
-    if not certificates:
-        axis.text(0.5, 0.5, "no proofs were run", ha="center", va="center", transform=axis.transAxes)
-        return
     brute = certificates[0].brute_force_flops
     axis.axvline(brute, color=QUIET_COLOUR, lw=1.2)
-    axis.text(brute, 2, " brute force", rotation=90, ha="right", va="bottom", fontsize=8, color="#666666")
+    axis.text(brute, 50, "brute force ", rotation=90, ha="right", va="center", fontsize=8, color="#666666")
     for certificate, marker in zip(certificates, MARKERS, strict=False):
         share = 100 * certificate.certified_inputs / certificate.p**2
         proof = certificate.proof

@@ -47,6 +47,7 @@ def draw(collapsed: Collapsed, explanation: Explanation, i: int) -> "Figure":
         writes.set(xlabel="token a, b (above), answer c (below)", ylabel="writes, W_L[·, i]")
         for axis in (reads, writes):
             axis.margins(x=0.02)
+            axis.locator_params(axis="x", integer=True)
             axis.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.1)
         return figure
 

@@ -16,6 +16,7 @@ from quadlens.figures import (
     integrated_relu,
     integration_3d,
     learning_curve,
+    logit_waterfall,
     moments,
     neuron,
     overlap,
@@ -57,6 +58,7 @@ OURS: tuple[ModuleType, ...] = (
     waterfall,
     repair,
     frontier,
+    logit_waterfall,
     learning_curve,
     frequencies_over_training,
 )

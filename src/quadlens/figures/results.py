@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.certify.brute import brute_force_operations
 from quadlens.certify.certificate import Certificate
+from quadlens.certify.frontier import EXACT
+from quadlens.certify.produce import STRATEGIES, certify
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, explain
 from quadlens.explanation.value import MAX_OPERATIONS
@@ -25,8 +28,8 @@ from quadlens.training.outputs import RunFiles
 
 # Frequencies that get pictures of their own; a model without structure has dozens of faint clusters.
 MAX_FREQUENCIES = 8
-# Exact proofs past this many operations take minutes.
-PROOF_LIMIT = 10**9
+# Past this many of brute force's operations, proofs in exact integers take minutes and are left out.
+EXACT_LIMIT = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,6 @@ class Results:
         bounds: The clusters as quadrature rules; None where the activation has none.
         history: How it was trained; None where the run's files are not beside the model.
         certificates: One a proof strategy, cheapest first; empty where proofs were left out.
-        not_proved: Why there are no certificates; None when there are.
         published: The paper's numbers.
         population: Ours, over many models; None where there is none yet.
     """
@@ -61,7 +63,6 @@ class Results:
     bounds: Bounds | None
     history: History | None
     certificates: tuple[Certificate, ...]
-    not_proved: str | None
     published: Published
     population: PopulationSummary | None
 
@@ -135,10 +136,9 @@ def gather_results(
     progress("bounds")
     rules = bounds(model) if config.activation == "relu" else None
     certificates: tuple[Certificate, ...] = ()
-    reason: str | None = "proofs were left out"
     if proofs:
         progress("proofs")
-        certificates, reason = _prove(model, sha256)
+        certificates = _prove(model, sha256)
     return Results(
         name=name,
         sha256=sha256,
@@ -151,7 +151,6 @@ def gather_results(
         bounds=rules,
         history=history,
         certificates=certificates,
-        not_proved=reason,
         published=read_published(),
         population=read_population(),
     )
@@ -172,13 +171,14 @@ def input_maps(collapsed: Collapsed) -> tuple[Float[np.ndarray, "p p"], Float[np
     return margins, shares
 
 
-def _prove(model: Model, sha256: str) -> tuple[tuple[Certificate, ...], str | None]:
-    """Every strategy's certificate, cheapest first, or why there is none."""
-    from quadlens.certify.brute import brute_force_operations
-    from quadlens.certify.produce import STRATEGIES, certify
-
-    cost = brute_force_operations(model.config.p, model.config.d_mlp)
-    if cost > PROOF_LIMIT:
-        return (), "exact proofs of a model this large take minutes; run quadlens certify on the file"
-    found = [certify(model, name, sha256) for name in STRATEGIES if name != "auto"]
-    return tuple(sorted(found, key=lambda one: one.proof.operations.total)), None
+def _prove(model: Model, sha256: str) -> tuple[Certificate, ...]:
+    """One certificate a strategy, cheapest first; brute force only where no cheaper strategy is exact."""
+    names = [name for name in STRATEGIES if name not in ("auto", "brute")]
+    if brute_force_operations(model.config.p, model.config.d_mlp) > EXACT_LIMIT:
+        names = [name for name in names if name not in EXACT]
+    first = certify(model, names[0], sha256)
+    # Only the proof differs between strategies; the float32 line is the same for all.
+    found = [first, *(replace(first, proof=STRATEGIES[name].prove(model)) for name in names[1:])]
+    if "arcs" in names and not any(one.proof.exact for one in found):
+        found.append(replace(first, proof=STRATEGIES["brute"].prove(model)))
+    return tuple(sorted(found, key=lambda one: one.proof.operations.total))

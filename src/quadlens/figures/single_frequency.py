@@ -33,16 +33,19 @@ def draw(
         )
         for axis, share, theirs, (side, name) in zip(figure.subplots(1, 2), shares, paper, sides, strict=True):
             edges = common_bins(share, theirs)
-            axis.hist(share, bins=list(edges), color=CONCEPT_COLOURS[side], label="this model")
+            weights = np.full(len(share), 100 / len(share))
+            axis.hist(share, bins=list(edges), weights=weights, color=CONCEPT_COLOURS[side], label="this model")
             heights = np.histogram((theirs.edges[:-1] + theirs.edges[1:]) / 2, bins=edges, weights=theirs.count)[0]
-            axis.stairs(heights, edges, color=CONCEPT_COLOURS["paper"], lw=1.4, label="the paper's")
+            axis.stairs(
+                100 * heights / theirs.total, edges, color=CONCEPT_COLOURS["paper"], lw=1.4, label="the paper's"
+            )
             below = int((share < edges[0]).sum())
             if below:
                 axis.text(0.02, 0.72, f"← {below} below {edges[0]:.2f}", transform=axis.transAxes, fontsize=9)
             axis.set(xlabel=name, xlim=(edges[0], edges[-1]))
             axis.locator_params(axis="x", nbins=5)
             axis.legend(loc="upper left")
-        figure.axes[0].set_ylabel("neurons")
+        figure.axes[0].set_ylabel("neurons, %")
         return figure
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from quadlens.errors import MissingExtra
 from quadlens.model.atomic import write_atomic
 
 if TYPE_CHECKING:
@@ -71,10 +70,8 @@ _LONG_DECIMAL = re.compile(rb"(\.\d\d)\d+")
 @contextlib.contextmanager
 def style() -> Iterator[None]:
     """Draw inside this and the figure has the house's look."""
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        raise MissingExtra("drawing figures", "figures") from error
+    import matplotlib as mpl
+
     mpl.use("agg")
     with mpl.rc_context(_RC):
         yield

@@ -21,7 +21,8 @@ def draw(margins: Float[np.ndarray, "p p"]) -> "Figure":
         from matplotlib.figure import Figure
 
         p = len(margins)
-        figure = Figure(figsize=(6.8, 3.2))
+        figure = Figure(figsize=(7.2, 3.2))
+        figure.set_layout_engine("constrained", wspace=0.08)
         table, bars = figure.subplots(1, 2, width_ratios=(1, 1))
         table.grid(visible=False)
         top = max(float(margins.max()), np.finfo(float).tiny)
@@ -29,6 +30,7 @@ def draw(margins: Float[np.ndarray, "p p"]) -> "Figure":
         wrong = np.argwhere(margins <= 0)
         table.plot(wrong[:, 1], wrong[:, 0], "x", ms=4, color=CONCEPT_COLOURS["wrong"])
         table.set(xlabel="b", ylabel="a", title="margin of a + b mod p", xlim=(-0.5, p - 0.5), ylim=(-0.5, p - 0.5))
+        table.locator_params(integer=True)
         figure.colorbar(image, ax=table, shrink=0.85)
         bars.hist(margins.ravel(), bins=40, color=CONCEPT_COLOURS["exact"])
         bars.axvline(0, color=CONCEPT_COLOURS["wrong"], lw=1.5)

@@ -9,11 +9,15 @@ from quadlens.report.blocks import Block, Facts, Figures, Formula, Notice, Secti
 TITLE = "The theorem about this model"
 
 
-def proof_section(results: Results, frontier: tuple[Picture, ...]) -> Section:
+def proof_section(results: Results, pictures: tuple[Picture, ...]) -> Section:
     """The best certificate found, every strategy's cost, and the command that re-proves it."""
     certificate = results.certificate
     if certificate is None:
-        return Section("theorem", TITLE, (Notice(f"Nothing is claimed here: {results.not_proved}."), Figures(frontier)))
+        return Section(
+            "theorem",
+            TITLE,
+            (Notice("Nothing is claimed here: the proofs were left out (--no-proofs)."), Figures(pictures)),
+        )
     blocks: list[Block] = [
         Text(
             "Everything above explains; this proves. The statement neglects no term: it is about the model's stored "
@@ -29,7 +33,7 @@ def proof_section(results: Results, frontier: tuple[Picture, ...]) -> Section:
         Text("To check it yourself:"),
         Formula(f"quadlens check data/certificate.json {results.name}"),
     ]
-    blocks += [Text(_strategies(results.certificates)), Figures(frontier)]
+    blocks += [Text(_strategies(results.certificates)), Figures(pictures)]
     return Section("theorem", TITLE, tuple(blocks))
 
 

@@ -11,6 +11,8 @@ from quadlens.report.proof_section import proof_section
 from quadlens.report.tables import ReportTable, bound_tables
 
 Pictures = dict[str, tuple[Picture, ...]]
+# A relative error below this and the sum may be called an integral without a caveat.
+GOOD_RULE = 0.2
 NO_RULE = (
     "No key frequency of this model is a quadrature rule, so there are no rectangles to draw and no error to bound. "
     "The figures of this section are left out; what the model does do is shown in the others."
@@ -28,7 +30,7 @@ def story(results: Results) -> tuple[Section, ...]:
         _integral,
         _error,
         _secondary,
-        lambda results, pictures: proof_section(results, pictures["frontier"]),
+        lambda results, pictures: proof_section(results, pictures["frontier"] + pictures["logit-waterfall"]),
         _population,
         _learning,
         _others,
@@ -129,13 +131,26 @@ def _algorithm(results: Results, pictures: Pictures) -> Section:
         )
     )
     keys = results.keys
-    closing = (
-        f"This model does so at {'one frequency' if len(keys) == 1 else f'{len(keys)} frequencies'}: "
-        f"{listed(keys[:MAX_FREQUENCIES])}. How a ReLU layer can double an angle is the question this page answers."
-        if keys
-        else "This model has no key frequency at all, so it does not follow these steps."
+    return Section(
+        "algorithm", "The algorithm in four steps", (steps, Text(_follows(results)), Figures(pictures["algorithm"]))
     )
-    return Section("algorithm", "The algorithm in four steps", (steps, Text(closing), Figures(pictures["algorithm"])))
+
+
+def _follows(results: Results) -> str:
+    """Whether the model can be said to follow the four steps."""
+    keys = results.keys
+    if not keys:
+        return "This model has no key frequency at all, so it does not follow these steps."
+    count = "one frequency" if len(keys) == 1 else f"{len(keys)} frequencies"
+    if not results.explanation.clear_clusters:
+        return (
+            f"In this model {count} ({listed(keys[:MAX_FREQUENCIES])}) stand out, but without clear clusters it "
+            "cannot be said to follow these steps; the last panel shows what its logits really are."
+        )
+    return (
+        f"This model does so at {count}: {listed(keys[:MAX_FREQUENCIES])}. How a ReLU layer can double an angle is the "
+        "question this page answers."
+    )
 
 
 def _neuron(results: Results, pictures: Pictures) -> Section:
@@ -162,9 +177,9 @@ def _cluster(results: Results, pictures: Pictures) -> Section:
     first = results.clusters[0]
     blocks = (
         Text(
-            f"Take the {first.neurons} neurons of frequency {first.k} together. Their phases φ lie all around the "
-            "circle, and each writes with twice the phase it reads with, ψ = 2φ. So together they compute, up to a "
-            "factor,"
+            f"Take the {first.neurons} neurons of frequency {first.k} together. A clean cluster has phases φ all "
+            "around the circle and writes with twice the phase it reads with; here ψ = 2φ holds with R² "
+            f"{_angle_r2(results, first.k)}. So far as it holds, together they compute, up to a factor,"
         ),
         Formula("Σ w · ReLU(cos(s + φ)) · cos(k w c + 2φ)"),
         Text(
@@ -188,12 +203,27 @@ def _integral(results: Results, pictures: Pictures) -> Section:
         ),
         Formula("∫ ReLU(cos(s + φ)) · cos(k w c + 2φ) dφ = (2/3) · cos(k w (a + b − c))"),
         Text(
-            "which is exactly the score that step 4 needs. The MLP is a numerical integral of this; its neurons are "
-            "the points at which the integrand is evaluated."
+            "which is exactly the score that step 4 needs: the MLP as a numerical integral, its neurons the points at "
+            f"which the integrand is evaluated. {_is_integral(results)}"
         ),
         Figures(pictures["infinite-width"] + pictures["3D"] + _first(pictures["integrated-relu"])),
     )
     return Section("integral", "Why the sum is an integral", blocks)
+
+
+def _angle_r2(results: Results, k: int) -> str:
+    """R² of ψ = 2φ at one frequency, in words."""
+    return next((_number(phases.r2) for phases in results.explanation.phases if phases.k == k), "–")
+
+
+def _is_integral(results: Results) -> str:
+    """Whether the numbers bear it out."""
+    worst = max(one.relative_exact_psi.upper for one in results.clusters)
+    if worst < GOOD_RULE:
+        return f"For this model that is right to within {at_most(100 * worst, 1)} % at every input."
+    if worst < 1:
+        return f"For this model that is a rough description: the worst error is {at_most(100 * worst, 0)} % of the integral."
+    return "For this model it is not: the worst error is as large as the integral itself."
 
 
 def _error(results: Results, pictures: Pictures) -> Section:
