@@ -20,6 +20,7 @@ from quadlens.cli import (
     frontier,
     import_,
     info,
+    report,
     train,
 )
 from quadlens.errors import QuadlensError
@@ -27,7 +28,7 @@ from quadlens.errors import QuadlensError
 app = typer.Typer(
     name="quadlens",
     help="Opens up small transformers that add modulo p: their ReLU MLP is a numerical integral.",
-    epilog="Start with: quadlens info, quadlens evaluate. Every command has --help with an example, and --json.",
+    epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -51,6 +52,7 @@ def _root(
 
 # In the order a newcomer meets them; the example is the last line of each command's help.
 COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("report", report.command, "quadlens report mainline -o out/report"),
     ("info", info.command, "quadlens info mainline"),
     ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
     ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
