@@ -202,8 +202,10 @@ def bound_rectangles(phi: Float[np.ndarray, " n"], weight: Float[np.ndarray, " n
 def bound_float64(model: Model) -> float:
     """Rounding of the float64 collapse and of the logits it stands for: the theorem of `float32.py` with u = 2^-53.
 
-    The collapse associates products differently, which lengthens no path more than twice; four times N is used.
+    The collapse associates products differently, which lengthens no path more than twice; means over c and the FFT add
+    at most 2p additions to a path, and a cosine of a rounded angle is off by less than 32 units, in amplitudes that are
+    at most twice the largest entry they belong to. Four times N, 2p and 128 cover all of it.
     """
-    N = 4 * roundings(model.config)
+    N = 4 * roundings(model.config) + 2 * model.config.p + 128
     gamma = Fraction(N, (1 << 53) - N)
     return float(gamma * (magnitude(model) + N * gain(model) * Fraction(1, 1 << 900))) * 1.01

@@ -129,7 +129,8 @@ def prove_large(strategy: str, collapsed: Collapsed) -> Proof:
         hints=NoHints(),
         operations=ops,
         terms={
-            "output residual": Term(Fraction(float(groups.rho.max())), (worst, 0)),
+            # rho is itself a rounded sum: with the rounding term added it is an upper bound.
+            "output residual": Term(Fraction(float(groups.rho.max())) + Fraction(rounding), (worst, 0)),
             "rounding": Term(Fraction(rounding)),
         },
         reason=reason,

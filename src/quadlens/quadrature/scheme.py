@@ -61,8 +61,11 @@ class Scheme:
         problem = _problem(self.p, self.k, self.phi, self.psi, self.rho, self.omega)
         if problem is not None:
             raise NotAScheme(f"no quadrature rule at frequency {self.k}: {problem}")
-        for array in (self.phi, self.psi, self.rho, self.omega):
-            array.flags.writeable = False
+        # Own copies, in doubles: the rule must not change with an array it was made from, nor be computed in less.
+        for name in ("phi", "psi", "rho", "omega"):
+            own = np.array(getattr(self, name), dtype=np.float64)
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
 
     @property
     def n(self) -> int:
