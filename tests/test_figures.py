@@ -127,9 +127,10 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
         order = rectangles(cluster.scheme, half).order
         np.testing.assert_allclose(widths, cluster.scheme.w[order] / (2 if half else 1), atol=1e-12)
         curve, neurons = axis.lines
-        phi, height = np.asarray(neurons.get_xdata()), np.asarray(neurons.get_ydata())
+        phi, height = (np.asarray(data, dtype=float) for data in neurons.get_data())
         np.testing.assert_allclose(height, np.abs(np.cos(phi)) * np.cos(2 * phi), atol=1e-12)
-        np.testing.assert_allclose(np.interp(phi, *curve.get_data()), height, atol=5e-3)
+        along, up = (np.asarray(data, dtype=float) for data in curve.get_data())
+        np.testing.assert_allclose(np.interp(phi, along, up), height, atol=5e-3)
         np.testing.assert_allclose(corners[:, 1, 1], height, atol=1e-12)
         assert math.isclose(quadrature.area_of(rectangles(cluster.scheme, half)), float(widths @ height), abs_tol=1e-9)
 
