@@ -74,7 +74,7 @@ def test_true_certificates_are_verified(folder: Path, name: str) -> None:
     assert bool(certificate["witnesses"]) == (name in ("wrong.arcs", "wrong.brute"))
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.one_of(small_models, random_transformers(), mlps()), st.sampled_from(STRATEGIES))
 def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: str) -> None:
     certificate = certify(model, strategy)

@@ -158,7 +158,8 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
     by_name = {point["strategy"]: point for point in value["points"]}
     assert by_name["brute"]["share_of_brute_force"] == 1.0
     assert by_name["arcs"]["margin_lower_bound"] == by_name["brute"]["margin_lower_bound"]
-    assert {step["term"] for step in value["waterfall"]} >= {"quadrature", "phase", "kink", "skip", "rounding"}
+    assert {step["term"] for step in value["waterfall"]} >= {"quadrature", "phase", "kink", "skip", "rounding", "all"}
+    assert all(step["measured"] <= step["bound"] for step in value["waterfall"] if step["measured"] is not None)
     for name in ("frontier.csv", "waterfall.csv", "frontier.json", "frontier.svg", "waterfall.svg"):
         assert (out / name).stat().st_size > 0
     rows = (out / "frontier.csv").read_text().splitlines()

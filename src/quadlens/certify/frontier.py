@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, fields
 
 from quadlens.certify.brute import brute_force_operations
+from quadlens.certify.budget import measure_budget
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.produce import STRATEGIES
-from quadlens.certify.proof import Proof, Verdict
+from quadlens.certify.proof import Proof, Term, Verdict
 from quadlens.certify.summary import rounded_down, rounded_up
 from quadlens.model.params import Model
 
@@ -47,17 +48,21 @@ class FrontierPoint:
 
 @dataclass(frozen=True)
 class WaterfallStep:
-    """One term of the error budget (T2), from the strategy that itemises all of them.
+    """One term of the error budget (T2): what `lipschitz` proves about it, and what it is.
 
     Attributes:
         term: Its name.
-        bound: Worst case over all inputs, in logits.
-        worst: The input where it is largest, as "a+b"; None when it is the same everywhere.
+        bound: Proved worst case over all inputs, in logits.
+        worst: The input where the bound is largest, as "a+b"; None when it is the same everywhere.
+        measured: The largest change of a logit that it makes, in float64; None when it was not measured.
+        measured_at: Where, as "a+b→c".
     """
 
     term: str
     bound: float
     worst: str | None
+    measured: float | None
+    measured_at: str | None
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,29 @@ def frontier(model: Model, progress: Callable[[str], None] = lambda name: None) 
         proof = STRATEGIES[name].prove(model)
         points.append(_point(model, proof, time.perf_counter() - began))
         if name == "lipschitz":
-            waterfall = [
-                WaterfallStep(term, float(rounded_up(x.bound) or 0.0), "+".join(map(str, x.worst)) if x.worst else None)
-                for term, x in proof.terms.items()
-            ]
+            waterfall = _waterfall(model, proof)
     return Frontier(p, d_mlp, tuple(points), tuple(waterfall))
+
+
+def _waterfall(model: Model, proof: Proof) -> list[WaterfallStep]:
+    """The terms of the itemised proof beside their measured sizes, and last the whole."""
+    if not proof.terms or proof.logit_error is None:
+        return []
+    small = brute_force_operations(model.config.p, model.config.d_mlp) <= MAX_EXACT_OPERATIONS
+    measured = {term.name: term for term in measure_budget(model.collapse())} if small else {}
+    steps = []
+    for name, term in {**proof.terms, "all": Term(proof.logit_error)}.items():
+        found = measured.get(name)
+        steps.append(
+            WaterfallStep(
+                term=name,
+                bound=float(rounded_up(term.bound) or 0.0),
+                worst="+".join(map(str, term.worst)) if term.worst else None,
+                measured=found.largest if found else None,
+                measured_at="{}+{}→{}".format(*found.worst) if found else None,
+            )
+        )
+    return steps
 
 
 def strategies_for(p: int, d_mlp: int) -> Iterator[str]:

@@ -40,17 +40,23 @@ def draw_waterfall(result: Frontier, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("drawing the waterfall", "figures") from None
-    figure = Figure(figsize=(8, 3.8), layout="constrained")
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
     axes = figure.subplots()
+    steps = [step for step in result.waterfall if step.term != "all"]
     total = 0.0
-    for n, step in enumerate(result.waterfall):
-        axes.barh(n, step.bound, left=total, color=COLOURS["lipschitz"])
-        where = f" (worst {step.worst})" if step.worst else ""
-        axes.text(total + step.bound, n, f" {step.bound:.3g}{where}", va="center", fontsize=8)
+    for n, step in enumerate(steps):
+        axes.barh(n, step.bound, left=total, color=COLOURS["lipschitz"], label="proved bound" if n == 0 else None)
+        if step.measured is not None:
+            label = "measured" if n == 0 else None
+            axes.barh(n, step.measured, left=total, height=0.35, color=COLOURS["arcs"], label=label)
+        where = f", worst {step.worst}" if step.worst else ""
+        found = "" if step.measured is None else f", measured {step.measured:.3g}"
+        axes.text(total + step.bound, n, f" {step.bound:.3g}{where}{found}", va="center", fontsize=8)
         total += step.bound
-    axes.set_yticks(range(len(result.waterfall)), [step.term for step in result.waterfall])
+    axes.set_yticks(range(len(steps)), [step.term for step in steps])
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.35 * total or 1.0)
-    axes.set_xlabel("bound on |logit - closed form| (logits, terms added up)")
+    axes.set_xlim(0, 1.5 * total or 1.0)
+    axes.set_xlabel("change of a logit against the closed form (logits, bounds added up)")
+    axes.legend(loc="lower left")
     figure.suptitle(f"Where the margin goes in the itemised bound: {total:.4g} in all")
     figure.savefig(path, metadata={"Date": None})

@@ -39,6 +39,8 @@ from quadlens.model.params import MLPParams, Model
 
 # When the natural rank does not prove everything, twice and four times as many functions are tried.
 ATTEMPTS = 3
+# Rank p/4 at most, or this for small p: beyond it arcs are cheaper, and certificates larger than half a megabyte.
+SMALLEST_CAP = 16
 # Past this p, integers take minutes and certificates many megabytes: float64 with a proved error takes over.
 LARGEST_INTEGER_P = 211
 
@@ -86,16 +88,14 @@ class Moments:
             return prove_large(self.name, model.collapse())
         exact, collapsed = integer_model(collapse_exactly(model)), model.collapse()
         groups, spectrum = group_by_frequency(collapsed), output_spectrum(collapsed)
-        rank, best = max(1, spectrum.natural_rank), None
-        for attempt in range(ATTEMPTS):
-            form = low_rank(spectrum, min(rank << attempt, spectrum.vectors.shape[1]))
-            proof = self._attempt(exact, groups, form)
-            if best is None or proof.certified.sum() > best.certified.sum():
-                best = proof
-            if best.certified.all() or rank << attempt >= spectrum.vectors.shape[1]:
+        most = min(spectrum.vectors.shape[1], max(SMALLEST_CAP, exact.p // 4))
+        rank = max(1, min(spectrum.natural_rank, most))
+        best = self._attempt(exact, groups, low_rank(spectrum, rank))
+        for doubled in range(1, ATTEMPTS):
+            if best.certified.all() or rank << (doubled - 1) >= most:
                 break
-        if best is None:
-            raise ValueError("no attempt was made")
+            proof = self._attempt(exact, groups, low_rank(spectrum, min(rank << doubled, most)))
+            best = proof if proof.certified.sum() > best.certified.sum() else best
         return best
 
     def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:

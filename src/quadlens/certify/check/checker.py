@@ -123,7 +123,8 @@ def read_model(content: bytes) -> tuple[Any, Tensors]:
     require(size <= len(content) - 8, "the model file is cut")
     header, end = parse_json(content[8 : 8 + size].decode(), floats=False), 8 + size
     tensors: dict[str, tuple[list[int], Sequence[float]]] = {}
-    config = parse_json(header.pop("__metadata__")["quadlens"], floats=True)["config"]
+    about = parse_json(header.pop("__metadata__")["quadlens"], floats=True)
+    require(about["format"] == 1, "unknown version of the model file")
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         keys(entry, ("dtype", "shape", "data_offsets"), name)
         shape, count = integers(entry["shape"], name, None, 1, MAX_MODEL_BYTES), 1
@@ -137,7 +138,7 @@ def read_model(content: bytes) -> tuple[Any, Tensors]:
         require(all(x - x == 0 for x in values), f"{name} has a weight that is not finite")
         tensors[name], end = (shape, values), stop
     require(end == len(content), "the model file has bytes that belong to no tensor")
-    return config, tensors
+    return about["config"], tensors
 
 
 # The collapse, in exact linear algebra.
