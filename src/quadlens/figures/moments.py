@@ -62,5 +62,5 @@ def pictures(results: Results) -> tuple[Picture, ...]:
         "none. Dashed: the size 1/√n that n randomly thrown phases would have. Low orders far below it are why the "
         "rule is good."
     )
-    title = "Why the rule is good: moments nearly vanish"
+    title = "Why a rule is good or bad: its moments"
     return (Picture(NAME, None, title, finding, how, "data/moments.csv", lambda: draw(clusters, results.keys)),)

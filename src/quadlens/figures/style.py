@@ -85,12 +85,13 @@ def frequency_colour(k: int, keys: tuple[int, ...]) -> str:
 def figure_bytes(figure: "Figure", kind: FigureFormat) -> bytes:
     """The figure as a file's content; the same figure always gives the same bytes."""
     with style():
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
+        import matplotlib as mpl
 
-        if isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
-            # Lay out once: three formats share the positions, and the layout is most of the time.
+        if figure.get_layout_engine() is not None:
+            # Lay out once: three formats share the positions. Without an engine no format draws twice.
             figure.draw_without_rendering()
-            figure.set_layout_engine("none")
+            with mpl.rc_context({"figure.constrained_layout.use": False}):
+                figure.set_layout_engine(None)
         stream = io.BytesIO()
         figure.savefig(stream, format=kind, metadata=_NO_DATE[kind])
     content = stream.getvalue()

@@ -130,7 +130,6 @@ def _algorithm(results: Results, pictures: Pictures) -> Section:
             "Score: each answer c is compared with that direction; cos(k w (a+b−c)) is largest at c = a + b.",
         )
     )
-    keys = results.keys
     return Section(
         "algorithm", "The algorithm in four steps", (steps, Text(_follows(results)), Figures(pictures["algorithm"]))
     )
@@ -222,7 +221,7 @@ def _is_integral(results: Results) -> str:
     if worst < GOOD_RULE:
         return f"For this model that is right to within {at_most(100 * worst, 1)} % at every input."
     if worst < 1:
-        return f"For this model that is a rough description: the worst error is {at_most(100 * worst, 0)} % of the integral."
+        return f"For this model that is rough: the worst error is {at_most(100 * worst, 0)} % of the integral."
     return "For this model it is not: the worst error is as large as the integral itself."
 
 
