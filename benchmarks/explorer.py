@@ -15,10 +15,15 @@ from playwright.sync_api import Page, sync_playwright
 from quadlens.explorer import build_page
 from quadlens.model import load
 
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 READY = "html[data-ready=true][data-settled=true]"
 # A drag of the heaviest neuron around the circle, one pointer move a frame, as a mouse would give them.
 DRAG = """async (moves) => {

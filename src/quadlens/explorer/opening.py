@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.logits.parts import ODD_SLOPE
 from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import all_pairs, pair_logits
@@ -87,14 +88,16 @@ class Opening:
     @cached_property
     def cluster(self) -> Cluster | None:
         """The cluster with the largest Σ ρω; None where no neuron reads and writes the same frequency."""
-        return max(self.clusters, key=lambda one: float((one.rho * one.omega).sum()), default=None)
+        if not self.clusters:
+            return None
+        return self.clusters[_first_largest(np.array([float((one.rho * one.omega).sum()) for one in self.clusters]))]
 
     @cached_property
     def neuron(self) -> int:
         """Its heaviest neuron (neuron 0 where there is no cluster)."""
         if self.cluster is None:
             return 0
-        return int(self.cluster.neurons[(self.cluster.rho * self.cluster.omega).argmax()])
+        return int(self.cluster.neurons[_first_largest(self.cluster.rho * self.cluster.omega)])
 
     @cached_property
     def scheme(self) -> Scheme | None:
@@ -111,6 +114,24 @@ class Opening:
     def logits(self) -> Float[np.ndarray, " p"]:
         """Logits of (a, b)."""
         return pair_logits(self.collapsed, np.array([[self.a, self.b]]))[0]
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int | str, Float[np.ndarray, " p"]], ...]:
+        """The logits of (a, b) taken apart: even part by key frequency, "other", "identity", "skip"."""
+        m, pre = self.collapsed, self.collapsed.U_a[self.a] + self.collapsed.U_b[self.b]
+        odd = ODD_SLOPE[m.activation] * pre
+        even = apply_activation(m.activation, pre) - odd
+        rest, found = np.ones(m.d_mlp, dtype=bool), []
+        for one in self.clusters:
+            if one.k in self.keys:
+                found.append((one.k, m.W_L[:, one.neurons] @ even[one.neurons]))
+                rest[one.neurons] = False
+        return (
+            *found,
+            ("other", m.W_L[:, rest] @ even[rest]),
+            ("identity", m.W_L @ odd),
+            ("skip", m.S_a[self.a] + m.S_b[self.b]),
+        )
 
     @cached_property
     def margins(self) -> Float[np.ndarray, "p p"]:
@@ -152,6 +173,11 @@ class Opening:
             bound=bound_relu_full(rule).value + bound_angle(rule).value,
             baseline=cos_baseline(rule).middle / 2,
         )
+
+
+def _first_largest(sizes: Float[np.ndarray, " n"]) -> int:
+    """Index of the largest; of entries that are equal up to rounding, the first (as in `clusters.js`)."""
+    return int(np.flatnonzero(sizes >= sizes.max() * (1 - 1e-6))[0])
 
 
 def opening_of(collapsed: Collapsed) -> Opening:

@@ -97,7 +97,7 @@ def _card(view: View, picture: str, words: str) -> str:
 <button id="link-{view.name}" class="live-only" type="button" aria-label="Copy link to: {view.title}">Link</button>
 </header>
 <div id="stage-{view.name}" class="stage">{picture}</div>
-<figcaption><p class="words" id="words-{view.name}">{html.escape(words)}</p><p class="how">{view.how}</p></figcaption>
+<figcaption><p class="how">{view.how}</p><p class="words" id="words-{view.name}">{html.escape(words)}</p></figcaption>
 </figure>"""
 
 
@@ -107,12 +107,12 @@ def _status(opening: Opening) -> dict[str, str]:
     answer, wrong = int(o.logits.argmax()), int((~(o.margins > 0)).sum())
     k = None if o.cluster is None else o.cluster.k
     return {
-        "answer": f"{o.a} + {o.b} ≡ {answer} (mod {o.p}) {'✓' if answer == o.c else '✗'}",
-        "margin": f"margin {float(o.margins[o.a, o.b]):.3g}",
+        "answer": f"{o.a} + {o.b} ≡ {answer} {'✓' if answer == o.c else '✗'}",
+        "margin": f"mod {o.p}, margin {float(o.margins[o.a, o.b]):.3g}",
         "wrong": f"{wrong} of {o.p**2:,}",
         "smallest": f"smallest margin {float(o.margins.min()):.3g}",
         "exact": "–" if rule is None else f"{rule.exact:.3g}",
-        "relative": "" if rule is None else f"{100 * rule.exact / rule.baseline:.3g} % of a typical integral, k = {k}",
+        "relative": "" if rule is None else f"relative {100 * rule.exact / rule.baseline:.3g} %, k = {k}",
         "bound": "–" if rule is None else f"{rule.bound:.3g}",
-        "bound_relative": "" if rule is None else f"{100 * rule.bound / rule.baseline:.3g} %, full period",
+        "bound_relative": "" if rule is None else f"relative {100 * rule.bound / rule.baseline:.3g} %, full period",
     }

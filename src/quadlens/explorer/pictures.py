@@ -9,7 +9,7 @@ from quadlens.explorer.opening import Opening
 from quadlens.explorer.png import heatmap_address
 
 WIDTH, HEIGHT = 360, 320
-LEFT, TOP, BOTTOM = 34, 12, 22
+LEFT, TOP, BOTTOM = 44, 12, 22
 
 
 def svg(label: str, body: str) -> str:
@@ -53,11 +53,17 @@ def rectangles(opening: Opening) -> str:
         return HEIGHT / 2 - y / 1.35 * (HEIGHT - TOP - BOTTOM) / 2
 
     heights = opening.heights(rule.phi, rule.psi, rule.k)[rects.order]
-    body = []
-    for left, right, y in zip(rects.edges[:-1] + rects.shift, rects.edges[1:] + rects.shift, heights, strict=True):
+    body, band = [], []
+    lefts, rights = rects.edges[:-1] + rects.shift, rects.edges[1:] + rects.shift
+    for left, right, y, phi in zip(lefts, rights, heights, rects.phi, strict=True):
         start, stop = max(X(left), LEFT), min(X(right), WIDTH - 6)
         if stop > start:
+            # The paper's band: h is within 2|x - φ_i| of the height all over the rectangle.
+            ends = [(start, 2 * abs(left - phi)), (stop, 2 * abs(right - phi))]
+            corners = [(x, Y(y + e)) for x, e in ends] + [(x, Y(y - e)) for x, e in reversed(ends)]
+            band.append("M" + "L".join(f"{x:.1f} {v:.1f}" for x, v in corners) + "Z")
             body.append(_rect(start, min(Y(0), Y(y)), stop - start, abs(Y(y) - Y(0)), ink(opening, rule.k), 0.5))
+    body.insert(0, f'<path d="{"".join(band)}" fill="var(--bound)" opacity=".4"/>')
     x = np.linspace(-np.pi, np.pi, 181)
     curve = opening.heights(x, 2 * x, rule.k)
     points = " ".join(f"{X(u):.1f},{Y(v):.1f}" for u, v in zip(x, curve, strict=True))
@@ -68,8 +74,25 @@ def rectangles(opening: Opening) -> str:
 
 
 def logits(opening: Opening) -> str:
-    """The logits of one input."""
-    return _bars(opening.logits, opening.c, "var(--k0)", f"logits over c for a = {opening.a}, b = {opening.b}")
+    """The logits of one input, stacked by part, with a tick at their sum."""
+    inks = {"other": "var(--quiet)", "identity": "var(--identity)", "skip": "var(--skip)"}
+    values = np.stack([part for _, part in opening.parts])
+    high = float(np.where(values > 0, values, 0.0).sum(axis=0).max())
+    low = float(np.where(values < 0, values, 0.0).sum(axis=0).min())
+    scale, step = (HEIGHT - TOP - BOTTOM) / max(high - low, 1e-300), (WIDTH - LEFT - 6) / opening.p
+    body = [_rect(LEFT + opening.c * step, TOP, step, HEIGHT - TOP - BOTTOM, "var(--exact)", 0.25)]
+    for c in range(opening.p):
+        x, up, down = LEFT + c * step + 0.5, 0.0, 0.0
+        for (name, _), value in zip(opening.parts, values[:, c].tolist(), strict=True):
+            top = up + value if value > 0 else down
+            fill = inks[name] if isinstance(name, str) else ink(opening, name)
+            if abs(value) * scale > 0.05:
+                body.append(_rect(x, TOP + (high - top) * scale, max(step - 1, 0.8), abs(value) * scale, fill))
+            up, down = (up + value, down) if value > 0 else (up, down + value)
+        body.append(_rect(x - 0.5, TOP + (high - float(opening.logits[c])) * scale - 1, step, 2, "currentColor"))
+    body.append(_text(LEFT - 4, TOP + 8, f"{high:.3g}", "end") + _text(LEFT - 4, HEIGHT - BOTTOM, f"{low:.3g}", "end"))
+    body.append(_text(LEFT + (opening.c + 0.5) * step, HEIGHT - 6, f"c = {opening.c}", "middle"))
+    return svg(f"logits over c for a = {opening.a}, b = {opening.b}, taken apart", "".join(body))
 
 
 def column(opening: Opening) -> str:

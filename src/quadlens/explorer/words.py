@@ -37,7 +37,8 @@ VIEWS: tuple[View, ...] = (
         "logits",
         "The logits, taken apart",
         "Bars stack what each frequency's absolute-value part, the identity part and the skip connection add to the "
-        "logit of c; the black ticks are their sum, the green column the right answer. Point at a bar to ring its neurons.",
+        "logit of c; the black ticks are their sum, the green column the right answer. Point at a bar to ring the "
+        "neurons behind it.",
     ),
     View(
         "pre",
@@ -48,7 +49,7 @@ VIEWS: tuple[View, ...] = (
     View(
         "column",
         "What one neuron writes",
-        "The neuron's column of W_L: what it adds to the logit of each c per unit of activation. Dashed: the single "
+        "The neuron's column of W_L: what it adds to the logit of each c per unit of activation. Overlaid: the single "
         "wave that stands for it.",
     ),
     View(

@@ -5,7 +5,7 @@ Q.app = (() => {
   const at = (id) => document.getElementById(id);
   // Models up to this many multiply-adds are summed before the first picture; larger ones in slices after it.
   const AT_ONCE = 1.5e8, SLICE = 12;
-  let engine, state, form = null, frame = null, name = "", hovered = null, pointedC = null;
+  let engine, state, forms = null, frame = null, name = "", hovered = null, pointedC = null;
   let scheduled = 0, working = 0, writing = 0, ruleKey = "", rule = null, claims = null, difference = null, spoken = 0;
   const timings = [];
 
@@ -24,7 +24,7 @@ Q.app = (() => {
   function open(bytes, label, fragment) {
     const model = Q.collapse.collapse(Q.safetensors.read(bytes));
     engine = new Q.engine.Engine(model);
-    [form, ruleKey, hovered, pointedC, difference, name] = [null, "", null, null, null, label];
+    [forms, ruleKey, hovered, pointedC, difference, name] = [null, "", null, null, null, label];
     state = read(fragment);
     at("model-name").textContent = `${label}: p = ${model.p}, ${count(model.d)} neurons`;
     Q.controls.fit(engine);
@@ -42,24 +42,25 @@ Q.app = (() => {
 
   function heaviestOf(k) {
     const { clusters, rho, omega } = info(), cluster = clusters.find((one) => one.k === k);
-    return cluster ? cluster.neurons.reduce((best, i) => (rho[i] * omega[i] > rho[best] * omega[best] ? i : best)) : 0;
+    return cluster ? cluster.neurons[Q.clusters.firstLargest(cluster.neurons.map((i) => rho[i] * omega[i]))] : 0;
   }
 
   /** Everything the views need, computed once. */
   function compute() {
     const changed = engine.sync(state), { p, activation } = engine.model;
-    if (changed) difference = null;
+    if (changed || (frame && frame.state.show !== state.show)) difference = null;
     const key = `${state.k}`;
     if (changed || key !== ruleKey) {
       rule = state.k === null ? null : engine.scheme(state.k);
       claims = rule && Q.quadrature.claims(rule);
       ruleKey = key;
     }
-    if (state.show !== "model" && !form) form = Q.closedForm.fit(engine.model, info());
+    if (state.show !== "model" && !forms) forms = Q.closedForm.fit(engine.model, info());
+    const form = state.show === "model" ? null : forms[state.part];
     const c = state.c === null ? (state.a + state.b) % p : state.c;
     const shape = state.part === "identity" ? "identity" : activation === "relu" ? state.part : activation;
     const chosen = state.n === null ? heaviestOf(state.k) : state.n;
-    if (form && state.show !== "model" && engine.settled && difference === null) difference = Q.closedForm.largestDifference(form, engine);
+    if (form && engine.settled && difference === null) difference = Q.closedForm.largestDifference(form, engine);
     const { rho, omega } = info();
     return {
       app: api, state, engine, form, rule, claims, c, shape, chosen, difference,
@@ -114,17 +115,17 @@ Q.app = (() => {
     let best = right === 0 ? 1 : 0;
     for (let c = 0; c < p; c++) if (c !== right && total[c] > total[best]) best = c;
     const ok = total[right] > total[best], v = frame.verdict, base = claims && (frame.shape === "relu" ? claims.baseline / 2 : claims.baseline);
-    at("status-answer").textContent = `${a} + ${b} ≡ ${ok ? right : best} (mod ${p}) ${ok ? "✓" : `✗ right is ${right}`}`;
+    at("status-answer").textContent = `${a} + ${b} ≡ ${ok ? right : best} ${ok ? "✓" : "✗"}`;
     at("status-answer").className = ok ? "good" : "bad";
-    at("status-margin").textContent = `margin ${short(total[right] - total[best])}`;
+    at("status-margin").textContent = `mod ${p}, ${ok ? "" : `right is ${right}, `}margin ${short(total[right] - total[best])}`;
     at("status-wrong").textContent = engine.settled ? `${count(v.wrong)} of ${count(p * p)}` : `counting… ${count(v.wrong)} of ${count(v.inputs)}`;
     at("status-wrong").className = v.wrong === 0 ? "good" : "bad";
     at("status-smallest").textContent = `smallest margin ${short(v.smallest)}`;
     const exact = claims && frame.shape in claims.exactPsi ? claims.exactPsi[frame.shape] : null, bound = Q.views.rectangles.boundOf(frame);
     at("status-exact").textContent = exact === null ? "–" : short(exact);
-    at("status-relative").textContent = exact === null ? "no rule at this frequency" : `${percent(exact / base)} of a typical integral, k = ${k}`;
+    at("status-relative").textContent = exact === null ? "no rule at this frequency" : `relative ${percent(exact / base)}, k = ${k}`;
     at("status-bound").textContent = bound === null ? "–" : short(bound);
-    at("status-bound-relative").textContent = bound === null ? "none for this part" : `${percent(bound / base)}, ${period} period`;
+    at("status-bound-relative").textContent = bound === null ? "none for this part" : `relative ${percent(bound / base)}, ${period} period`;
     clearTimeout(spoken);
     spoken = setTimeout(() => {
       at("spoken").textContent = `${at("status-answer").textContent}. Wrong inputs: ${at("status-wrong").textContent}. Exact error ${at("status-exact").textContent}.`;
@@ -152,8 +153,7 @@ Q.app = (() => {
   /** Scroll a view into sight, at once where the reader wants no motion. */
   function reveal(id) {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const box = at(`view-${id}`).getBoundingClientRect();
-    if (box.top < 0 || box.bottom > innerHeight) at(`view-${id}`).scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+    at(`view-${id}`).scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
   }
 
   function write() {

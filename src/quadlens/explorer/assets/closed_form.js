@@ -5,10 +5,7 @@ Q.closedForm = (() => {
   /** C_k from the even part on |cos u|, D_k from the odd part on cos 2u (least squares over all a, b, c). */
   function fit(model, info) {
     const { p, d } = model, { output, table } = info, half = output.half;
-    const even = Q.engine.activation(model.activation, "abs"), odd = Q.engine.activation(model.activation, "identity");
     const keys = info.keys, n = keys.length;
-    const evenProfile = new Float64Array(n * p), oddProfile = new Float64Array(n * p);
-    const eRe = new Float64Array(n), eIm = new Float64Array(n), oRe = new Float64Array(n), oIm = new Float64Array(n);
     // Σ_c W_L[c,i] e^{-ikwc} is p/2 times neuron i's output coefficient, so no sum over c is needed.
     const re = new Float64Array(d * n), im = new Float64Array(d * n);
     for (let i = 0; i < d; i++)
@@ -16,28 +13,37 @@ Q.closedForm = (() => {
         re[i * n + j] = output.re[i * half + k - 1];
         im[i * n + j] = output.im[i * half + k - 1];
       });
+    const evenProfile = profile(model, table, keys, re, im, model.activation === "square" ? (x) => x * x : model.activation === "abs" ? Math.abs : (x) => Math.abs(x) / 2);
+    const oddProfile = model.activation === "relu" ? profile(model, table, keys, re, im, (x) => x / 2) : new Float64Array(n * p);
+    const C = keys.map((k, j) => ratio(evenProfile, j, p, (t) => Math.abs(Math.cos((PI * ((k * t) % p)) / p))));
+    const D = keys.map((k, j) => ratio(oddProfile, j, p, (t) => Math.cos((2 * PI * ((k * t) % p)) / p)));
+    const none = keys.map(() => 0);
+    // The part of the activation that is shown has the part of the formula that goes with it.
+    return { relu: tabled({ p, keys, C, D }), abs: tabled({ p, keys, C, D: none }), identity: tabled({ p, keys, C: none, D }) };
+  }
+
+  /** g_k(d): the coefficient of cos(k w (a+b-c)) in Σ_i W_L[c,i] f(pre_i) over the inputs with a - b ≡ d. */
+  function profile(model, table, keys, re, im, f) {
+    const { p, d, Ua, Ub } = model, n = keys.length, out = new Float64Array(n * p);
+    const real = new Float64Array(n), imaginary = new Float64Array(n);
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++) {
-        [eRe, eIm, oRe, oIm].forEach((x) => x.fill(0));
+        real.fill(0);
+        imaginary.fill(0);
         for (let i = 0; i < d; i++) {
-          const x = model.Ua[i * p + a] + model.Ub[i * p + b], e = even(x), o = odd(x);
+          const x = f(Ua[i * p + a] + Ub[i * p + b]);
           for (let j = 0; j < n; j++) {
-            eRe[j] += e * re[i * n + j];
-            eIm[j] += e * im[i * n + j];
-            oRe[j] += o * re[i * n + j];
-            oIm[j] += o * im[i * n + j];
+            real[j] += x * re[i * n + j];
+            imaginary[j] += x * im[i * n + j];
           }
         }
         const at = (a - b + p) % p;
         for (let j = 0; j < n; j++) {
-          const turn = (keys[j] * (a + b)) % p, c = table.cos[turn], s = table.sin[turn];
-          evenProfile[j * p + at] += (eRe[j] * c - eIm[j] * s) / p;
-          oddProfile[j * p + at] += (oRe[j] * c - oIm[j] * s) / p;
+          const turn = (keys[j] * (a + b)) % p;
+          out[j * p + at] += (real[j] * table.cos[turn] - imaginary[j] * table.sin[turn]) / p;
         }
       }
-    const C = keys.map((k, j) => ratio(evenProfile, j, p, (t) => Math.abs(Math.cos((PI * ((k * t) % p)) / p))));
-    const D = keys.map((k, j) => ratio(oddProfile, j, p, (t) => Math.cos((2 * PI * ((k * t) % p)) / p)));
-    return tabled({ p, keys, C, D });
+    return out;
   }
 
   function ratio(profile, row, p, factor) {

@@ -4,6 +4,12 @@ Q.clusters = (() => {
   // As in Python: a neuron this faint beside the largest has no phase; a key holds this share of Σ ρω.
   const CONSTANT_SHARE = 1e-9, KEY_SHARE = 0.01;
 
+  /** Index of the largest; of entries that are equal up to rounding, the first. */
+  function firstLargest(sizes) {
+    const most = sizes.reduce((x, y) => Math.max(x, y), -Infinity);
+    return sizes.findIndex((x) => x >= most * (1 - 1e-6));
+  }
+
   function analyse(model) {
     const { p, d } = model;
     const table = F.tables(p);
@@ -42,11 +48,11 @@ Q.clusters = (() => {
     const sizes = clusters.map((cluster) => cluster.neurons.reduce((sum, i) => sum + rho[i] * omega[i], 0));
     const all = sizes.reduce((x, y) => x + y, 0);
     const keys = clusters.filter((_, j) => sizes[j] >= KEY_SHARE * all).map((cluster) => cluster.k);
-    const largest = sizes.length ? clusters[sizes.indexOf(Math.max(...sizes))].k : null;
+    const largest = sizes.length ? clusters[firstLargest(sizes)].k : null;
     const multiples = new Map();
     for (const k of new Set(kIn)) multiples.set(k, F.multiples(k, p));
     return { p, d, table, pathA, pathB, output, kIn, kOut, rho, phi, omega, psi, clusters, clusterOf, keys, largest, multiples };
   }
 
-  return { analyse };
+  return { analyse, firstLargest };
 })();

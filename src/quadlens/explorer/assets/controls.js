@@ -49,6 +49,9 @@ Q.controls = (() => {
   }
 
   function bind(app) {
+    at("panel").addEventListener("submit", (event) => event.preventDefault());
+    // On a phone the views come first; the controls wait behind their heading.
+    if (matchMedia("(max-width: 820px)").matches) at("controls").open = false;
     for (const key of RANGES)
       at(`in-${key}`).addEventListener("input", (event) => app.set({ [key]: Number(event.target.value) }));
     for (const key of RADIOS)
@@ -67,7 +70,10 @@ Q.controls = (() => {
     at("redraw-seed").addEventListener("click", () => app.set({ seed: app.state().seed + 1 }));
     at("reset").addEventListener("click", () => app.reset());
     at("copy-link").addEventListener("click", () => copy(app.linkTo(null)));
-    at("tour-start").addEventListener("click", () => app.goTo(1));
+    at("tour-start").addEventListener("click", () => {
+      app.goTo(1);
+      requestAnimationFrame(() => at("tour-next").focus({ preventScroll: true }));
+    });
     at("tour-next").addEventListener("click", () => app.goTo(app.state().tour + 1));
     at("tour-back").addEventListener("click", () => app.goTo(app.state().tour - 1));
     at("tour-leave").addEventListener("click", () => app.set({ tour: 0 }));

@@ -5,7 +5,7 @@ Q.numbers = (() => {
     if (x === null || x === undefined || Number.isNaN(x)) return "–";
     if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
     const size = Math.abs(x);
-    const words = size === 0 ? "0" : size >= 1000 ? size.toFixed(0) : size < 1e-4 ? size.toExponential(1) : size.toPrecision(3);
+    const words = size < 1e-200 ? "0" : size >= 1000 ? size.toFixed(0) : size < 1e-4 ? size.toExponential(1) : size.toPrecision(3);
     return (x < 0 ? "−" : "") + words;
   }
 

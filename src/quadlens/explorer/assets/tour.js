@@ -28,7 +28,7 @@ Q.tour = (() => {
     },
     {
       title: "Break it", views: ["circle", "rectangles", "grid"], state: { arc: 0.3 },
-      say: (f) => `Drop the neurons on 30 % of the circle and the rectangles must stretch over the gap: the exact error at frequency ${f.state.k} is now ${f.claims ? short(f.claims.exactPsi.abs) : "undefined"}, and ${count(f.verdict.wrong)} of ${count(f.engine.model.p ** 2)} inputs are answered wrong. Drag a dot, or turn another dial.`,
+      say: (f) => `Drop the neurons on 30 % of the circle and the rectangles must stretch over the gap: the exact error at frequency ${f.state.k} is now ${f.claims && f.shape in f.claims.exactPsi ? short(f.claims.exactPsi[f.shape]) : "without a rule"}, and ${count(f.verdict.wrong)} of ${count(f.engine.model.p ** 2)} inputs are answered wrong. Drag a dot, or turn another dial.`,
     },
     {
       title: "The theorem", views: ["logits", "grid"], state: { show: "interpretation" },

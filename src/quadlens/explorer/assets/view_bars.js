@@ -56,7 +56,7 @@ Q.views.column = (() => {
   }
 
   function draw(f) {
-    const { g, width, height } = D.open(canvas), { p, bars, wave, omega } = waves(f), c0 = f.hoverC === null ? f.c : f.hoverC;
+    const { g, width, height } = D.open(canvas), { p, k, bars, wave, omega } = waves(f), c0 = f.hoverC === null ? f.c : f.hoverC;
     const scale = Math.max(1e-300, Math.abs(omega), ...bars.map(Math.abs)) * 1.1, top = 8, h = height - top - 20, middle = top + h / 2;
     const Y = (y) => middle - (y / scale) * (h / 2), axis = Q.views.barAxis(f, g, width, top + h, c0);
     D.line(g, Q.views.LEFT, middle, width - Q.views.RIGHT, middle, D.colour("line"));
@@ -65,11 +65,20 @@ Q.views.column = (() => {
       g.fillStyle = c === c0 ? D.colour("fg") : D.colour("output");
       g.fillRect(axis.x(c) + 0.5, Math.min(middle, Y(bars[c])), Math.max(1, axis.step - 1), Math.abs(Y(bars[c]) - middle));
     }
-    g.strokeStyle = D.colour("fg");
-    g.setLineDash([3, 3]);
+    overlay(g, axis, p, k, (c) => Y(wave(c)));
+  }
+
+  /** The wave between the tokens; where it turns faster than a line can show, only its values at them. */
+  function overlay(g, axis, p, k, y) {
+    g.strokeStyle = g.fillStyle = D.colour("fg");
     g.lineWidth = 1.2;
+    if (p / k < 4.5) {
+      for (let c = 0; c < p; c++) g.fillRect(axis.x(c) + axis.step / 2 - 1.5, y(c) - 1.5, 3, 3);
+      return;
+    }
+    g.setLineDash([3, 3]);
     g.beginPath();
-    for (let j = 0; j <= 4 * p; j++) g.lineTo(axis.x(j / 4) + axis.step / 2 - axis.step * 0.5 * (j === 4 * p), Y(wave(j / 4)));
+    for (let j = 0; j <= 8 * (p - 1); j++) g.lineTo(axis.x(j / 8) + axis.step / 2, y(j / 8));
     g.stroke();
     g.setLineDash([]);
   }
@@ -83,7 +92,8 @@ Q.views.column = (() => {
       left += (bars[j] - mean - wave(j)) ** 2;
     }
     const share = all > 0 ? `; that wave is ${Q.numbers.percent(1 - left / all)} of its variance` : "";
-    return `Neuron ${i} writes ${short(omega)} cos(${k}wc + ψ) with ψ = ${turns(Q.fourier.wrap(psi))} (dashed)${share}. W_L at c = ${c}: ${short(bars[c])}.`;
+    if (f.engine.gain[i] === 0) return `Neuron ${i} is dropped: it writes nothing.`;
+    return `Neuron ${i} writes ${short(omega)} cos(${k}wc + ψ) with ψ = ${turns(Q.fourier.wrap(psi))} (overlaid)${share}. W_L at c = ${c}: ${short(bars[c])}.`;
   }
 
   function data(f) {
@@ -151,7 +161,7 @@ Q.views.logits = (() => {
     }
     D.line(g, Q.views.LEFT, Y(0), width - Q.views.RIGHT, Y(0), D.colour("line"));
     if (!difference) ticks(g, axis, p, (c) => Y(total[c]));
-    if (ideal && !difference) curve(g, axis, p, (c) => Y(ideal[c] + shift), D.colour("exact"), [4, 3]);
+    if (ideal && !difference) curve(g, axis, p, (c) => Y(ideal[c] + shift), D.colour("fg"), [4, 3]);
     share(f, g, axis, width, top + h + 22, shareHeight - 4, c0);
   }
 
@@ -190,7 +200,7 @@ Q.views.logits = (() => {
   function legend(g, list, width, f) {
     let x = Q.views.LEFT, y = 11;
     const entries = list.map(({ name, colour }) => [name, colour]).concat([["logit", D.colour("fg")]]);
-    if (f.state.show !== "model") entries.push([f.state.show, D.colour("exact")]);
+    if (f.state.show !== "model") entries.push(["interpretation (dashed)", D.colour("fg")]);
     for (const [name, colour] of f.state.show === "difference" && f.form ? [["model − interpretation", D.colour("exact")]] : entries) {
       const w = g.measureText(name).width + 20;
       if (x + w > width) [x, y] = [Q.views.LEFT, y + 14];

@@ -23,7 +23,7 @@ Q.views.circle = (() => {
   /** A new model: new dots. */
   function build(stage, info, app) {
     stage.replaceChildren();
-    svg = make("svg", { viewBox: "-124 -110 248 220", role: "img", tabindex: 0, "aria-labelledby": "title-circle", "aria-describedby": "words-circle" }, stage);
+    svg = make("svg", { viewBox: "-132 -110 264 220", role: "img", tabindex: 0, "aria-labelledby": "title-circle", "aria-describedby": "words-circle" }, stage);
     wedge = make("path", { class: "wedge" }, svg);
     rings = make("g", { class: "rings" }, svg);
     info.keys.forEach((k, at) => make("circle", { r: radiusOf(info, at), "data-k": k }, rings));
@@ -86,7 +86,7 @@ Q.views.circle = (() => {
   /** Nearest dot within reach of the pointer, dropped ones too; null if none. */
   function nearest(event, reach) {
     // The drawing keeps its shape, so the tighter side decides the scale.
-    const box = svg.getBoundingClientRect(), scale = Math.max(248 / box.width, 220 / box.height);
+    const box = svg.getBoundingClientRect(), scale = Math.max(264 / box.width, 220 / box.height);
     const x = (event.clientX - box.left - box.width / 2) * scale, y = (event.clientY - box.top - box.height / 2) * scale;
     let best = null, distance = (reach * scale) ** 2;
     placed.forEach(([phi], i) => {

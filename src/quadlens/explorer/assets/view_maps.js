@@ -11,7 +11,7 @@ Q.views.pre = (() => {
     const { p, Ua, Ub } = waves(f);
     let scale = 1e-300;
     for (let a = 0; a < p; a++) for (let b = 0; b < p; b++) scale = Math.max(scale, Math.abs(Ua[a] + Ub[b]));
-    canvas.map = D.heatmap(canvas, p, (a, b) => Ua[a] + Ub[b], scale, { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
+    canvas.map = D.heatmap(canvas, p, (a, b) => Ua[a] + Ub[b], [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
   }
 
   function waves(f) {
@@ -60,8 +60,13 @@ Q.views.grid = (() => {
 
   function draw(f) {
     const { p } = f.engine.model;
-    let scale = 1e-300;
-    for (let a = 0; a < p; a++) for (let b = 0; b < p; b++) scale = Math.max(scale, Math.abs(value(f, a, b)));
+    const scale = [1e-300, 1e-300];
+    for (let a = 0; a < p; a++)
+      for (let b = 0; b < p; b++) {
+        const v = value(f, a, b), side = v > 0 ? 0 : 1;
+        scale[side] = Math.max(scale[side], Math.abs(v));
+      }
+    if (f.state.show === "difference") scale.fill(Math.max(...scale));
     const cells = [[f.state.a, f.state.b, D.colour("fg")]];
     if (pointed) cells.push([...pointed, D.colour("soft")]);
     canvas.map = D.heatmap(canvas, p, (a, b) => value(f, a, b), scale, { cells, strong: f.state.show !== "difference" });
