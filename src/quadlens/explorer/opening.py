@@ -10,12 +10,17 @@ from quadlens.logits.parts import ODD_SLOPE
 from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import all_pairs, pair_logits
-from quadlens.quadrature.angle import bound_angle
-from quadlens.quadrature.exact import exact_errors
-from quadlens.quadrature.integrals import cos_baseline
-from quadlens.quadrature.rectangles import Rectangles, rectangles
-from quadlens.quadrature.relu_window import bound_relu_full
-from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
+from quadlens.quadrature import (
+    NoBound,
+    Rectangles,
+    Scheme,
+    bound_angle,
+    bound_relu_full,
+    cos_baseline,
+    exact_errors,
+    rectangles,
+    scheme_of,
+)
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters, neuron_spectra
 from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
 

@@ -8,13 +8,13 @@ from jaxtyping import Float
 from quadlens.explorer.opening import Opening
 from quadlens.explorer.png import heatmap_address
 
-WIDTH, HEIGHT = 360, 320
-LEFT, TOP, BOTTOM = 44, 12, 22
+WIDTH, HEIGHT = 360.0, 320.0
+LEFT, TOP, BOTTOM = 44.0, 12.0, 22.0
 
 
 def svg(label: str, body: str) -> str:
     """An SVG of the pictures' common size; `label` is its text alternative."""
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{body}</svg>'
+    return f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{label}">{body}</svg>'
 
 
 def ink(opening: Opening, k: int) -> str:
@@ -62,7 +62,7 @@ def rectangles(opening: Opening) -> str:
             ends = [(start, 2 * abs(left - phi)), (stop, 2 * abs(right - phi))]
             corners = [(x, Y(y + e)) for x, e in ends] + [(x, Y(y - e)) for x, e in reversed(ends)]
             band.append("M" + "L".join(f"{x:.1f} {v:.1f}" for x, v in corners) + "Z")
-            body.append(_rect(start, min(Y(0), Y(y)), stop - start, abs(Y(y) - Y(0)), ink(opening, rule.k), 0.5))
+            body.append(_rect(start, min(Y(0.0), Y(y)), stop - start, abs(Y(y) - Y(0.0)), ink(opening, rule.k), 0.5))
     body.insert(0, f'<path d="{"".join(band)}" fill="var(--bound)" opacity=".4"/>')
     x = np.linspace(-np.pi, np.pi, 181)
     curve = opening.heights(x, 2 * x, rule.k)
@@ -89,7 +89,7 @@ def logits(opening: Opening) -> str:
             if abs(value) * scale > 0.05:
                 body.append(_rect(x, TOP + (high - top) * scale, max(step - 1, 0.8), abs(value) * scale, fill))
             up, down = (up + value, down) if value > 0 else (up, down + value)
-        body.append(_rect(x - 0.5, TOP + (high - float(opening.logits[c])) * scale - 1, step, 2, "currentColor"))
+        body.append(_rect(x - 0.5, TOP + (high - float(opening.logits[c])) * scale - 1, step, 2.0, "currentColor"))
     body.append(_text(LEFT - 4, TOP + 8, f"{high:.3g}", "end") + _text(LEFT - 4, HEIGHT - BOTTOM, f"{low:.3g}", "end"))
     body.append(_text(LEFT + (opening.c + 0.5) * step, HEIGHT - 6, f"c = {opening.c}", "middle"))
     return svg(f"logits over c for a = {opening.a}, b = {opening.b}, taken apart", "".join(body))

@@ -32,6 +32,7 @@ Q.app = (() => {
     engine.sync(state);
     if (model.p ** 3 * model.d <= AT_ONCE) engine.work(Infinity);
     render();
+    document.documentElement.dataset.model = label;
   }
 
   /** A fragment that names only a step of the tour means that step's saved view. */
