@@ -25,6 +25,7 @@ FLAGS = [
 READY = "html[data-ready=true][data-settled=true]"
 # Generous: the machine that runs the tests may be busy, and conditions are waited for, not times.
 PATIENCE = 60_000
+LAUNCHED: list[Any] = []
 
 
 def small_model() -> Model:
@@ -76,10 +77,15 @@ def chromium() -> Iterator[Any]:
     path = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
     if path is None:
         pytest.skip("no chromium on this machine (Debian: apt-get install chromium)")
-    with playwright_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, headless=True)
-        yield browser
-        browser.close()
+    # Both modules of tests import this fixture, and Playwright runs only once a process: the first one in opens it.
+    if not LAUNCHED:
+        playwright = playwright_api.sync_playwright().start()
+        LAUNCHED.extend((playwright.chromium.launch(executable_path=path, args=FLAGS, headless=True), playwright))
+    yield LAUNCHED[0]
+    if LAUNCHED:
+        LAUNCHED[0].close()
+        LAUNCHED[1].stop()
+        LAUNCHED.clear()
 
 
 @pytest.fixture(scope="session")

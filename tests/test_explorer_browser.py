@@ -1,4 +1,4 @@
-"""The explorer as a person meets it: every control, the links between views, drags, keys, files, addresses, the tour."""
+"""The explorer as a person meets it: controls, links between views, drags, keys, files, addresses, the tour."""
 
 import csv
 import io
@@ -192,7 +192,7 @@ def test_click_in_the_grid_chooses_a_and_b(visit: Any) -> None:
 
 
 def test_drag_moves_the_neuron_and_leaves_no_rounding(visit: Any) -> None:
-    page = visit("mainline")
+    page = visit("small")
     i, before = heaviest(page), page.text("status-exact")
     x, y = centre(page, f".dot[data-i='{i}']")
     page.page.mouse.move(x, y)
@@ -272,7 +272,7 @@ def test_keyboard_reaches_and_drives_everything(visit: Any) -> None:
 
 
 def test_tour_has_seven_steps_each_a_saved_view(visit: Any) -> None:
-    page = visit("mainline")
+    page = visit("small")
     page.page.locator("#tour-start").click()
     seen = set()
     for step in range(1, 8):
@@ -288,13 +288,13 @@ def test_tour_has_seven_steps_each_a_saved_view(visit: Any) -> None:
             assert not page.text("status-wrong").startswith("0 of")
         if step == 7:
             # The step's address alone brings the same view back.
-            again = visit("mainline", "#tour=7")
+            again = visit("small", "#tour=7")
             assert again.text("tour-words") == said
             assert again.state() == page.state()
         page.page.locator("#tour-next").click()
     assert len(seen) == 7
     assert page.state()["tour"] == 0
-    assert page.text("status-wrong") == "0 of 3,481"
+    assert page.text("status-wrong") == "0 of 529"
 
 
 def test_good_files_are_read_here(visit: Any, tmp_path: Path) -> None:

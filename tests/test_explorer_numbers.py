@@ -1,5 +1,6 @@
 """The page's JavaScript and the Python rooms compute the same numbers, to 1e-9, for many random states."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -283,7 +284,7 @@ def opened_in(page: Any, model: Model, path: Path) -> None:
     page.settle()
 
 
-MODELS = {
+MODELS: dict[str, tuple[Callable[[], Model], int]] = {
     "mainline": (lambda: load("mainline"), 9),
     "mismatched": (lambda: load("mismatched"), 6),
     "small": (small_model, 16),
