@@ -214,6 +214,26 @@ def test_drag_moves_the_neuron_and_leaves_no_rounding(visit: Any) -> None:
     assert list(page.state()["moves"]) == [str(i)]
 
 
+def test_a_finger_drags_a_dot_and_scrolls_elsewhere(visit: Any) -> None:
+    page = visit("small", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    dots, i = centre(page, "#stage-circle svg"), heaviest(page)
+    x, y = centre(page, f".dot[data-i='{i}']")
+    session = page.page.context.new_cdp_session(page.page)
+
+    def touch(kind: str, *point: float) -> None:
+        points = [{"x": point[0], "y": point[1]}] if point else []
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", x, y)
+    chosen = page.state()["n"]
+    for turn in range(1, 8):
+        touch("touchMove", dots[0] + 70 * np.cos(0.3 * turn), dots[1] - 70 * np.sin(0.3 * turn))
+    touch("touchEnd")
+    assert list(page.state()["moves"]) == [str(chosen)]
+    phi = page.page.evaluate("(i) => Q.app.info().phi[i] + Q.app.engine().delta[i]", chosen)
+    assert np.cos(phi - 2.1) > 0.99
+
+
 def test_breaking_it_makes_wrong_answers(visit: Any) -> None:
     page = visit("mainline")
     page.set_range("in-arc", 0.4)

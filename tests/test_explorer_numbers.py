@@ -285,8 +285,8 @@ def opened_in(page: Any, model: Model, path: Path) -> None:
 
 
 MODELS: dict[str, tuple[Callable[[], Model], int]] = {
-    "mainline": (lambda: load("mainline"), 9),
-    "mismatched": (lambda: load("mismatched"), 6),
+    "mainline": (lambda: load("mainline"), 6),
+    "mismatched": (lambda: load("mismatched"), 5),
     "small": (small_model, 16),
     "equals": (lambda: random_transformer(equals=True, offset=True, read=2), 16),
     "read at a": (lambda: random_transformer(equals=False, offset=False, read=0), 12),

@@ -48,7 +48,7 @@ Q.app = (() => {
 
   /** Everything the views need, computed once. */
   function compute() {
-    const changed = engine.sync(state), { p, activation } = engine.model;
+    const changed = engine.sync(state), { activation } = engine.model;
     if (changed || (frame && frame.state.show !== state.show)) difference = null;
     const key = `${state.k}`;
     if (changed || key !== ruleKey) {
@@ -58,14 +58,13 @@ Q.app = (() => {
     }
     if (state.show !== "model" && !forms) forms = Q.closedForm.fit(engine.model, info());
     const form = state.show === "model" ? null : forms[state.part];
-    const c = state.c === null ? (state.a + state.b) % p : state.c;
+    const c = answerOn();
     const shape = state.part === "identity" ? "identity" : activation === "relu" ? state.part : activation;
-    const chosen = state.n === null ? heaviestOf(state.k) : state.n;
     if (form && engine.settled && difference === null) difference = Q.closedForm.largestDifference(form, engine);
     const { rho, omega } = info();
     return {
-      app: api, state, engine, form, rule, claims, c, shape, chosen, difference,
-      high: hovered === null ? chosen : hovered, hoverC: pointedC,
+      app: api, state, engine, form, rule, claims, c, shape, difference, chosen: chosen(),
+      high: hovered === null ? chosen() : hovered, hoverC: pointedC,
       point: rule && Q.quadrature.at(rule, shape, state.a, state.b, c),
       weightOf: new Map(rule ? rule.neurons.map((i, j) => [i, rule.w[j]]) : []),
       split: engine.split(state.a, state.b), verdict: engine.verdict(),
@@ -185,7 +184,11 @@ Q.app = (() => {
   }
 
   const choose = (i) => set({ n: i, k: info().clusterOf[i] >= 0 ? info().kIn[i] : state.k });
-  const dialled = (i) => engine.delta[i] - (state.moves[i] || 0);
+  // What follows reads the state, not the last frame: two keys may come before the next picture.
+  const chosen = () => (state.n === null ? heaviestOf(state.k) : state.n);
+  const answerOn = () => (state.c === null ? (state.a + state.b) % info().p : state.c);
+  const dialled = (i) => (state.scope === "all" || info().kIn[i] === state.k ? state.jitter * engine.drawn.jitter[i] : 0);
+  const phaseOf = (i) => info().phi[i] + dialled(i) + (state.moves[i] || 0);
 
   /** Put neuron i at the angle φ on the circle. */
   function move(i, angle) {
@@ -193,7 +196,7 @@ Q.app = (() => {
     set({ moves: { ...state.moves, [i]: by } });
   }
 
-  const turn = (i, by) => move(i, info().phi[i] + engine.delta[i] + by);
+  const turn = (i, by) => move(i, phaseOf(i) + by);
 
   function amplify(i, factor) {
     const now = i in state.gains ? state.gains[i] : 1;
@@ -205,9 +208,9 @@ Q.app = (() => {
   /** Choose the next neuron around the circle in the chosen cluster. */
   function neighbour(step) {
     const cluster = info().clusters.find((one) => one.k === state.k);
-    if (!cluster) return set({ n: (frame.chosen + step + info().d) % info().d });
-    const phi = (i) => Q.quadrature.mod(info().phi[i] + engine.delta[i], 2 * Math.PI);
-    const round = [...cluster.neurons].sort((i, j) => phi(i) - phi(j)), now = round.indexOf(frame.chosen);
+    if (!cluster) return set({ n: (chosen() + step + info().d) % info().d });
+    const phi = (i) => Q.quadrature.mod(phaseOf(i), 2 * Math.PI);
+    const round = [...cluster.neurons].sort((i, j) => phi(i) - phi(j)), now = round.indexOf(chosen());
     return set({ n: round[(Math.max(0, now) + step + round.length) % round.length] });
   }
 
@@ -219,7 +222,7 @@ Q.app = (() => {
 
   const api = {
     VIEWS, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, reveal, linkTo, read,
-    colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state,
+    colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state, chosen, answerOn,
     name: () => name,
     reset: () => set({ ...Q.state.defaults(info()), tour: state.tour }),
     replace: (next) => {

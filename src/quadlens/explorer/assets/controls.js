@@ -56,17 +56,17 @@ Q.controls = (() => {
       at(`in-${key}`).addEventListener("input", (event) => app.set({ [key]: Number(event.target.value) }));
     for (const key of RADIOS)
       document.querySelectorAll(`input[name=${key}]`).forEach((input) => input.addEventListener("change", () => app.set({ [key]: input.value })));
-    at("in-follow").addEventListener("change", (event) => app.set({ c: event.target.checked ? null : app.frame().c }));
+    at("in-follow").addEventListener("change", (event) => app.set({ c: event.target.checked ? null : app.answerOn() }));
     at("in-carry").addEventListener("change", (event) => app.set({ carry: event.target.checked }));
     at("in-k").addEventListener("change", (event) => app.set({ k: Number(event.target.value), n: null }));
     at("in-n").addEventListener("input", (event) => {
       const n = Number(event.target.value);
       if (event.target.value !== "" && Number.isInteger(n) && n >= 0 && n < app.info().d) app.choose(n);
     });
-    at("in-phi").addEventListener("input", (event) => app.move(app.frame().chosen, Number(event.target.value)));
+    at("in-phi").addEventListener("input", (event) => app.move(app.chosen(), Number(event.target.value)));
     at("in-phi").addEventListener("change", () => app.settle());
-    at("in-gain").addEventListener("input", (event) => app.set({ gains: { ...app.state().gains, [app.frame().chosen]: Number(event.target.value) } }));
-    at("in-off").addEventListener("change", () => app.toggleOff(app.frame().chosen));
+    at("in-gain").addEventListener("input", (event) => app.set({ gains: { ...app.state().gains, [app.chosen()]: Number(event.target.value) } }));
+    at("in-off").addEventListener("change", () => app.toggleOff(app.chosen()));
     at("redraw-seed").addEventListener("click", () => app.set({ seed: app.state().seed + 1 }));
     at("reset").addEventListener("click", () => app.reset());
     at("copy-link").addEventListener("click", () => copy(app.linkTo(null)));

@@ -3,7 +3,7 @@ Q.views.barCanvas = (stage, id, app) => {
   stage.replaceChildren();
   const canvas = document.createElement("canvas");
   canvas.tabIndex = 0;
-  canvas.setAttribute("role", "img");
+  canvas.setAttribute("role", "application");
   canvas.setAttribute("aria-labelledby", `title-${id}`);
   canvas.setAttribute("aria-describedby", `words-${id}`);
   stage.append(canvas);
@@ -22,7 +22,7 @@ Q.views.barCanvas = (stage, id, app) => {
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
     event.preventDefault();
     const { p } = app.info();
-    app.set({ c: (app.frame().c + (event.key === "ArrowRight" ? 1 : p - 1)) % p });
+    app.set({ c: (app.answerOn() + (event.key === "ArrowRight" ? 1 : p - 1)) % p });
   });
   return canvas;
 };

@@ -23,7 +23,7 @@ Q.views.circle = (() => {
   /** A new model: new dots. */
   function build(stage, info, app) {
     stage.replaceChildren();
-    svg = make("svg", { viewBox: "-132 -110 264 220", role: "img", tabindex: 0, "aria-labelledby": "title-circle", "aria-describedby": "words-circle" }, stage);
+    svg = make("svg", { viewBox: "-132 -110 264 220", role: "application", tabindex: 0, "aria-labelledby": "title-circle", "aria-describedby": "words-circle" }, stage);
     wedge = make("path", { class: "wedge" }, svg);
     rings = make("g", { class: "rings" }, svg);
     info.keys.forEach((k, at) => make("circle", { r: radiusOf(info, at), "data-k": k }, rings));
@@ -124,7 +124,7 @@ Q.views.circle = (() => {
       if (nearest(event.touches[0], 22).i !== null) event.preventDefault();
     }, { passive: false });
     svg.addEventListener("keydown", (event) => {
-      const i = app.frame().chosen, step = event.shiftKey ? 0.2 : 0.02;
+      const i = app.chosen(), step = event.shiftKey ? 0.2 : 0.02;
       const keys = {
         ArrowRight: () => app.neighbour(1), ArrowLeft: () => app.neighbour(-1),
         ArrowUp: () => app.turn(i, step), ArrowDown: () => app.turn(i, -step),

@@ -100,7 +100,7 @@ Q.views.mapCanvas = (stage, id, app, point) => {
   const canvas = document.createElement("canvas");
   canvas.tabIndex = 0;
   canvas.className = "square";
-  canvas.setAttribute("role", "img");
+  canvas.setAttribute("role", "application");
   canvas.setAttribute("aria-labelledby", `title-${id}`);
   canvas.setAttribute("aria-describedby", `words-${id}`);
   stage.append(canvas);
@@ -121,7 +121,7 @@ Q.views.mapCanvas = (stage, id, app, point) => {
     const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
     if (!step) return;
     event.preventDefault();
-    const { p } = app.info(), { state } = app.frame();
+    const { p } = app.info(), state = app.state();
     app.set({ a: (state.a + step[0] + p) % p, b: (state.b + step[1] + p) % p });
   });
   return canvas;

@@ -7,7 +7,7 @@ Q.views.rectangles = (() => {
     stage.replaceChildren();
     canvas = document.createElement("canvas");
     canvas.tabIndex = 0;
-    canvas.setAttribute("role", "img");
+    canvas.setAttribute("role", "application");
     canvas.setAttribute("aria-labelledby", "title-rectangles");
     canvas.setAttribute("aria-describedby", "words-rectangles");
     stage.append(canvas);
@@ -44,7 +44,7 @@ Q.views.rectangles = (() => {
 
   function draw(f) {
     const { g, width, height } = D.open(canvas);
-    const left = 30, top = 20, bottom = 20, w = width - left - 6, h = height - top - bottom;
+    const left = 30, top = 20, bottom = 20, foot = 36, w = width - left - 6, h = height - top - bottom - foot;
     shown = null;
     if (!f.rule) {
       D.text(g, "Fewer than two neurons are left at this frequency: no rectangles.", width / 2, height / 2, "center");
@@ -68,6 +68,22 @@ Q.views.rectangles = (() => {
     for (let j = 0; j <= 300; j++) g.lineTo(X(from + (span * j) / 300), Y(point.curve(from + (span * j) / 300)));
     g.stroke();
     g.restore();
+    gauge(g, f, left, top + h + bottom + 4, w);
+  }
+
+  /** Exact error and the paper's bound as two bars on one scale. */
+  function gauge(g, f, left, y, w) {
+    const exact = f.shape in f.claims.exactPsi ? f.claims.exactPsi[f.shape] : null, bound = boundOf(f);
+    if (exact === null) return;
+    const rows = [["exact error", exact, "exact"]];
+    if (bound !== null) rows.push(["paper's bound", bound, "bound"]);
+    const room = w - 160, scale = Math.max(1e-300, exact, bound || 0);
+    rows.forEach(([words, value, name], j) => {
+      D.text(g, words, left, y + 9 + 15 * j, "left");
+      g.fillStyle = D.colour(name);
+      g.fillRect(left + 88, y + 15 * j, Math.max(1, (room * value) / scale), 10);
+      D.text(g, short(value), left + 94 + (room * value) / scale, y + 9 + 15 * j, "left", "fg");
+    });
   }
 
   function axes(g, X, Y, from, span, half, left, top, w, h) {
