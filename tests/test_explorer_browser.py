@@ -234,6 +234,29 @@ def test_a_finger_drags_a_dot_and_scrolls_elsewhere(visit: Any) -> None:
     assert np.cos(phi - 2.1) > 0.99
 
 
+def test_a_drag_costs_less_than_a_frame(visit: Any) -> None:
+    """Processor time of the page's thread, which a busy machine does not change (benchmarks/explorer.py has more)."""
+    page = visit("mainline")
+    session = page.page.context.new_cdp_session(page.page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def drag(moves: int) -> float:
+        page.page.evaluate(
+            """async (moves) => {
+              for (let j = 0; j < moves; j++) {
+                Q.app.move(Q.app.chosen(), -3 + (6 * j) / moves);
+                await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+              }
+            }""",
+            moves,
+        )
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(one["value"]) for one in metrics if one["name"] == "ScriptDuration")
+
+    warm = drag(40)
+    assert (drag(60) - warm) / 60 < 0.016
+
+
 def test_breaking_it_makes_wrong_answers(visit: Any) -> None:
     page = visit("mainline")
     page.set_range("in-arc", 0.4)

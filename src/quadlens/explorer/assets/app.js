@@ -3,8 +3,8 @@ Q.app = (() => {
   const VIEWS = ["circle", "rectangles", "logits", "pre", "column", "grid"];
   const { short, count, percent } = Q.numbers;
   const at = (id) => document.getElementById(id);
-  // Models up to this many multiply-adds are summed before the first picture; larger ones in slices after it.
-  const AT_ONCE = 1.5e8, SLICE = 12;
+  // Milliseconds for summing logits before the first picture, and in each slice after it.
+  const FIRST = 50, SLICE = 12;
   let engine, state, forms = null, frame = null, name = "", hovered = null, pointedC = null;
   let scheduled = 0, working = 0, writing = 0, ruleKey = "", rule = null, claims = null, difference = null, spoken = 0;
   const timings = [];
@@ -30,7 +30,7 @@ Q.app = (() => {
     Q.controls.fit(engine);
     for (const id of VIEWS) Q.views[id].build(at(`stage-${id}`), engine.info, api);
     engine.sync(state);
-    if (model.p ** 3 * model.d <= AT_ONCE) engine.work(Infinity);
+    engine.work(FIRST);
     render();
     document.documentElement.dataset.model = label;
   }

@@ -58,7 +58,7 @@ Q.draw = (() => {
 
   const buffers = new WeakMap();
 
-  /** A p × p map, x to the right and y upwards: blue above zero, vermilion below; `scale`: full strength on each side. */
+  /** A p × p map, x to the right, y upwards: blue above zero, vermilion below, nothing for NaN; `scale`: full strength on each side. */
   function heatmap(canvas, p, value, scale, marks) {
     const { g, width, height } = open(canvas);
     const left = 30, bottom = 20, side = Math.min(width - left - 4, height - bottom - 6);
@@ -73,6 +73,7 @@ Q.draw = (() => {
       for (let x = 0; x < p; x++) {
         const v = value(x, y), at = 4 * ((p - 1 - y) * p + x);
         // Of margins, a wrong answer is never faint, and differences among large ones stay visible.
+        if (Number.isNaN(v)) continue;
         const t = Math.min(1, Math.abs(v) / (v > 0 ? scale[0] : scale[1])), strength = !marks.strong ? t : v > 0 ? 0.1 + 0.9 * t ** 2.5 : 0.5 + t / 2;
         const to = v > 0 ? plus : minus;
         for (let j = 0; j < 3; j++) image.data[at + j] = ground[j] + (to[j] - ground[j]) * strength;

@@ -25,6 +25,8 @@ Q.engine = (() => {
       this.margin = new Float64Array(p * p);
       this.answer = new Int32Array(p * p);
       this.rowsDone = 0;
+      // Rows summed at least once: further ones have no margin to show yet.
+      this.rowsSeen = 0;
       this.how = { keep: "all", part: "relu", carry: true };
       this.seed = null;
       this.sigma = activation(model.activation, "relu");
@@ -104,6 +106,7 @@ Q.engine = (() => {
         this.row(this.rowsDone);
         this.judge(this.rowsDone);
         this.rowsDone++;
+        this.rowsSeen = Math.max(this.rowsSeen, this.rowsDone);
         if (performance.now() - start > budget) break;
       }
       return this.settled;

@@ -31,10 +31,15 @@ Q.safetensors = (() => {
       if (!tensor) throw new BadFile(`The tensor ${long} is missing; expected one of a quadlens ${config.architecture}.`);
       if (tensor.shape.join() !== shapes[short].join())
         throw new BadFile(`${long} has shape [${tensor.shape}], expected [${shapes[short]}].`);
-      if (!tensor.data.every(Number.isFinite)) throw new BadFile(`${long} holds numbers that are not finite.`);
-      tensors[short] = Float64Array.from(tensor.data);
+      if (!finite(tensor.data)) throw new BadFile(`${long} holds numbers that are not finite.`);
+      tensors[short] = new Float64Array(tensor.data);
     }
     return { config, tensors };
+  }
+
+  function finite(x) {
+    for (let j = 0; j < x.length; j++) if (!Number.isFinite(x[j])) return false;
+    return true;
   }
 
   function readHeader(bytes) {

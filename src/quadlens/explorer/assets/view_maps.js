@@ -52,6 +52,7 @@ Q.views.grid = (() => {
 
   /** Margin on show at (a, b): the model's, the interpretation's, or their difference. */
   function value(f, a, b) {
+    if (a >= f.engine.rowsSeen) return NaN;
     const { p } = f.engine.model, own = f.engine.margin[a * p + b];
     if (f.state.show === "model" || !f.form) return own;
     const ideal = f.form.margins[(a - b + p) % p];
@@ -64,7 +65,7 @@ Q.views.grid = (() => {
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++) {
         const v = value(f, a, b), side = v > 0 ? 0 : 1;
-        scale[side] = Math.max(scale[side], Math.abs(v));
+        if (!Number.isNaN(v)) scale[side] = Math.max(scale[side], Math.abs(v));
       }
     if (f.state.show === "difference") scale.fill(Math.max(...scale));
     const cells = [[f.state.a, f.state.b, D.colour("fg")]];
