@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadlens.certify import certify as certify
+    from quadlens.report import report as report
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
     from quadlens.model.formats import export_file, import_file
     from quadlens.quadrature import Bounds, bounds
-    from quadlens.report import report as report
 
 __version__ = "0.1.0"
 
@@ -51,7 +51,7 @@ _ROOM_OF = {
 }
 
 # Rooms that can be called: the package is the pipeline step of the same name.
-_ROOMS_THAT_ARE_STEPS = ("certify", "report")
+_ROOMS_THAT_ARE_STEPS = ("certify", "report", )
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import (
+from quadlens.cli import explore
     bench,
     bounds,
     build,
@@ -65,6 +65,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
     ("check", check.command, "quadlens check mainline.cert.json mainline"),
     ("frontier", frontier.command, "quadlens frontier mainline -o frontier"),
+    ("explore", explore.command, "quadlens explore mainline -o explorer.html"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
