@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quadlens.certify import certify as certify
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
     from quadlens.quadrature import Bounds, bounds
@@ -19,6 +20,7 @@ __all__ = [
     "Recipe",
     "__version__",
     "bounds",
+    "certify",
     "evaluate",
     "explain",
     "load",
@@ -41,11 +43,16 @@ _ROOM_OF = {
     "save": "quadlens.model",
 }
 
+# Rooms that can be called: the package is the pipeline step of the same name.
+_ROOMS_THAT_ARE_STEPS = ("certify",)
+
 
 def __getattr__(name: str) -> Any:
     """Import a room when its first name is asked for, so that `import quadlens` costs nothing."""
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module 'quadlens' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _ROOMS_THAT_ARE_STEPS:
+        return import_module(f"quadlens.{name}")
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'quadlens' has no attribute {name!r}")
     return getattr(import_module(_ROOM_OF[name]), name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import bench, bounds, build, evaluate, explain, figures, info, train
+from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, figures, info, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 
-def _version(show: bool) -> None:
+def _version(show: bool | None) -> None:
     if show:
         typer.echo(f"quadlens {__version__}")
         raise typer.Exit
@@ -29,7 +29,9 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool | None = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Options before the command."""
 
@@ -40,6 +42,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
     ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
     ("bounds", bounds.command, "quadlens bounds mainline --json"),
+    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
+    ("check", check.command, "quadlens check mainline.cert.json mainline"),
     ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
     ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),

@@ -1,0 +1,30 @@
+"""`auto`: the cheapest strategy that proves all it can."""
+
+from dataclasses import dataclass
+
+from quadlens.certify.arcs import ArcsStrategy, arcs_operations
+from quadlens.certify.brute import Brute
+from quadlens.certify.integers import is_piecewise_linear
+from quadlens.certify.moments import MomentHints, Moments
+from quadlens.certify.proof import Proof
+from quadlens.model.params import Model
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Moments when they prove every input; else arcs, or brute force without arcs, which prove all that is true."""
+
+    name: str = "auto"
+
+    def prove(self, model: Model) -> Proof:
+        """The proof of the strategy chosen, under that strategy's own name."""
+        if not is_piecewise_linear(model.config.activation):
+            return Brute().prove(model)
+        proof = Moments().prove(model)
+        plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
+        if proof.verdict != "CERTIFIED" or plan is None:
+            return ArcsStrategy().prove(model)
+        # Both strategies use the same plan, so what arcs would cost is known before they are tried.
+        p, d_mlp = model.config.p, model.config.d_mlp
+        dearer = proof.operations.total > arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+        return ArcsStrategy().prove(model) if dearer else proof

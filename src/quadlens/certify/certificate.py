@@ -1,0 +1,131 @@
+"""The certificate: one JSON file, deterministic bytes, everything a checker needs beside the model file."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from quadlens.certify.float32 import Float32Bound
+from quadlens.certify.proof import Proof, Verdict
+from quadlens.model.activation import Activation
+from quadlens.model.atomic import write_atomic
+
+FORMAT = "quadlens-certificate"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A proof about one model file, with its cost and what float32 execution can change.
+
+    Attributes:
+        model_sha256: SHA-256 of the model file.
+        p: Modulus.
+        d_mlp: Number of neurons.
+        activation: Of the hidden layer.
+        proof: What is proved, in real arithmetic on the stored weights.
+        collapse_flops: What the collapse costs; every strategy needs it.
+        brute_force_flops: What `brute` costs beyond the collapse.
+        float32: The second line: how far float32 execution can be from real arithmetic.
+    """
+
+    model_sha256: str
+    p: int
+    d_mlp: int
+    activation: Activation
+    proof: Proof
+    collapse_flops: int
+    brute_force_flops: int
+    float32: Float32Bound
+
+    @property
+    def verdict(self) -> Verdict:
+        """CERTIFIED, PARTLY or NOT."""
+        return self.proof.verdict
+
+    @property
+    def certified_inputs(self) -> int:
+        """How many of the p² inputs are proved right."""
+        return int(self.proof.certified.sum())
+
+    @property
+    def float32_certified(self) -> bool:
+        """Whether the certified inputs are also right in float32: margin > 2 · error."""
+        return self.float32.keeps(self.proof.margin)
+
+    @property
+    def statement(self) -> str:
+        """What is proved, in words; decimals are rounded to the safe side."""
+        inputs, proved = self.p**2, self.certified_inputs
+        margin, error = self.proof.margin, self.float32.error
+        if margin is None:
+            return "Nothing is proved about this model."
+        which = (
+            f"For all a, b in 0…{self.p - 1}"
+            if proved == inputs
+            else f"For {proved} of the {inputs} pairs a, b in 0…{self.p - 1} (all but those listed as uncertified)"
+        )
+        real = (
+            f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {self.p} "
+            f"exceeds every other logit, by at least {_nine_decimals(margin, math.floor)} (exactly: claims.margin)."
+        )
+        if error is None or not self.float32_certified:
+            return real
+        return (
+            f"{real} Float32 execution in any order changes no logit by more than {_nine_decimals(error, math.ceil)}, "
+            "so the answers are the same."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON types only; integers and strings, no floats, so that every number is exact."""
+        proof = self.proof
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "statement": self.statement,
+            "verdict": self.verdict,
+            "strategy": proof.strategy,
+            "model": {
+                "sha256": self.model_sha256,
+                "p": self.p,
+                "d_mlp": self.d_mlp,
+                "activation": self.activation,
+            },
+            "claims": {
+                "inputs": self.p**2,
+                "certified_inputs": self.certified_inputs,
+                "margin": rational(proof.margin),
+                "float32_error": rational(self.float32.error),
+                "float32_certified": self.float32_certified,
+            },
+            "uncertified": [list(pair) for pair in proof.uncertified],
+            "witnesses": [list(witness) for witness in proof.witnesses],
+            "hints": dict(proof.hints.to_json()),
+            "cost": {
+                "flops": proof.operations.total,
+                "collapse_flops": self.collapse_flops,
+                "brute_force_flops": self.brute_force_flops,
+            },
+        }
+
+    def to_bytes(self) -> bytes:
+        """The file; the same model and strategy always give the same bytes."""
+        return (json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        write_atomic(path, self.to_bytes())
+
+
+def rational(x: Fraction | None) -> str | None:
+    """An exact rational as text, "numerator/denominator"."""
+    return None if x is None else f"{x.numerator}/{x.denominator}"
+
+
+def _nine_decimals(x: Fraction, rounded: Callable[[Fraction], int]) -> str:
+    """A positive number with nine decimals, rounded by `math.floor` or `math.ceil`."""
+    whole, part = divmod(rounded(x * 10**9), 10**9)
+    return f"{whole}.{part:09d}"

@@ -1,0 +1,38 @@
+"""From a model to a certificate: run a strategy, add the cost of its surroundings and the float32 line."""
+
+from quadlens.certify.arcs import ArcsStrategy
+from quadlens.certify.auto import Auto
+from quadlens.certify.brute import Brute, brute_force_operations
+from quadlens.certify.certificate import Certificate
+from quadlens.certify.collapse_cost import collapse_operations
+from quadlens.certify.float32 import bound_float32
+from quadlens.certify.moments import Moments
+from quadlens.certify.proof import Strategy
+from quadlens.errors import BadConfig
+from quadlens.model.native import sha256
+from quadlens.model.params import Model
+
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (Brute(), ArcsStrategy(), Moments(), Auto())}
+
+
+def certify(model: Model, strategy: str = "auto", model_sha256: str | None = None) -> Certificate:
+    """Prove what can be proved about `model` with the strategy named.
+
+    Args:
+        model: The weights.
+        strategy: A name in `STRATEGIES`; "auto" is the cheapest that proves all it can.
+        model_sha256: SHA-256 of the file the model was read from; of the file `save` would write when None.
+    """
+    if strategy not in STRATEGIES:
+        raise BadConfig(f"strategy {strategy!r} is not known; expected one of {', '.join(STRATEGIES)}")
+    p, d_mlp = model.config.p, model.config.d_mlp
+    return Certificate(
+        model_sha256=model_sha256 or sha256(model),
+        p=p,
+        d_mlp=d_mlp,
+        activation=model.config.activation,
+        proof=STRATEGIES[strategy].prove(model),
+        collapse_flops=collapse_operations(model),
+        brute_force_flops=brute_force_operations(p, d_mlp),
+        float32=bound_float32(model),
+    )

@@ -1,0 +1,61 @@
+"""`quadlens certify`: prove what a model answers, for every input at once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+
+
+def command(
+    model: ModelArgument = "mainline",
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="arcs, brute, moments, lipschitz or auto (the cheapest that proves all).")
+    ] = "auto",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="CERT", help="Where to write the certificate (JSON).")
+    ] = None,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Prove that a model answers a + b mod p for all a, b, and write the proof to a certificate.
+
+    Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), NOT 1 (none).
+    """
+    import hashlib
+    import time
+
+    from rich.console import Console
+
+    from quadlens.certify.produce import certify
+    from quadlens.certify.summary import summary
+    from quadlens.cli.output import emit, key_value_table, note
+    from quadlens.model.bundled import resolve
+    from quadlens.model.native import load_file
+
+    path = resolve(model)
+    loaded, digest = load_file(path), hashlib.sha256(path.read_bytes()).hexdigest()
+    note(quiet, f"proving {model} with strategy {strategy}")
+    began = time.perf_counter()
+    certificate = certify(loaded, strategy, digest)
+    value = {**summary(certificate), "seconds": time.perf_counter() - began}
+    if output is not None:
+        certificate.save(output)
+        value["output"] = str(output)
+
+    def render(console: Console) -> None:
+        console.print(f"{value['verdict']}: {certificate.statement}", markup=False)
+        if value["reason"]:
+            console.print(f"reason: {value['reason']}", markup=False)
+        hidden = ("verdict", "statement", "reason", "witnesses", "terms", "worst_inputs")
+        shown = {key: item for key, item in value.items() if key not in hidden}
+        shown["witnesses"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in value["witnesses"][:10]) or "none"
+        key_value_table(console, "proof", shown)
+        if value["terms"]:
+            key_value_table(console, "error budget (worst case of each term)", value["terms"])
+
+    emit(json, value, render)
+    if certificate.verdict != "CERTIFIED":
+        raise typer.Exit(1)

@@ -1,0 +1,236 @@
+"""No claim may exceed the truth by any amount: every claim against exhaustive exact evaluation, without tolerance."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quadlens.certify import STRATEGIES, Proof, certify
+from quadlens.certify import plan as plan_module
+from quadlens.certify.arcs import ArcsStrategy, arc_answers, arcs_operations
+from quadlens.certify.brute import Brute, brute_force_operations
+from quadlens.certify.collapse_cost import collapse_operations
+from quadlens.certify.float32 import bound_float32
+from quadlens.certify.integers import integer_model
+from quadlens.certify.low_rank import LowRank
+from quadlens.certify.moments import Moments, moments_operations, score_margins
+from quadlens.certify.operations import Operations
+from quadlens.model.config import MLPConfig
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.evaluate import all_pairs
+from quadlens.model.exact import collapse_exactly, exact_logits
+from quadlens.model.params import MLPParams, Model, Params
+from small_models import nearly_tied_adders, random_transformers, small_models, tied_mlps
+from strategies import mlps, seeds
+
+
+def true_margins(model: Model) -> list[list[Fraction]]:
+    """Every margin, from every logit, with no rounding."""
+    exact = exact_logits(model)
+    p, margins = exact.p, []
+    for a in range(p):
+        table = [[int(x) for x in row] for row in exact.slices[a].tolist()]
+        rights = [row.pop((a + b) % p) for b, row in enumerate(table)]
+        margins.append([Fraction(right - max(row), 1 << exact.shift) for right, row in zip(rights, table, strict=True)])
+    return margins
+
+
+def check_sound(proof: Proof, truth: list[list[Fraction]]) -> None:
+    """What is certified is right, with at least the margin claimed; what is called wrong is wrong."""
+    for a, row in enumerate(truth):
+        for b, margin in enumerate(row):
+            if proof.certified[a, b]:
+                assert proof.margin is not None
+                assert margin >= proof.margin > 0
+    for a, b, answered in proof.witnesses:
+        assert truth[a][b] <= 0
+        assert answered != (a + b) % len(truth)
+
+
+def check_complete(proof: Proof, truth: list[list[Fraction]]) -> None:
+    """Exact strategies certify all that is true, with the true smallest margin, and give a witness for the rest."""
+    right = [margin for row in truth for margin in row if margin > 0]
+    assert int(proof.certified.sum()) == len(right)
+    assert proof.margin == (min(right) if right else None)
+    assert len(proof.witnesses) == min(100, len(truth) ** 2 - len(right))
+
+
+@settings(max_examples=700)
+@given(small_models)
+def test_arcs_say_exactly_what_is_true(model: Model) -> None:
+    proof, truth = ArcsStrategy().prove(model), true_margins(model)
+    check_sound(proof, truth)
+    check_complete(proof, truth)
+
+
+@settings(max_examples=400)
+@given(small_models)
+def test_moments_never_claim_more_than_is_true(model: Model) -> None:
+    proof, truth = Moments().prove(model), true_margins(model)
+    check_sound(proof, truth)
+    assert proof.witnesses == ()
+
+
+@settings(max_examples=60)
+@given(small_models, st.integers(1, 4), seeds)
+def test_any_basis_whatever_gives_a_true_bound(model: Model, rank: int, seed: int) -> None:
+    """Random functions and coefficients, with no relation to the model: each margin less ρ is at most the truth."""
+    exact, rng = integer_model(collapse_exactly(model)), np.random.default_rng(seed)
+    form = LowRank(
+        rng.integers(-9, 9, (rank, exact.p)), rng.integers(-9, 9, (rank, exact.d_mlp)), int(rng.integers(70))
+    )
+    ops = Operations()
+    scores, rho, plan, _ = score_margins(exact, rng.permutation(exact.d_mlp), form, ops)
+    for a, row in enumerate(true_margins(model)):
+        for b, margin in enumerate(row):
+            assert Fraction(int(scores.margins[a, b] - rho[a, b]), 1 << scores.shift) <= margin
+    counted = moments_operations(exact.p, exact.d_mlp, rank, plan.counted_ends, plan.mispredicted)
+    assert ops.total + exact.p**2 == counted
+
+
+@settings(max_examples=40)
+@given(nearly_tied_adders())
+def test_moments_of_full_rank_are_as_good_as_exact(model: MLPParams) -> None:
+    """A look-up table has no low rank; the last attempt has all of it, and only rounding of the hints is lost."""
+    right = sum(margin > Fraction(1, 10**5) for row in true_margins(model) for margin in row)
+    assert int(Moments().prove(model).certified.sum()) >= right
+
+
+@settings(max_examples=200)
+@given(st.one_of(small_models, mlps(), random_transformers()))
+def test_brute_says_exactly_what_is_true(model: Model) -> None:
+    proof, truth = Brute().prove(model), true_margins(model)
+    check_sound(proof, truth)
+    check_complete(proof, truth)
+
+
+@settings(max_examples=50)
+@given(random_transformers())
+def test_every_strategy_is_sound_on_every_transformer(model: Params) -> None:
+    truth = true_margins(model)
+    for strategy in STRATEGIES.values():
+        check_sound(strategy.prove(model), truth)
+
+
+@settings(max_examples=100)
+@given(small_models, seeds)
+def test_any_order_of_the_neurons_gives_the_same_answers(model: Model, seed: int) -> None:
+    exact = integer_model(collapse_exactly(model))
+    order = np.random.default_rng(seed).permutation(exact.d_mlp)
+    mixed, _ = arc_answers(exact, order, Operations())
+    straight, _ = arc_answers(exact, np.arange(exact.d_mlp), Operations())
+    assert (mixed.margins == straight.margins).all()
+    assert (mixed.rival == straight.rival).all()
+
+
+def test_exactly_tied_logits_are_not_certified() -> None:
+    """All weights 0: every answer ties with every other."""
+    config = MLPConfig(5, 2)
+    model = MLPParams(config, **{n: np.zeros(s, np.float32) for n, s in MLPParams.shapes(config).items()})
+    for strategy in STRATEGIES.values():
+        proof = strategy.prove(model)
+        assert proof.verdict == "NOT"
+        assert proof.margin is None
+        assert proof.reason
+
+
+@settings(max_examples=100)
+@given(tied_mlps())
+def test_operations_counted_equal_the_formula(model: MLPParams) -> None:
+    p, d_mlp = model.config.p, model.config.d_mlp
+    assert Brute().prove(model).operations.total == brute_force_operations(p, d_mlp)
+    ops = Operations()
+    exact = integer_model(collapse_exactly(model))
+    _, plan = arc_answers(exact, np.arange(d_mlp), ops)
+    assert ops.total == arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+
+
+@settings(max_examples=100)
+@given(small_models, st.integers(1, 30))
+def test_arcs_and_corrections_together_are_the_active_neurons(model: Model, most_ends: int) -> None:
+    """Also when so few ends are allowed that long runs must become corrections."""
+    exact = integer_model(collapse_exactly(model))
+    p, d_mlp = exact.p, exact.d_mlp
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_module, "MAX_ENDS_PER_INPUT", most_ends)
+        plan = plan_module.plan_arcs(exact.U_a, exact.U_b, Operations())
+    assert len(plan.end) <= most_ends * p * p
+    covered = np.zeros((p * p, d_mlp), dtype=bool)
+    for n in range(p * p):
+        ends = plan.end[plan.end_row == n]
+        assert (np.diff(ends) > 0).all()
+        for start, stop in ends.reshape(-1, 2):
+            covered[n, start:stop] = True
+    covered[plan.wrong_row, plan.wrong] ^= True
+    pre = (exact.U_a[:, None, :] + exact.U_b[None, :, :]).reshape(p * p, d_mlp)
+    assert (covered == (pre > 0)).all()
+    assert len(set(zip(plan.wrong_row.tolist(), plan.wrong.tolist(), strict=True))) == plan.mispredicted
+
+
+@settings(max_examples=30)
+@given(random_transformers())
+def test_collapse_cost_counts_every_product_of_the_exact_collapse(model: Params) -> None:
+    products = 0
+    original = Dyadic.__matmul__
+
+    def counting(self: Dyadic, other: Dyadic) -> Dyadic:
+        nonlocal products
+        products += self.shape[0] * self.shape[1] * other.shape[1]
+        return original(self, other)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dyadic, "__matmul__", counting)
+        collapse_exactly(model)
+    assert collapse_operations(model) == 2 * products
+
+
+def float32_logits(model: Model) -> np.ndarray:
+    """The forward pass as people run it: every array float32, NumPy's own order of summation."""
+    pairs, p = all_pairs(model.config.p), model.config.p
+    w = {name: array.astype(np.float32) for name, array in model.tensors().items()}
+
+    def sigma(x: np.ndarray) -> np.ndarray:
+        return np.abs(x) if model.config.activation == "abs" else np.maximum(x, np.float32(0))
+
+    if isinstance(model, MLPParams):
+        return sigma(w["W_a"][pairs[:, 0]] + w["W_b"][pairs[:, 1]]) @ w["W_out"]
+    if not isinstance(model, Params):
+        raise TypeError(type(model))
+    config = model.config
+    tokens = [pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(len(pairs), config.equals_token)]
+    streams = [w["W_E"][t] + w["W_pos"][n] for n, t in enumerate(tokens[: len(config.attention)])]
+    attended = w["b_O"]
+    for head in range(config.n_heads):
+        for alpha, stream in zip(config.attention, streams, strict=True):
+            values = stream @ w["W_V"][head] + w["b_V"][head]
+            attended = attended + np.float32(alpha) * values @ w["W_O"][head]
+    middle = streams[config.read_position] + attended
+    final = middle + sigma(middle @ w["W_in"] + w["b_in"]) @ w["W_out"] + w["b_out"]
+    logits: np.ndarray = (final @ w["W_U"] + w["b_U"])[:, :p]
+    if logits.dtype != np.float32:
+        raise TypeError(logits.dtype)
+    return logits
+
+
+@settings(max_examples=60)
+@given(st.one_of(small_models, random_transformers()))
+def test_float32_execution_stays_within_the_bound(model: Model) -> None:
+    bound = bound_float32(model)
+    if model.config.activation == "square":
+        assert bound.error is None
+        return
+    assert bound.error is not None
+    exact, p = exact_logits(model), model.config.p
+    for n, row in enumerate(float32_logits(model)):
+        for c, computed in enumerate(row):
+            assert abs(Fraction(float(computed)) - exact.logit(n // p, n % p, c)) <= bound.error
+
+
+def test_square_models_are_refused_by_arcs_with_a_reason() -> None:
+    config = MLPConfig(5, 2, "square")
+    model = MLPParams(config, **{n: np.ones(s, np.float32) for n, s in MLPParams.shapes(config).items()})
+    certificate = certify(model, "arcs")
+    assert certificate.verdict == "NOT"
+    assert "piecewise linear" in str(certificate.proof.reason)

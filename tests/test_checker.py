@@ -1,0 +1,359 @@
+"""The checker accepts what is proved and rejects everything else, however it is broken."""
+
+import ast
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quadlens.certify import certify
+from quadlens.certify.check import Report, check, checker
+from quadlens.model.exact import exact_logits
+from quadlens.model.handmade import Recipe, build_mlp, build_transformer
+from quadlens.model.native import save, sha256, to_bytes
+from quadlens.model.params import Model
+from small_models import random_transformers, small_models
+from strategies import mlps
+
+STRATEGIES = ["arcs", "brute", "moments"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that adds modulo 11 with noise, its certificates, and one that is wrong somewhere."""
+    folder = tmp_path_factory.mktemp("certificates")
+    for name, noise in (("good", 0.02), ("wrong", 0.6)):
+        model = build_transformer(Recipe(11, (1, 2, 4), 48, jitter=0.05, noise=noise, seed=3))
+        save(model, folder / f"{name}.safetensors")
+        for strategy in STRATEGIES:
+            certify(model, strategy).save(folder / f"{name}.{strategy}.json")
+    return folder
+
+
+def run(folder: Path, certificate: object, model: str = "good") -> Report:
+    """Check a certificate given as a value or as text."""
+    path = folder / "tampered.json"
+    path.write_text(certificate if isinstance(certificate, str) else json.dumps(certificate))
+    return check(str(path), str(folder / f"{model}.safetensors"), 60.0)
+
+
+def load(folder: Path, name: str = "good.arcs") -> Any:
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+def restated(certificate: Any) -> Any:
+    """Make the words fit the claims again, so that a rejection is about the claims themselves."""
+    claims = certificate["claims"]
+    margin, error = Fraction(claims["margin"]), claims["float32_error"] and Fraction(claims["float32_error"])
+    claims["float32_certified"] = bool(error is not None and margin > 2 * error)
+    p = certificate["model"]["p"]
+    certificate["statement"] = checker.statement(p, claims["certified_inputs"], margin, error)
+    return certificate
+
+
+@pytest.mark.parametrize(
+    "name", ["good.arcs", "good.brute", "good.moments", "wrong.arcs", "wrong.brute", "wrong.moments"]
+)
+def test_true_certificates_are_verified(folder: Path, name: str) -> None:
+    certificate = load(folder, name)
+    report = run(folder, certificate, name.split(".", 1)[0])
+    assert report.verdict == "VERIFIED", report.reason
+    assert report.claims == certificate["claims"]
+    assert certificate["verdict"] == ("CERTIFIED" if name.startswith("good") else "PARTLY")
+    assert bool(certificate["witnesses"]) == (name in ("wrong.arcs", "wrong.brute"))
+
+
+@settings(max_examples=80)
+@given(st.one_of(small_models, random_transformers(), mlps()), st.sampled_from(STRATEGIES))
+def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: str) -> None:
+    certificate = certify(model, strategy)
+    claims = json.loads(certificate.to_bytes())
+    if certificate.proof.margin is None:
+        return
+    content = to_bytes(model)
+    assert checker.verify(claims, content, lambda: None) == claims["claims"]
+
+
+Tamper = Callable[[Any], Any]
+
+
+def _margin(factor: Fraction) -> Tamper:
+    def tamper(certificate: Any) -> Any:
+        margin = Fraction(certificate["claims"]["margin"]) + factor
+        certificate["claims"]["margin"] = f"{margin.numerator}/{margin.denominator}"
+        return restated(certificate)
+
+    return tamper
+
+
+def _error(certificate: Any) -> Any:
+    error = Fraction(certificate["claims"]["float32_error"]) - Fraction(1, 10**9)
+    certificate["claims"]["float32_error"] = f"{error.numerator}/{error.denominator}"
+    return restated(certificate)
+
+
+def _swap(certificate: Any) -> Any:
+    neurons = certificate["hints"]["clusters"][0]["neurons"]
+    neurons[0], neurons[len(neurons) // 2] = neurons[len(neurons) // 2], neurons[0]
+    return certificate
+
+
+def _at(*path: str | int, value: Any) -> Tamper:
+    def tamper(certificate: Any) -> Any:
+        place = certificate
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+        return certificate
+
+    return tamper
+
+
+def _without(*path: str) -> Tamper:
+    def tamper(certificate: Any) -> Any:
+        place = certificate
+        for key in path[:-1]:
+            place = place[key]
+        del place[path[-1]]
+        return certificate
+
+    return tamper
+
+
+TAMPERED: dict[str, tuple[Tamper, str]] = {
+    "margin strengthened by 1e-9": (_margin(Fraction(1, 10**9)), "margin claimed is not proved"),
+    "float32 error strengthened by 1e-9": (_error, "float32 error claimed is smaller"),
+    "words strengthened": (lambda c: {**c, "statement": c["statement"].replace("0", "9", 3)}, "statement does not fit"),
+    "a swapped neuron": (_swap, "cost claimed is not the cost found"),
+    "a neuron dropped": (lambda c: c["hints"]["clusters"][0]["neurons"].pop() and c, "every neuron exactly once"),
+    "a neuron twice": (
+        lambda c: c["hints"]["clusters"][0]["neurons"].append(c["hints"]["clusters"][0]["neurons"][0]) or c,
+        "every neuron exactly once",
+    ),
+    "a cluster dropped": (lambda c: c["hints"]["clusters"].pop() and c, "every neuron exactly once"),
+    "an input's arcs dropped": (lambda c: c["hints"]["arcs"].pop() and c, "one list of arcs an input"),
+    "arcs out of order": (_at("hints", "arcs", 0, value=[3, 1]), "ascending"),
+    "arcs out of range": (_at("hints", "arcs", 0, value=[1, 10**6]), "outside"),
+    "half an arc": (_at("hints", "arcs", 0, value=[1]), "ascending"),
+    "arcs moved": (_at("hints", "arcs", 0, value=[0, 48]), "cost claimed"),
+    "the float32 line dropped": (_without("claims", "float32_error"), "claims has keys"),
+    "the witnesses dropped": (_without("witnesses"), "the certificate has keys"),
+    "an unknown key": (_at("note", value="trust me"), "the certificate has keys"),
+    "a false witness": (_at("witnesses", value=[[1, 2, 4]]), "not shown that 1 \\+ 2 is answered 4"),
+    "the right answer as witness": (_at("witnesses", value=[[1, 2, 3]]), "not shown"),
+    "more inputs": (_at("claims", "inputs", value=122), "counted wrongly"),
+    "more certified inputs": (_at("claims", "certified_inputs", value=122), "counted wrongly"),
+    "a cheaper cost": (_at("cost", "flops", value=1), "cost claimed"),
+    "a dearer yardstick": (_at("cost", "brute_force_flops", value=10**9), "cost claimed"),
+    "another model": (_at("model", "sha256", value="0" * 64), "another model file"),
+    "another p": (_at("model", "p", value=13), "certificate's p"),
+    "another activation": (_at("model", "activation", value="abs"), "certificate's activation"),
+    "verdict for less": (_at("verdict", value="PARTLY"), "verdict does not fit"),
+    "unknown strategy": (_at("strategy", value="faith"), "unknown strategy"),
+    "brute with arcs' hints": (_at("strategy", value="brute"), "hints has keys"),
+    "another version": (_at("version", value=2), "unknown format"),
+    "a margin of 0": (_at("claims", "margin", value="0/1"), "not a positive rational"),
+    "a negative margin": (_at("claims", "margin", value="-1/2"), "not a positive rational"),
+    "a margin over 0": (_at("claims", "margin", value="1/0"), "not a positive rational"),
+    "no margin": (_at("claims", "margin", value=None), "claims nothing"),
+    "a margin as a number": (_at("claims", "margin", value=1), "not a rational"),
+    "an endless margin": (_at("claims", "margin", value="9" * 10**6 + "/1"), "sensible length"),
+    "hints of the wrong type": (_at("hints", value=[]), "hints is not an object"),
+    "clusters of the wrong type": (_at("hints", "clusters", value=7), "malformed"),
+    "booleans for neurons": (_at("hints", "clusters", 0, "neurons", value=[True]), "not a list of integers"),
+    "uncertified listed twice": (_at("uncertified", value=[[0, 0], [0, 0]]), "distinct pairs"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_tampered_certificates_are_rejected(folder: Path, what: str) -> None:
+    tamper, reason = TAMPERED[what]
+    report = run(folder, tamper(load(folder)))
+    assert report.verdict == "REJECTED"
+    assert re.search(reason, report.reason), report.reason
+
+
+def _scaled_basis(certificate: Any) -> Any:
+    certificate["hints"]["basis"] = [[2 * x for x in row] for row in certificate["hints"]["basis"]]
+    return certificate
+
+
+def _dropped_function(certificate: Any) -> Any:
+    """A dropped term, with the cost recounted, so that only the margin can tell."""
+    hints, p, d_mlp = certificate["hints"], certificate["model"]["p"], certificate["model"]["d_mlp"]
+    hints["basis"].pop(0)
+    hints["coefficients"].pop(0)
+    ends = sum(1 for row in hints["arcs"] for end in row if end)
+    certificate["cost"]["flops"] -= 2 * p * d_mlp + 4 * p * d_mlp + 2 * ends + 2 * p**3
+    return certificate
+
+
+TAMPERED_MOMENTS: dict[str, tuple[Tamper, str]] = {
+    "margin strengthened by 1e-9": (_margin(Fraction(1, 10**9)), "margin claimed is not proved"),
+    "a dropped term": (_dropped_function, "margin claimed is not proved"),
+    "a basis without coefficients": (lambda c: c["hints"]["coefficients"].pop() and c, "do not fit"),
+    "a short basis": (lambda c: c["hints"]["basis"][0].pop() and c, "basis has 10 entries"),
+    "another basis": (_scaled_basis, "margin claimed is not proved"),
+    "another scale": (_at("hints", "shift", value=3), "margin claimed is not proved"),
+    "an endless shift": (_at("hints", "shift", value=10**9), "outside"),
+    "a negative shift": (_at("hints", "shift", value=-1), "outside"),
+    "a basis of words": (_at("hints", "basis", 0, value=["a"] * 11), "not a list of integers"),
+    "no remainder": (_without("hints", "coefficients"), "hints has keys"),
+    "a swapped neuron": (_swap, "margin claimed is not proved|cost claimed"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED_MOMENTS)
+def test_tampered_moments_are_rejected(folder: Path, what: str) -> None:
+    tamper, reason = TAMPERED_MOMENTS[what]
+    report = run(folder, tamper(load(folder, "good.moments")))
+    assert report.verdict == "REJECTED"
+    assert re.search(reason, report.reason), report.reason
+
+
+def test_a_weaker_claim_is_verified(folder: Path) -> None:
+    """Hints and claims are tried, not compared with the producer's: a smaller margin is also true."""
+    assert run(folder, _margin(Fraction(-1, 10**9))(load(folder))).verdict == "VERIFIED"
+
+
+def test_wrong_inputs_cannot_be_certified(folder: Path) -> None:
+    certificate = load(folder, "wrong.arcs")
+    certificate["uncertified"].pop()
+    certificate["claims"]["certified_inputs"] += 1
+    if not certificate["uncertified"]:
+        certificate["verdict"] = "CERTIFIED"
+    report = run(folder, restated(certificate), "wrong")
+    assert (report.verdict, "not proved for" in report.reason) == ("REJECTED", True)
+
+
+def test_a_certificate_of_another_model_is_rejected(folder: Path) -> None:
+    assert "another model" in run(folder, load(folder), "wrong").reason
+    certificate = load(folder)
+    certificate["model"]["sha256"] = load(folder, "wrong.arcs")["model"]["sha256"]
+    assert run(folder, certificate, "wrong").verdict == "REJECTED"
+
+
+@pytest.mark.parametrize("place", [0.05, 0.3, 0.6, 0.99])
+def test_one_flipped_bit_of_the_model_is_rejected(folder: Path, place: float) -> None:
+    content = bytearray((folder / "good.safetensors").read_bytes())
+    content[int(place * len(content))] ^= 1
+    (folder / "flipped.safetensors").write_bytes(content)
+    assert "another model" in run(folder, load(folder), "flipped").reason
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
+def test_cut_files_are_rejected(folder: Path, share: float) -> None:
+    text = (folder / "good.arcs.json").read_text()
+    assert "JSON" in run(folder, text[: int(share * len(text))]).reason
+    content = (folder / "good.safetensors").read_bytes()
+    (folder / "cut.safetensors").write_bytes(content[: int(share * len(content))])
+    certificate = load(folder)
+    certificate["model"]["sha256"] = hashlib.sha256(content[: int(share * len(content))]).hexdigest()
+    report = run(folder, certificate, "cut")
+    assert (report.verdict, "cut" in report.reason or "malformed" in report.reason) == ("REJECTED", True)
+
+
+MALFORMED = {
+    "a duplicate key": ('{"format":1,"format":2}', "twice"),
+    "a billion-digit number": ('{"format":' + "9" * 10**7 + "}", "an integer with"),
+    "an exponent": ('{"format":1e999999999}', "exact integers"),
+    "infinity": ('{"format":Infinity}', "exact integers"),
+    "not a number": ('{"format":NaN}', "exact integers"),
+    "a deep nest": ("[" * 10**6, "JSON"),
+    "nothing": ("", "JSON"),
+    "a list": ("[]", "not an object"),
+    "no claims": ("{}", "has keys"),
+}
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+def test_malformed_files_are_rejected_at_once(folder: Path, what: str) -> None:
+    text, reason = MALFORMED[what]
+    report = run(folder, text)
+    assert report.verdict == "REJECTED"
+    assert reason in report.reason
+    assert report.seconds < 5
+
+
+def test_bytes_that_are_not_text_are_rejected(folder: Path) -> None:
+    path = folder / "binary.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert check(str(path), str(folder / "good.safetensors")).verdict == "REJECTED"
+
+
+def test_large_files_are_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checker, "MAX_CERTIFICATE_BYTES", 10)
+    assert "larger than" in run(folder, load(folder)).reason
+
+
+def test_the_time_limit_is_kept(folder: Path) -> None:
+    path, model = folder / "good.arcs.json", folder / "good.safetensors"
+    report = check(str(path), str(model), 0.0)
+    assert (report.verdict, "not verified within" in report.reason) == ("REJECTED", True)
+
+
+def test_weights_that_are_not_finite_are_rejected(folder: Path) -> None:
+    content = bytearray((folder / "good.safetensors").read_bytes())
+    content[-4:] = np.float32(np.nan).tobytes()
+    (folder / "nan.safetensors").write_bytes(content)
+    certificate = load(folder)
+    certificate["model"]["sha256"] = hashlib.sha256(content).hexdigest()
+    assert "not finite" in run(folder, certificate, "nan").reason
+
+
+def test_the_checker_runs_alone_with_the_standard_library(folder: Path, tmp_path: Path) -> None:
+    """Copied to an empty directory and run isolated (-I: no site-packages of this project, no environment)."""
+    alone = tmp_path / "checker.py"
+    alone.write_bytes(Path(checker.__file__).read_bytes())
+    arguments = [sys.executable, "-I", "-S", str(alone)]
+    good = subprocess.run(
+        [*arguments, str(folder / "good.arcs.json"), str(folder / "good.safetensors")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (good.returncode, good.stdout.startswith("VERIFIED")) == (0, True), good.stderr
+    bad = subprocess.run(
+        [*arguments, str(folder / "good.arcs.json"), str(folder / "wrong.safetensors")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (bad.returncode, bad.stdout.startswith("REJECTED")) == (1, True)
+    missing = subprocess.run([*arguments, "nowhere", "nothing"], capture_output=True, text=True, check=False)
+    assert (missing.returncode, "usage" in missing.stderr) == (2, True)
+
+
+def test_the_checker_imports_only_the_standard_library() -> None:
+    tree = ast.parse(Path(checker.__file__).read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names)
+
+
+def test_certificates_have_deterministic_bytes_and_the_models_hash(folder: Path) -> None:
+    model = build_mlp(Recipe(7, (1, 2), 20, noise=0.02))
+    first, second = certify(model), certify(replace(model))
+    assert first.to_bytes() == second.to_bytes()
+    assert first.model_sha256 == sha256(model)
+
+
+def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
+    """The checker's collapse is its own; compare its logits with the model room's."""
+    model = build_transformer(Recipe(7, (1, 2), 16, noise=0.1))
+    exact = exact_logits(model)
+    mine = checker.collapse(*checker.read_model(to_bytes(model)))
+    logits, _, _ = checker.by_brute_force(mine, {}, lambda: None)
+    for n, row in enumerate(logits):
+        assert [Fraction(x, 1 << mine.shift) for x in row] == [exact.logit(n // 7, n % 7, c) for c in range(7)]

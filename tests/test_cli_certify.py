@@ -1,0 +1,167 @@
+"""`quadlens certify` and `quadlens check`: verdicts, exit codes, JSON keys, witnesses and messages."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadlens.certify import STRATEGIES
+from quadlens.cli.main import main
+from quadlens.model.config import MLPConfig
+from quadlens.model.evaluate import evaluate
+from quadlens.model.handmade import Recipe, build_mlp, build_transformer
+from quadlens.model.native import save
+from quadlens.model.params import MLPParams
+
+CERTIFY_KEYS = {
+    "verdict", "strategy", "p", "inputs", "certified_inputs", "accuracy_lower_bound", "margin_lower_bound",
+    "logit_error_bound", "terms", "flops", "brute_force_flops", "seconds", "model_sha256",
+}  # fmt: skip
+CHECK_KEYS = {"verdict", "reason", "seconds", "model_sha256"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    save(build_transformer(Recipe(11, (1, 2, 4), 48, jitter=0.05, noise=0.02, seed=3)), folder / "good.safetensors")
+    save(build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.6, seed=3)), folder / "wrong.safetensors")
+    pizza = build_mlp(Recipe(5, (1, 2), 12))
+    square = MLPParams(MLPConfig(5, pizza.config.d_mlp, "square"), pizza.W_a, pizza.W_b, pizza.W_out)
+    save(square, folder / "square.safetensors")
+    return folder
+
+
+def quadlens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the command line."""
+    monkeypatch.setattr(sys, "argv", ["quadlens", *map(str, arguments)])
+    code = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+class Cli:
+    """The command line as a function of its words."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        return quadlens(self.monkeypatch, self.capsys, *arguments)
+
+    def json(self, *arguments: object) -> tuple[int, Any]:
+        code, out, _ = self(*arguments, "--json")
+        return code, json.loads(out)
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(monkeypatch, capsys)
+
+
+def test_certify_then_check(cli: Cli, folder: Path) -> None:
+    certificate, model = folder / "good.json", folder / "good.safetensors"
+    code, value = cli.json("certify", model, "-o", certificate)
+    assert code == 0
+    assert set(value) >= CERTIFY_KEYS
+    assert (value["verdict"], value["certified_inputs"], value["accuracy_lower_bound"]) == ("CERTIFIED", 121, 1.0)
+    code, report = cli.json("check", certificate, model)
+    assert code == 0
+    assert set(report) >= CHECK_KEYS
+    assert (report["verdict"], report["model_sha256"]) == ("VERIFIED", value["model_sha256"])
+    assert report["claims"]["certified_inputs"] == 121
+
+
+def test_the_verdict_is_the_first_word(cli: Cli, folder: Path) -> None:
+    certificate, model = folder / "words.json", folder / "good.safetensors"
+    code, out, err = cli("certify", model, "-o", certificate, "--quiet")
+    assert (code, out.split(":")[0], err) == (0, "CERTIFIED", "")
+    code, out, err = cli("check", certificate, model, "--quiet")
+    assert (code, out.split(":")[0], err) == (0, "VERIFIED", "")
+
+
+@pytest.mark.parametrize("strategy", ["arcs", "brute", "auto"])
+def test_a_wrong_model_gets_witnesses_that_evaluate_replays(cli: Cli, folder: Path, strategy: str) -> None:
+    certificate, model = folder / "wrong.json", folder / "wrong.safetensors"
+    code, value = cli.json("certify", model, "--strategy", strategy, "-o", certificate)
+    assert (code, value["verdict"]) == (1, "PARTLY")
+    code, replayed = cli.json("evaluate", model)
+    assert code == 0
+    assert value["witnesses"] == replayed["wrong"]
+    assert value["certified_inputs"] == replayed["correct"]
+    assert "the model is wrong" in value["reason"]
+    assert cli("check", certificate, model)[0] == 0
+
+
+def test_moments_say_which_term_stops_them(cli: Cli, folder: Path) -> None:
+    code, value = cli.json("certify", folder / "wrong.safetensors", "--strategy", "moments")
+    assert (code, value["verdict"]) == (1, "PARTLY")
+    assert "output residual" in value["terms"]
+    assert re.search(r"inputs are not proved; the worst is \d+ \+ \d+.*neurons", value["reason"])
+
+
+def test_auto_takes_the_cheapest_that_proves_everything(cli: Cli, folder: Path) -> None:
+    flops = {name: cli.json("certify", folder / "good.safetensors", "--strategy", name)[1] for name in STRATEGIES}
+    proved = {name: value["flops"] for name, value in flops.items() if value["verdict"] == "CERTIFIED"}
+    assert proved["auto"] == min(proved.values())
+
+
+def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(cli: Cli, folder: Path) -> None:
+    model = folder / "square.safetensors"
+    code, value = cli.json("certify", model, "--strategy", "arcs", "-o", folder / "none.json")
+    assert (code, value["verdict"], value["margin_lower_bound"]) == (1, "NOT", None)
+    assert "--strategy brute" in value["reason"]
+    code, report = cli.json("check", folder / "none.json", model)
+    assert (code, report["verdict"], report["reason"]) == (1, "REJECTED", "the certificate claims nothing")
+    _, value = cli.json("certify", model)
+    assert value["strategy"] == "brute"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["certify", "nowhere.safetensors"], "no such file"),
+        (["certify", "{good}", "--strategy", "faith"], "strategy 'faith' is not known"),
+        (["certify", "{good}", "-o", "/nowhere/cert.json"], "cannot write"),
+        (["check", "nowhere.json", "{good}"], "give a certificate"),
+        (["check", "{good}", "nowhere.safetensors"], "no such file"),
+    ],
+)
+def test_bad_input_is_exit_code_2_with_a_message(cli: Cli, folder: Path, arguments: list[str], message: str) -> None:
+    good = str(folder / "good.safetensors")
+    code, out, err = cli(*[word.format(good=good) for word in arguments])
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) -> None:
+    cli("certify", folder / "good.safetensors", "-o", folder / "good.json")
+    code, report = cli.json("check", folder / "good.json", folder / "wrong.safetensors")
+    assert (code, report["verdict"]) == (1, "REJECTED")
+    assert "another model" in report["reason"]
+
+
+@pytest.mark.parametrize("command", ["certify", "check"])
+def test_help_has_an_example_and_the_common_options(cli: Cli, command: str) -> None:
+    code, out, _ = cli(command, "--help")
+    assert code == 0
+    for word in ("Example: quadlens", "--json", "--quiet", "--debug"):
+        assert word in out
+
+
+def test_python_says_the_same_in_one_line(folder: Path) -> None:
+    import quadlens as package
+
+    model = package.load(folder / "good.safetensors")
+    certificate = package.certify(model, "arcs")
+    assert certificate.verdict == "CERTIFIED"
+    assert float(certificate.proof.margin or 0) == pytest.approx(evaluate(model.collapse()).min_margin)
