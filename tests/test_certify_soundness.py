@@ -1,6 +1,7 @@
 """No claim may exceed the truth by any amount: every claim against exhaustive exact evaluation, without tolerance."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +17,17 @@ from quadlens.certify.float32 import bound_float32
 from quadlens.certify.integers import integer_model
 from quadlens.certify.low_rank import LowRank
 from quadlens.certify.moments import Moments, moments_operations, score_margins
+from quadlens.certify.moments_large import moments_large_operations, prove_large
 from quadlens.certify.operations import Operations
+from quadlens.certify.order import group_by_frequency
+from quadlens.errors import BadConfig
 from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
+from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.params import MLPParams, Model, Params
-from small_models import nearly_tied_adders, random_transformers, small_models, tied_mlps
+from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
 from strategies import mlps, seeds
 
 
@@ -88,6 +93,43 @@ def test_any_basis_whatever_gives_a_true_bound(model: Model, rank: int, seed: in
             assert Fraction(int(scores.margins[a, b] - rho[a, b]), 1 << scores.shift) <= margin
     counted = moments_operations(exact.p, exact.d_mlp, rank, plan.counted_ends, plan.mispredicted)
     assert ops.total + exact.p**2 == counted
+
+
+@settings(max_examples=250)
+@given(st.one_of(adders(), random_mlps(), tied_mlps(), nearly_tied_adders()))
+def test_moments_in_float64_never_claim_more_than_is_true(model: Model) -> None:
+    """The path for large p, on small p where the truth is known."""
+    if not isinstance(model, MLPParams) or model.config.activation != "relu":
+        return
+    proof = prove_large("moments", model.collapse())
+    check_sound(proof, true_margins(model))
+
+
+def test_moments_in_float64_prove_a_clean_model_and_count_their_operations() -> None:
+    model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, jitter=0.01, noise=0.002))
+    collapsed = model.collapse()
+    proof = prove_large("moments", collapsed)
+    truth = true_margins(model)
+    check_sound(proof, truth)
+    assert proof.verdict == "CERTIFIED"
+    assert proof.margin is not None
+    assert proof.margin > min(map(min, truth)) / 2
+    assert proof.terms["rounding"].bound < Fraction(1, 10**8)
+    order = np.concatenate([group.neurons for group in group_by_frequency(collapsed)])
+    plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order], Operations())
+    counted = moments_large_operations(31, 200, 4, plan.counted_ends, plan.mispredicted)
+    assert proof.operations.total == counted
+
+
+def test_large_models_take_the_float64_path() -> None:
+    keys = (10, 71, 8, 104, 108, 42, 19, 82)
+    model = build_mlp(Recipe(251, keys, 128, noise=0.001))
+    certificate = certify(model, "moments")
+    assert certificate.verdict == "CERTIFIED"
+    assert "rounding" in certificate.proof.terms
+    assert certificate.proof.operations.total < 0.02 * certificate.brute_force_flops
+    with pytest.raises(BadConfig, match="no certificate; run without -o"):
+        certificate.save(Path("never-written.json"))
 
 
 @settings(max_examples=40)

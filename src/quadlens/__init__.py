@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from quadlens.certify import certify as certify
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
+    from quadlens.model.formats import export_file, import_file
     from quadlens.quadrature import Bounds, bounds
 
 __version__ = "0.1.0"
@@ -23,6 +24,8 @@ __all__ = [
     "certify",
     "evaluate",
     "explain",
+    "export_file",
+    "import_file",
     "load",
     "save",
 ]
@@ -39,6 +42,8 @@ _ROOM_OF = {
     "bounds": "quadlens.quadrature",
     "evaluate": "quadlens.model",
     "explain": "quadlens.explanation",
+    "export_file": "quadlens.model.formats",
+    "import_file": "quadlens.model.formats",
     "load": "quadlens.model",
     "save": "quadlens.model",
 }

@@ -10,12 +10,14 @@ from quadlens.errors import BadConfig
 T = TypeVar("T")
 
 
-def parse_dataclass(cls: type[T], data: Mapping[str, Any], where: str) -> T:
+def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
     """Build `cls` from `data`; `where` names the source in the message.
 
     Raises:
-        BadConfig: with every problem found, not only the first.
+        BadConfig: with every problem found, not only the first; also when `cls` itself refuses the values.
     """
+    if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
+        raise BadConfig(f"{where}: expected names with values, got {type(data).__name__}")
     hints = get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     problems = [
@@ -33,7 +35,10 @@ def parse_dataclass(cls: type[T], data: Mapping[str, Any], where: str) -> T:
             problems.append(f"{name} = {data[name]!r}: {error}")
     if problems:
         raise BadConfig(f"{where}: " + "; ".join(problems))
-    return cls(**values)
+    try:
+        return cls(**values)
+    except BadConfig as error:
+        raise BadConfig(f"{where}: {error}") from None
 
 
 def _coerce(hint: Any, value: Any) -> Any:
@@ -46,14 +51,26 @@ def _coerce(hint: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         return _coerce_union(get_args(hint), value)
     if origin is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise TypeError("expected a list")
-        return tuple(_coerce(get_args(hint)[0], item) for item in value)
+        return _coerce_tuple(get_args(hint), value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise TypeError("the number is too large") from None
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise TypeError(f"expected {hint.__name__}, got {type(value).__name__}")
     return value
+
+
+def _coerce_tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    """`tuple[X, ...]` takes any number of X, `tuple[X, Y]` exactly these."""
+    if not isinstance(value, (list, tuple)):
+        raise TypeError("expected a list")
+    if kinds[-1] is Ellipsis:
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
+        raise TypeError(f"expected {len(kinds)} items, got {len(value)}")
+    return tuple(_coerce(kind, item) for kind, item in zip(kinds, value, strict=True))
 
 
 def _coerce_union(options: tuple[Any, ...], value: Any) -> Any:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from quadlens.certify.float32 import Float32Bound
-from quadlens.certify.proof import Proof, Verdict
+from quadlens.certify.proof import NoHints, Proof, Verdict
+from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation
 from quadlens.model.atomic import write_atomic
 
@@ -116,7 +117,16 @@ class Certificate:
         return (json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
     def save(self, path: Path) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all.
+
+        Raises:
+            BadConfig: for a proof that carries no hints, which nobody could check.
+        """
+        if self.proof.margin is not None and self.proof.strategy != "brute" and isinstance(self.proof.hints, NoHints):
+            raise BadConfig(
+                f"the proof of strategy {self.proof.strategy} at p = {self.p} is in float64 with a rounding bound and has "
+                "no certificate; run without -o, or with --strategy arcs"
+            )
         write_atomic(path, self.to_bytes())
 
 

@@ -29,15 +29,18 @@ from quadlens.certify.arcs import ArcHints, needs_arcs
 from quadlens.certify.integers import IntegerModel, finer, integer_model, is_piecewise_linear
 from quadlens.certify.low_rank import LowRank, low_rank, output_spectrum
 from quadlens.certify.margins import MarginTally
+from quadlens.certify.moments_large import prove_large
 from quadlens.certify.operations import Operations
 from quadlens.certify.order import Group, group_by_frequency
 from quadlens.certify.plan import ArcPlan, correction_sizes, hidden_sums, plan_arcs
 from quadlens.certify.proof import Proof, Term
 from quadlens.model.exact import collapse_exactly
-from quadlens.model.params import Model
+from quadlens.model.params import MLPParams, Model
 
 # When the natural rank does not prove everything, twice and four times as many functions are tried.
 ATTEMPTS = 3
+# Past this p, integers take minutes and certificates many megabytes: float64 with a proved error takes over.
+LARGEST_INTEGER_P = 211
 
 
 def moments_operations(p: int, d_mlp: int, rank: int, ends: int, mispredicted: int) -> int:
@@ -78,6 +81,8 @@ class Moments:
         """Certify every input whose low-rank score leads by more than ρ."""
         if not is_piecewise_linear(model.config.activation):
             return needs_arcs(self.name, model)
+        if _suits_float64(model):
+            return prove_large(self.name, model.collapse())
         exact, collapsed = integer_model(collapse_exactly(model)), model.collapse()
         groups, spectrum = group_by_frequency(collapsed), output_spectrum(collapsed)
         rank, best = max(1, spectrum.natural_rank), None
@@ -147,6 +152,16 @@ def score_margins(
             score = ops.add(score, ops.multiply(h[f], np.array([[basis[f, c]]], dtype=object)))
         tally.take(c, score)
     return tally.answers(exact.shift), rho, plan, spread
+
+
+def _suits_float64(model: Model) -> bool:
+    """Large p, and float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
+    return (
+        model.config.p > LARGEST_INTEGER_P
+        and isinstance(model, MLPParams)
+        and model.config.activation == "relu"
+        and all(array.dtype == np.float32 for array in model.tensors().values())
+    )
 
 
 def _spread(remainder: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> Shaped[np.ndarray, " d_mlp"]:

@@ -1,6 +1,6 @@
 """Counted arithmetic: the code that does the work counts it, one operation for each number produced."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Shaped
@@ -28,9 +28,11 @@ class Operations:
         """All operations."""
         return self.multiplications + self.additions + self.comparisons
 
-    def frozen(self) -> "Operations":
-        """A copy that later work does not change."""
-        return replace(self)
+    def include(self, other: "Operations") -> None:
+        """Add what another tally counted."""
+        self.multiplications += other.multiplications
+        self.additions += other.additions
+        self.comparisons += other.comparisons
 
     def multiply(self, x: Shaped[np.ndarray, "..."], y: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
         """The product x · y, elementwise."""
@@ -75,8 +77,8 @@ class Operations:
         """Sums of the entries of each group, for group numbers in ascending order: one addition an entry."""
         sums = np.zeros(groups, dtype=x.dtype)
         if len(x):
-            present, starts = np.unique(group, return_index=True)
-            sums[present] = np.add.reduceat(x, starts)
+            starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+            sums[group[starts]] = np.add.reduceat(x, starts)
         self.additions += len(x)
         return sums
 

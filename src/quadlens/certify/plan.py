@@ -56,37 +56,50 @@ class ArcPlan:
         return len(self.wrong)
 
 
-def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> ArcPlan:
-    """Decide the sign of every pre-activation, exactly, and follow the runs of active neurons.
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """The sign of every pre-activation, exactly, as an order of small integers.
 
     pre_i > 0 exactly when U_b[b,i] > -U_a[a,i], so only the order of the numbers matters: each U_b[:,i] is replaced by
     its rank and each -U_a[a,i] by how many U_b[:,i] it is at least. Then p² d_mlp small integers are compared.
+
+    Attributes:
+        rank: Of U_b[b,i] among all b.
+        threshold: pre_i(a,b) > 0 exactly when rank[b,i] ≥ threshold[a,i].
     """
-    p, d_mlp = U_b.shape
-    rank, threshold = _ranks(U_a, U_b)
-    block = max(1, BLOCK_BYTES // (p * d_mlp))
-    rows, positions = [], []
-    for start in range(0, len(U_a), block):
-        active = ops.greater(rank[None, :, :], threshold[start : start + block, None, :] - 1).reshape(-1, d_mlp)
-        row, position = _flips(active, ops)
-        rows.append(row + start * p)
-        positions.append(position)
-    row, position = np.concatenate(rows), np.concatenate(positions)
-    return _compressed(p, len(U_a) * p, d_mlp, row, position)
+
+    rank: Int[np.ndarray, "p d_mlp"]
+    threshold: Int[np.ndarray, "tokens d_mlp"]
+
+    @classmethod
+    def of(cls, U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]) -> "Signs":
+        """Sort each column of U_b once; Python integers and floats are compared exactly."""
+        order = np.argsort(U_b, axis=0, kind="stable")
+        rank = np.empty(U_b.shape, dtype=np.int16 if len(U_b) < 1 << 15 else np.int64)
+        np.put_along_axis(rank, order, np.arange(len(U_b), dtype=rank.dtype)[:, None], axis=0)
+        ascending = np.take_along_axis(U_b, order, axis=0).T.copy()
+        threshold = np.empty(U_a.shape, dtype=rank.dtype)
+        for i, column in enumerate(ascending):
+            threshold[:, i] = np.searchsorted(column, -U_a[:, i], side="right")
+        return cls(rank, threshold)
+
+    def plan(self, start: int, stop: int, ops: Operations) -> ArcPlan:
+        """Follow the runs of active neurons for the tokens a = start … stop - 1 and all b."""
+        p, d_mlp = self.rank.shape
+        block = max(1, BLOCK_BYTES // (p * d_mlp))
+        rows, positions = [], []
+        for first in range(start, stop, block):
+            threshold = self.threshold[first : min(first + block, stop), None, :]
+            active = ops.greater(self.rank[None, :, :], threshold - 1).reshape(-1, d_mlp)
+            row, position = _flips(active, ops)
+            rows.append(row + (first - start) * p)
+            positions.append(position)
+        return _compressed(p, (stop - start) * p, d_mlp, np.concatenate(rows), np.concatenate(positions))
 
 
-def _ranks(
-    U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]
-) -> tuple[Int[np.ndarray, "p d_mlp"], Int[np.ndarray, "tokens d_mlp"]]:
-    """rank[b,i] ≥ threshold[a,i] exactly when U_b[b,i] > -U_a[a,i]."""
-    order = np.argsort(U_b, axis=0, kind="stable")
-    rank = np.empty(U_b.shape, dtype=np.int16 if len(U_b) < 1 << 15 else np.int64)
-    np.put_along_axis(rank, order, np.arange(len(U_b), dtype=rank.dtype)[:, None], axis=0)
-    ascending = np.take_along_axis(U_b, order, axis=0).T.copy()
-    threshold = np.empty(U_a.shape, dtype=rank.dtype)
-    for i, column in enumerate(ascending):
-        threshold[:, i] = np.searchsorted(column, -U_a[:, i], side="right")
-    return rank, threshold
+def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> ArcPlan:
+    """Arcs and corrections for all inputs at once."""
+    return Signs.of(U_a, U_b).plan(0, len(U_a), ops)
 
 
 def _flips(
@@ -165,8 +178,8 @@ def hidden_sums(
     P_b = ops.running_sum(ops.multiply(U_b, weights[None, :]))
     inner = np.flatnonzero(plan.end)
     row, at = plan.end_row[inner], plan.end[inner]
-    first = np.searchsorted(plan.end_row, row)
-    sign = np.where((inner - first) % 2 == 0, -1, 1)
+    first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
+    sign = np.where((inner - first[row]) % 2 == 0, -1, 1)
     linear = ops.add(P_a[row // plan.p, at], P_b[row % plan.p, at]) * sign
     corrections = ops.multiply(weights[plan.wrong], sizes)
     sums = ops.sum_groups(linear, row, plan.inputs)

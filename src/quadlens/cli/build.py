@@ -47,6 +47,8 @@ def command(
     }
 
     def render(console: Console) -> None:
-        console.print(f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {keys}")
+        console.print(
+            f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {keys}", markup=False, soft_wrap=True
+        )
 
     emit(json, value, render)

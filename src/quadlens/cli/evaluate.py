@@ -52,10 +52,22 @@ def command(
         value["agreement"] = dataclasses.asdict(agreement(loaded))
 
     def render(console: Console) -> None:
-        shown = dict(value)
+        shown = {name: item for name, item in value.items() if name != "agreement"}
         shown["accuracy"] = f"{result.accuracy:.4%}"
         shown["min_margin_pair"] = f"a = {result.min_margin_pair[0]}, b = {result.min_margin_pair[1]}"
         shown["wrong"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
         key_value_table(console, f"{model}: answers on {result.pairs} pairs", shown)
+        if exact:
+            key_value_table(console, "exact arithmetic on the stored weights", _agreement_rows(value["agreement"], p))
 
     emit(json, value, render)
+
+
+def _agreement_rows(agreement: dict[str, float], p: int) -> dict[str, str]:
+    """The agreement in words, for a person."""
+    return {
+        "logits compared": f"{p**3}",
+        "largest difference": f"{agreement['max_error']:.3g} (largest logit {agreement['largest_logit']:.6g})",
+        "correct, exactly": f"{agreement['correct']:.0f} of {p * p}",
+        "min_margin, exactly": f"{agreement['min_margin']:.12g}",
+    }

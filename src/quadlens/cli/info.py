@@ -24,7 +24,9 @@ def command(
     }
 
     def render(console: Console) -> None:
-        key_value_table(console, f"{model}", {k: v for k, v in value.items() if isinstance(v, (str, int))})
+        # One line however narrow the terminal, so that the hash can be copied.
+        console.print(f"{model}: {value['parameters']} parameters", markup=False, soft_wrap=True)
+        console.print(f"sha256 {value['sha256']}", soft_wrap=True)
         key_value_table(console, "config", config_to_dict(loaded.config))
         key_value_table(
             console, "weights", {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in tensors.items()}

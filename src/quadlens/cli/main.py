@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, figures, info, train
+from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, export, figures, import_, info, train
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -21,17 +21,16 @@ app = typer.Typer(
 )
 
 
-def _version(show: bool | None) -> None:
+def _version(show: bool) -> bool:
     if show:
         typer.echo(f"quadlens {__version__}")
         raise typer.Exit
+    return show
 
 
 @app.callback()
 def _root(
-    version: bool | None = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version."
-    ),
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Options before the command."""
 
@@ -42,11 +41,13 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
     ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
     ("bounds", bounds.command, "quadlens bounds mainline --json"),
-    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
-    ("check", check.command, "quadlens check mainline.cert.json mainline"),
     ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
     ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
+    ("import", import_.command, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
+    ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
+    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
+    ("check", check.command, "quadlens check mainline.cert.json mainline"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)

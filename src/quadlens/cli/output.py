@@ -31,10 +31,15 @@ def note(quiet: bool, message: str) -> None:
 def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) -> None:
     """Two columns: what, and its value."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
+    # Text, not strings: a file called [red].safetensors is a name, not markup.
+    table = Table(title=Text(title), title_justify="left", show_header=False, box=None, padding=(0, 2))
+    table.add_column(no_wrap=True)
+    # A hash or a long list goes on in the next line; nothing is ever cut.
+    table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(name, str(value))
+        table.add_row(Text(name), Text(str(value)))
     console.print(table)
 
 

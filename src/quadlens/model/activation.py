@@ -22,7 +22,11 @@ def parse_activation(name: object) -> Activation:
 
 
 def apply_activation(activation: Activation, x: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """σ(x), elementwise: `relu` max(x, 0), `abs` |x|, `square` x²."""
+    """σ(x), elementwise: `relu` max(x, 0), `abs` |x|, `square` x².
+
+    >>> apply_activation("relu", np.array([-2.0, 3.0])).tolist()
+    [0.0, 3.0]
+    """
     table: dict[Activation, Callable[[Float[np.ndarray, "*shape"]], Float[np.ndarray, "*shape"]]] = {
         "relu": lambda y: np.maximum(y, 0.0),
         "abs": np.abs,

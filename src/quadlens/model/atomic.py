@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from quadlens.errors import BadFile
@@ -15,11 +16,39 @@ def write_atomic(path: Path, content: bytes) -> None:
     Raises:
         BadFile: when the directory is missing or cannot be written, or the disk is full.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise BadFile(f"cannot write {path}: it is a directory; give a file name")
+    write_all_atomic({Path(path): content})
+
+
+def write_all_atomic(files: Mapping[Path, bytes]) -> None:
+    """As `write_atomic` for files that belong together: none is renamed before all are written.
+
+    Raises:
+        BadFile: when one cannot be written; then none is.
+    """
+    staged: list[tuple[Path, Path]] = []
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        for path, content in files.items():
+            staged.append((_stage(path, content), Path(os.path.realpath(path))))
+        for temporary, target in staged:
+            os.replace(temporary, target)
+    except OSError as error:
+        path = error.filename2 or error.filename or next(iter(files))
+        raise BadFile(f"cannot write {path}: {error.strerror}; nothing was written") from None
+    finally:
+        for temporary, _ in staged:
+            temporary.unlink(missing_ok=True)
+
+
+def _stage(path: Path, content: bytes) -> Path:
+    """`content` in a temporary file beside the file that `path` is or links to."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise BadFile(f"cannot write {path}: it is a directory; give a file name")
+    if target.exists() and not target.is_file():
+        # Renaming over /dev/null or a pipe would replace the device itself.
+        raise BadFile(f"cannot write {path}: it is not a regular file; give a file name")
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
     except OSError as error:
         raise BadFile(
             f"cannot write {path}: {error.strerror}; choose a directory that exists and is writable"
@@ -30,13 +59,13 @@ def write_atomic(path: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
         raise BadFile(f"cannot write {path}: {error.strerror}; nothing was written") from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    return Path(temporary)
 
 
 def _umask() -> int:

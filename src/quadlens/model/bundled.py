@@ -27,7 +27,7 @@ def resolve(model: str | Path) -> Path:
         return data_directory() / f"{model}{SUFFIX}"
     path = Path(model)
     if not path.exists():
-        raise BadFile(f"{model}: no such file; bundled models are: {', '.join(bundled_names())}")
+        raise BadFile(f"{model}: no such file; bundled models are: {', '.join(bundled_names()) or 'none'}")
     return path
 
 

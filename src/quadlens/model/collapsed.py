@@ -32,8 +32,11 @@ class Collapsed:
     S_b: Float[np.ndarray, "p p"]
 
     def __post_init__(self) -> None:
-        for name in ("U_a", "U_b", "W_L", "S_a", "S_b"):
+        wide, square = (self.p, self.U_a.shape[-1]), (self.p, self.p)
+        for name, shape in {"U_a": wide, "U_b": wide, "W_L": wide, "S_a": square, "S_b": square}.items():
             array = getattr(self, name)
+            if array.shape != shape:
+                raise BadWeights(f"{name} of the collapsed model has shape {array.shape}, expected {shape}")
             if not np.isfinite(array).all():
                 raise BadWeights(f"{name} of the collapsed model overflows: the weights are too large for float64")
             array.flags.writeable = False

@@ -14,7 +14,13 @@ EOS_POSITIONS = 3
 
 
 def check_modulus(p: int) -> None:
-    """Refuse a modulus that is not an odd integer of at least 3."""
+    """Refuse a modulus that is not an odd integer of at least 3.
+
+    >>> check_modulus(58)
+    Traceback (most recent call last):
+        ...
+    quadlens.errors.BadConfig: p = 58 is not supported; expected an odd modulus of at least 3
+    """
     if p < 3 or p % 2 == 0:
         raise BadConfig(f"p = {p} is not supported; expected an odd modulus of at least 3")
 
@@ -147,10 +153,12 @@ def config_to_dict(config: Config | MLPConfig) -> dict[str, Any]:
     return {"architecture": name, **dataclasses.asdict(config)}
 
 
-def config_from_dict(data: Mapping[str, Any], where: str) -> Config | MLPConfig:
+def config_from_dict(data: Any, where: str) -> Config | MLPConfig:
     """The inverse of `config_to_dict`; `where` names the source in messages."""
+    if not isinstance(data, Mapping):
+        raise BadConfig(f"{where}: the config is a {type(data).__name__}; expected names with values")
     architecture = data.get("architecture")
-    if architecture not in ARCHITECTURE:
+    if not isinstance(architecture, str) or architecture not in ARCHITECTURE:
         raise BadConfig(f"{where}: architecture {architecture!r}; expected one of {', '.join(ARCHITECTURE)}")
     rest = {key: value for key, value in data.items() if key != "architecture"}
     return parse_dataclass(ARCHITECTURE[architecture], rest, where)

@@ -27,7 +27,12 @@ class Dyadic:
 
     @classmethod
     def from_floats(cls, array: Float[np.ndarray, "rows columns"]) -> "Dyadic":
-        """Every float is mantissa · 2^exponent; bring all to the smallest exponent present."""
+        """Every float is mantissa · 2^exponent; bring all to the smallest exponent present.
+
+        >>> exact = Dyadic.from_floats(np.array([[0.75, -2.0]]))
+        >>> exact.numerators.tolist(), exact.shift
+        ([[3, -8]], 2)
+        """
         mantissa, exponent = np.frexp(array.astype(np.float64))
         integers = np.ldexp(mantissa, 53).astype(np.int64).ravel()
         exponents = (exponent.astype(np.int64) - 53).ravel()

@@ -41,7 +41,11 @@ class Evaluation:
 
 
 def all_pairs(p: int) -> Int[np.ndarray, "pp 2"]:
-    """Every (a, b), row-major."""
+    """Every (a, b), row-major.
+
+    >>> all_pairs(3)[:4].tolist()
+    [[0, 0], [0, 1], [0, 2], [1, 0]]
+    """
     return np.stack(np.divmod(np.arange(p * p), p), axis=1)
 
 

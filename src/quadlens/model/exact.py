@@ -179,7 +179,9 @@ class Agreement:
 
 def agreement(model: Model) -> Agreement:
     """Compare the float64 collapsed model with exact arithmetic on all p³ logits."""
-    exact, collapsed = exact_logits(model), model.collapse()
+    # First the float64 model: it says so when the weights overflow float64, where `to_floats` could not round.
+    collapsed = model.collapse()
+    exact = exact_logits(model)
     rounded = exact.to_floats()
     floats = np.stack([collapsed.logits(a) for a in range(exact.p)])
     margins = [exact.margin(a, b) for a in range(exact.p) for b in range(exact.p)]

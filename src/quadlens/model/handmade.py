@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config, MLPConfig, check_modulus
@@ -14,6 +14,10 @@ from quadlens.model.params import MLPParams, Params
 @dataclass(frozen=True)
 class Recipe:
     """What to build: U_a = U_b = cos(k w a + φ), W_L = ω cos(k w c + 2φ), with equally spaced φ in each cluster.
+
+    >>> from quadlens.model import evaluate
+    >>> evaluate(build_transformer(Recipe(p=13, keys=(2, 5), neurons=60)).collapse()).accuracy
+    1.0
 
     Attributes:
         p: Modulus, odd.
@@ -85,14 +89,46 @@ def waves(p: int, keys: Int[np.ndarray, " n"], phases: Float[np.ndarray, " n"]) 
     return np.cos(turns * (2 * np.pi / p) + phases)
 
 
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Tokens and neurons in the coordinates cos(k w x), sin(k w x) of every key: wave = circle @ turned(phase).
+
+    Attributes:
+        circle: [token, 2|K|], cos and sin of each key in turn.
+        keys: Key of each coordinate.
+        sine: Which coordinates are sines.
+        neurons: The neurons to place.
+    """
+
+    circle: Float[np.ndarray, "p two_K"]
+    keys: Int[np.ndarray, " two_K"]
+    sine: Bool[np.ndarray, " two_K"]
+    neurons: Neurons
+
+    def turned(self, phase: Float[np.ndarray, " d_mlp"]) -> Float[np.ndarray, "two_K d_mlp"]:
+        """cos(kwx+φ) = cos φ cos kwx - sin φ sin kwx: each neuron's column has two entries, at its own key."""
+        mine = self.keys[:, None] == self.neurons.key
+        return mine * np.where(self.sine[:, None], -np.sin(phase), np.cos(phase))
+
+
+def coordinates_of(recipe: Recipe, neurons: Neurons) -> Coordinates:
+    """The coordinates of a recipe's key frequencies."""
+    keys = np.repeat(np.array(recipe.keys), 2)
+    sine = np.tile([False, True], len(recipe.keys))
+    return Coordinates(waves(recipe.p, keys, np.where(sine, -np.pi / 2, 0.0)), keys, sine, neurons)
+
+
 def build_mlp(recipe: Recipe) -> MLPParams:
     """The recipe as a two-layer MLP: the weights are U_a, U_b and W_L themselves."""
     rng = np.random.default_rng(recipe.seed)
     neurons = neurons_of(recipe, rng)
-    U = waves(recipe.p, neurons.key, neurons.phi)
-    W_out = (waves(recipe.p, neurons.key, 2 * neurons.phi) * neurons.omega).T
-    tensors = [_noisy(x, recipe.noise, rng) for x in (U, U, W_out)]
-    return MLPParams(MLPConfig(recipe.p, len(neurons.key)), *tensors)
+    plane = coordinates_of(recipe, neurons)
+    U = plane.circle @ plane.turned(neurons.phi)
+    W_a = _noisy(U, recipe.noise, rng)
+    W_b = _noisy(U, recipe.noise, rng) if recipe.noise else W_a
+    del U
+    W_out = _noisy((plane.turned(2 * neurons.phi) * neurons.omega).T @ plane.circle.T, recipe.noise, rng)
+    return MLPParams(MLPConfig(recipe.p, len(neurons.key)), W_a, W_b, W_out)
 
 
 def build_transformer(recipe: Recipe) -> Params:
@@ -104,6 +140,7 @@ def build_transformer(recipe: Recipe) -> Params:
     """
     rng = np.random.default_rng(recipe.seed)
     neurons, width = neurons_of(recipe, rng), 2 * len(recipe.keys)
+    plane = coordinates_of(recipe, neurons)
     config = Config(
         p=recipe.p,
         d_model=3 * width,
@@ -117,22 +154,13 @@ def build_transformer(recipe: Recipe) -> Params:
         read_position=1,
     )
     token, attended, written = (slice(i * width, (i + 1) * width) for i in range(3))
-    keys = np.repeat(np.array(recipe.keys), 2)
-    quarter = np.tile([0.0, -np.pi / 2], len(recipe.keys))
-    circle = waves(recipe.p, keys, quarter)
-    # cos(kwx+φ) = cos φ cos kwx - sin φ sin kwx: columns of neurons in the circle's coordinates.
-    mine = keys[:, None] == neurons.key
-
-    def turned(phase: Float[np.ndarray, " d_mlp"]) -> Float[np.ndarray, "two_K d_mlp"]:
-        return mine * np.where(quarter[:, None] == 0.0, np.cos(phase), -np.sin(phase))
-
     weights = {name: np.zeros(shape) for name, shape in Params.shapes(config).items() if name.startswith("W_")}
-    weights["W_E"][:, token] = circle
+    weights["W_E"][:, token] = plane.circle
     weights["W_V"][0, token] = np.eye(width)
     weights["W_O"][0, :, attended] = np.eye(width)
-    weights["W_in"][attended] = 2 * turned(neurons.phi)
-    weights["W_out"][:, written] = (turned(2 * neurons.phi) * neurons.omega).T
-    weights["W_U"][written] = circle.T
+    weights["W_in"][attended] = 2 * plane.turned(neurons.phi)
+    weights["W_out"][:, written] = (plane.turned(2 * neurons.phi) * neurons.omega).T
+    weights["W_U"][written] = plane.circle.T
     return Params.with_zero_biases(config, **{name: _noisy(x, recipe.noise, rng) for name, x in weights.items()})
 
 

@@ -3,17 +3,19 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, MLPConfig, config_from_dict, config_to_dict
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.params import MLPParams, Model, Params, check_tensors
+from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 
 METADATA_KEY = "quadlens"
 FORMAT_VERSION = 1
+_IMPORT_HINT = "read other people's checkpoints with: quadlens import -o MODEL.safetensors"
 
 # Our short names → the names in the file.
 TRANSFORMER_NAMES = {
@@ -50,7 +52,7 @@ def to_bytes(model: Model) -> bytes:
     return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})
 
 
-def _checksum(tensors: dict[str, np.ndarray], config: dict[str, Any]) -> str:
+def _checksum(tensors: dict[str, np.ndarray], config: Any) -> str:
     """SHA-256 over config, names, dtypes, shapes and bytes: safetensors itself does not notice a flipped bit."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for name in sorted(tensors):
@@ -79,10 +81,7 @@ def load_file(path: Path) -> Model:
     """
     tensors, metadata = read_safetensors(path)
     if METADATA_KEY not in metadata:
-        raise BadFile(
-            f"{path} is a safetensors file without quadlens' config in its metadata; "
-            f"read other people's checkpoints with: quadlens import {path} -o MODEL.safetensors"
-        )
+        raise BadFile(f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}")
     return from_tensors(tensors, metadata[METADATA_KEY], str(path))
 
 
@@ -91,13 +90,14 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     try:
         header = json.loads(header_json)
         version, config_data, checksum = header["format"], header["config"], header["checksum"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes") from None
     if version != FORMAT_VERSION:
         raise BadFile(f"{where}: file format {version}; this quadlens reads format {FORMAT_VERSION}")
-    config = config_from_dict(config_data, where)
+    # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
+    config = config_from_dict(config_data, where)
     names = names_for(config)
     missing = sorted(set(names.values()) - set(tensors))
     unknown = sorted(set(tensors) - set(names.values()))
@@ -106,20 +106,55 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     arrays = {short: tensors[long] for short, long in names.items()}
     try:
         if isinstance(config, Config):
+            check_tensors(arrays, Params.shapes(config))
             return Params(config=config, **arrays)
+        check_tensors(arrays, MLPParams.shapes(config))
         return MLPParams(config=config, **arrays)
     except QuadlensError as error:
         raise type(error)(f"{where}: {error}") from None
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """All tensors and the metadata of any safetensors file."""
-    from safetensors import SafetensorError, safe_open
+    """All tensors and the metadata of any safetensors file; bfloat16 comes widened to float32, which is exact."""
+    from safetensors import SafetensorError, deserialize, safe_open
 
-    if not Path(path).is_file():
+    path = Path(path)
+    if path.is_dir():
+        raise BadFile(f"{path} is a directory; give a safetensors file")
+    if not path.is_file():
         raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
     try:
+        content = path.read_bytes()
+        if file_kind(content) != "safetensors":
+            raise BadFile(f"{path} is a PyTorch file, not a safetensors file; {_IMPORT_HINT} {path}")
         with safe_open(path, framework="numpy") as stream:
-            return {name: stream.get_tensor(name) for name in stream.keys()}, dict(stream.metadata() or {})  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+            metadata = dict(stream.metadata() or {})
+        tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise BadFile(f"cannot read {path}: {error.strerror or error}") from None
+    except (SafetensorError, ValueError, TypeError, MemoryError) as error:
         raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None
+    return tensors, metadata
+
+
+def file_kind(content: bytes) -> Literal["zip", "pickle", "safetensors"]:
+    """What a file is by its first bytes; anything that is neither zip nor pickle is for safetensors to judge.
+
+    A safetensors file starts with the length of its header in eight bytes, and a length may well start with the
+    byte that starts a pickle; but a length leaves the upper bytes zero and a pickle does not.
+
+    >>> file_kind((640).to_bytes(8, "little") + b"{}"), file_kind(bytes([0x80, 2]) + b"}q@(X")
+    ('safetensors', 'pickle')
+    """
+    if content.startswith(b"PK\x03\x04"):
+        return "zip"
+    if content[:1] == b"\x80" and content[1:2] <= b"\x05" and any(content[4:8]):
+        return "pickle"
+    return "safetensors"
+
+
+def _tensor(name: str, view: dict[str, Any]) -> np.ndarray:
+    """One tensor from the bytes, number type and shape that safetensors gives."""
+    if view["dtype"] not in SAFETENSORS_TYPES:
+        raise BadFile(f"{name} has the number type {view['dtype']}; expected one of {', '.join(SAFETENSORS_TYPES)}")
+    return decode(bytes(view["data"]), SAFETENSORS_TYPES[view["dtype"]], "little").reshape(view["shape"])

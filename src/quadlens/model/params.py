@@ -49,8 +49,10 @@ def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ..
 
 
 def freeze(array: np.ndarray) -> np.ndarray:
-    """A read-only, contiguous view or copy of `array`, so that a value between rooms cannot change."""
-    frozen = np.ascontiguousarray(array).reshape(array.shape).view()
+    """`array` contiguous and read-only; a copy while anyone could still write to it, so that it cannot change."""
+    if not array.flags.writeable and array.flags.c_contiguous:
+        return array
+    frozen = np.array(array, order="C")
     frozen.flags.writeable = False
     return frozen
 
@@ -111,6 +113,7 @@ class Params:
             raise BadWeights(f"missing weights {missing}, unknown weights {unknown}")
         dtype = weights["W_in"].dtype
         filled = {name: weights.get(name, np.zeros(shape, dtype=dtype)) for name, shape in shapes.items()}
+        check_tensors(filled, shapes)
         return cls(config=config, **filled)
 
     def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
@@ -134,8 +137,11 @@ class Params:
         final = middle + neurons @ w["W_out"] + w["b_out"]
         return (final @ w["W_U"] + w["b_U"])[:, : config.p]
 
-    def collapse(self) -> Collapsed:
-        """The equivalent one-hidden-layer model, exactly as `math.md` §1, in float64."""
+    def attended_streams(self) -> tuple[Float[np.ndarray, "p d_model"], Float[np.ndarray, "p d_model"]]:
+        """The residual stream after attention at the position read, as one part a token: from_a[a] + from_b[b].
+
+        Constants (biases, the '=' token) belong to b's part, as `math.md` §1 folds all biases into U_b.
+        """
         config, p = self.config, self.config.p
         w = {name: array.astype(np.float64) for name, array in self.tensors().items()}
         OV = np.einsum("hdk,hke->de", w["W_V"], w["W_O"])
@@ -150,12 +156,16 @@ class Params:
             alpha * x @ OV + (x if position == config.read_position else 0.0)
             for position, (alpha, x) in enumerate(zip(config.attention, streams, strict=True))
         ]
-        from_a = parts[0]
-        # Constants belong to b's side (math.md §1: all biases are folded into U_b).
-        from_b = sum(parts[2:], start=parts[1]) + w["b_O"] + sum(config.attention) * attended_bias
+        return parts[0], sum(parts[2:], start=parts[1]) + w["b_O"] + sum(config.attention) * attended_bias
+
+    def collapse(self) -> Collapsed:
+        """The equivalent one-hidden-layer model, exactly as `math.md` §1, in float64."""
+        p = self.config.p
+        w = {name: array.astype(np.float64) for name, array in self.tensors().items()}
+        from_a, from_b = self.attended_streams()
         return Collapsed(
             p=p,
-            activation=config.activation,
+            activation=self.config.activation,
             U_a=from_a @ w["W_in"],
             U_b=from_b @ w["W_in"] + w["b_in"],
             W_L=(w["W_out"] @ w["W_U"][:, :p]).T,

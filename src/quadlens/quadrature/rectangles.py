@@ -43,8 +43,8 @@ def best_shift(phi: Float[np.ndarray, " n"], edges: Float[np.ndarray, " n_edges"
 
     The function of θ is convex and piecewise quadratic; its slope is 2·(length of {x: φ(x) - x < θ} - length of the
     rest), so the minimiser is the median of φ(x) - x for x uniform on the circle. On rectangle i that difference is
-    spread evenly over [φ_i - v_i, φ_i - v_{i-1}]: the distribution function is piecewise linear with 2n breakpoints, and its
-    median is found exactly (up to rounding of θ itself, which costs no soundness: every θ gives a bound).
+    spread evenly over [φ_i - v_i, φ_i - v_{i-1}]: the distribution function is piecewise linear with 2n breakpoints,
+    and its median is found exactly (up to rounding of θ itself, which costs no soundness: every θ gives a bound).
     """
     starts, ends = phi - edges[1:], phi - edges[:-1]
     points = np.concatenate([starts, ends])

@@ -1,0 +1,42 @@
+"""`quadlens export`: a model as another program's file."""
+
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, OutputFile, QuietFlag
+
+
+def command(
+    model: ModelArgument,
+    output: OutputFile,
+    format_name: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="F",
+            help="transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, gbmi, zhong, nanda, he, gromov, "
+            "onnx, quadlens.",
+        ),
+    ],
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
+    from rich.console import Console
+
+    from quadlens.cli.output import emit
+    from quadlens.model import load
+    from quadlens.model.formats import export_file
+
+    files, notes = export_file(load(model), format_name, output)
+    value = {"model": model, "format": format_name, "files": [str(path) for path in files], "notes": list(notes)}
+
+    def render(console: Console) -> None:
+        for path in files:
+            console.print(f"wrote {path}", markup=False, soft_wrap=True)
+        for line in notes:
+            console.print(f"  {line}", markup=False, soft_wrap=True)
+
+    emit(json, value, render)

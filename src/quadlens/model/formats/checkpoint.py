@@ -1,0 +1,96 @@
+"""What is in a file before it is known whose it is: tensors by name, and whatever else lies beside them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quadlens.errors import BadFile
+from quadlens.model.formats.pickle_machine import PickleMachine
+from quadlens.model.formats.torch_read import read_torch
+from quadlens.model.native import file_kind, read_safetensors
+
+# Where people put the state dict when they save more than it.
+STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict")
+MAX_FILE_BYTES = 1 << 32
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A file's contents.
+
+    Attributes:
+        source: The file, for messages.
+        tensors: The state dict.
+        extras: Everything beside the state dict: configs, seeds, metrics.
+    """
+
+    source: str
+    tensors: Mapping[str, np.ndarray]
+    extras: Mapping[str, Any]
+
+    def rank(self, name: str) -> int | None:
+        """Number of dimensions of a tensor, None when the file does not have it."""
+        return self.tensors[name].ndim if name in self.tensors else None
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a torch zip or a safetensors file, told apart by their first bytes; nothing in it is executed.
+
+    Raises:
+        BadFile: when it is neither, or is cut, damaged, too large, or would run code.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise BadFile(f"{path}: no such file; expected a .pt, .pth or .safetensors checkpoint")
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise BadFile(f"{path} has {path.stat().st_size} bytes; at most {MAX_FILE_BYTES} are read")
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadFile(f"cannot read {path}: {error.strerror}") from None
+    kind = file_kind(content)
+    if kind == "zip":
+        return _from_torch(read_torch(content, str(path)), str(path))
+    if kind == "pickle":
+        # A pickle that calls anything is refused by name; a harmless one is still no checkpoint.
+        PickleMachine(str(path), persistent=lambda identifier: None).run(content)
+        raise BadFile(
+            f"{path} is a bare pickle (PyTorch before 1.6 wrote these); "
+            "load it with PyTorch and save it again with torch.save, or as safetensors"
+        )
+    tensors, metadata = read_safetensors(path)
+    return Checkpoint(str(path), tensors, {key: _json_or_text(text) for key, text in metadata.items()})
+
+
+def _from_torch(value: Any, source: str) -> Checkpoint:
+    """Find the state dict: the value itself, or the dictionary of tensors inside it."""
+    if not isinstance(value, dict):
+        raise BadFile(f"{source} holds a {type(value).__name__}; expected a state dict (a dictionary of tensors)")
+    for key in STATE_DICT_KEYS:
+        if isinstance(value.get(key), dict):
+            tensors, extras = value[key], {k: v for k, v in value.items() if k != key}
+            break
+    else:
+        tensors = {k: v for k, v in value.items() if isinstance(v, np.ndarray)}
+        extras = {k: v for k, v in value.items() if k not in tensors}
+    odd = [_label(key) for key, item in tensors.items() if not (isinstance(key, str) and isinstance(item, np.ndarray))]
+    if odd or not tensors:
+        what = f"entries that are not tensors: {odd[:5]}" if odd else "no tensors"
+        raise BadFile(f"{source}: its state dict has {what}; expected a dictionary from names to tensors")
+    return Checkpoint(source, tensors, {_label(key): item for key, item in extras.items()})
+
+
+def _label(key: Any) -> str:
+    """A key for messages; only strings are shown, for anything else can be made to print without end."""
+    return key[:80] if isinstance(key, str) else f"<{type(key).__name__}>"
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,108 @@
+"""ONNX: a plain graph from a one-hot pair to logits, for verifiers and other runtimes. Written only."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.errors import BadConfig, BadFile, MissingExtra
+from quadlens.model.activation import Activation
+from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
+from quadlens.model.params import MLPParams, Model, Params
+
+OPSET = 17
+IR_VERSION = 9
+# Protocol buffers end at 2 GB; leave some for the graph.
+MAX_BYTES = 2**31 - 2**20
+
+INPUT, OUTPUT = "one_hot_pair", "logits"
+
+
+class Onnx:
+    """`one_hot_pair` [batch, 2, p] in, `logits` [batch, p] out; Flatten, MatMul, Gemm, Relu (or Abs, Mul) and Add."""
+
+    name = "onnx"
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """Never: ONNX files are not read."""
+        return Sniff(0.0, ("ONNX is written, not read",))
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """Refused: a graph does not say which of its matrices is which."""
+        raise BadFile(f"{checkpoint.source}: ONNX is written, not read; import the checkpoint it was made from")
+
+    def write(self, model: Model) -> Exported:
+        """The graph as bytes, in the weights' own precision."""
+        try:
+            from onnx import TensorProto, checker, helper, numpy_helper
+        except ImportError:
+            raise MissingExtra("exporting to ONNX", "onnx") from None
+        steps, constants = _transformer(model) if isinstance(model, Params) else _mlp(model)
+        dtype = np.result_type(*model.tensors().values())
+        if sum(x.size for x in constants.values()) * dtype.itemsize > MAX_BYTES:
+            raise BadConfig("the model has more than 2 GB of weights, which one ONNX file cannot hold")
+        kind = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
+        graph = helper.make_graph(
+            [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in steps],
+            "quadlens",
+            [helper.make_tensor_value_info(INPUT, kind, ["batch", 2, model.config.p])],
+            [helper.make_tensor_value_info(OUTPUT, kind, ["batch", model.config.p])],
+            [numpy_helper.from_array(np.ascontiguousarray(x.astype(dtype)), name) for name, x in constants.items()],
+        )
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="quadlens")
+        proto.ir_version = IR_VERSION
+        checker.check_model(proto)
+        note = f"input {INPUT} [batch, 2, {model.config.p}], output {OUTPUT} [batch, {model.config.p}], opset {OPSET}"
+        return Exported(proto.SerializeToString(deterministic=True), None, (note,))
+
+
+# One node: operator, inputs, output, attributes.
+Step = tuple[str, list[str], str, dict[str, Any]]
+
+
+def _activation_step(activation: Activation) -> Step:
+    if activation == "square":
+        return ("Mul", ["pre", "pre"], "post", {})
+    return ({"relu": "Relu", "abs": "Abs"}[activation], ["pre"], "post", {})
+
+
+def _transformer(model: Params) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
+    """The residual stream that is read as one product of the flattened pair with a table, then the MLP around it.
+
+    The table [2p, d_model] is what each token adds to that stream, the only product rounded here; what does not
+    depend on the tokens is in b's rows, for exactly one of them is picked.
+    """
+    p = model.config.p
+    constants = {
+        "token_table": np.concatenate(model.attended_streams()),
+        "W_in": model.W_in,
+        "b_in": model.b_in,
+        "W_out": model.W_out,
+        "b_out": model.b_out,
+        "W_U": model.W_U[:, :p],
+        "b_U": model.b_U[:p],
+    }
+    steps: list[Step] = [
+        ("Flatten", [INPUT], "flat", {"axis": 1}),
+        ("MatMul", ["flat", "token_table"], "middle", {}),
+        ("Gemm", ["middle", "W_in", "b_in"], "pre", {}),
+        _activation_step(model.config.activation),
+        ("Gemm", ["post", "W_out", "b_out"], "written", {}),
+        ("Add", ["middle", "written"], "final", {}),
+        ("Gemm", ["final", "W_U", "b_U"], OUTPUT, {}),
+    ]
+    return steps, constants
+
+
+def _mlp(model: Model) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
+    """Two matrix products around the activation."""
+    if not isinstance(model, MLPParams):
+        raise TypeError(f"no graph for {type(model).__name__}")
+    steps: list[Step] = [
+        ("Flatten", [INPUT], "flat", {"axis": 1}),
+        ("MatMul", ["flat", "W_pair"], "pre", {}),
+        _activation_step(model.config.activation),
+        ("MatMul", ["post", "W_out"], OUTPUT, {}),
+    ]
+    return steps, {"W_pair": np.concatenate([model.W_a, model.W_b]), "W_out": model.W_out}

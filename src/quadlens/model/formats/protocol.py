@@ -1,0 +1,110 @@
+"""What every format offers, and the values that pass between a format and whoever uses it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.params import Model
+
+
+@dataclass(frozen=True)
+class Sniff:
+    """How sure a format is that a checkpoint is its own, and why.
+
+    Attributes:
+        confidence: 0 not mine · ½ could be read as mine · 1 has my marks.
+        reasons: One clause for each mark found or missed.
+    """
+
+    confidence: float
+    reasons: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.confidence not in (0.0, 0.5, 1.0):
+            raise ValueError(f"confidence {self.confidence} is not 0, ½ or 1")
+
+
+@dataclass(frozen=True)
+class SoftmaxAttention:
+    """The checkpoint's own attention, computed from its W_Q and W_K; accepted when it is constant.
+
+    Attributes:
+        positions: How many positions are fed, None when the checkpoint says.
+    """
+
+    positions: int | None = None
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a user says about a checkpoint, beside the file itself.
+
+    Attributes:
+        attention: `--attention`: the weight on each position, or the checkpoint's own softmax.
+        p: `--p`.
+        activation: `--activation`.
+        sidecar: The config file beside the weights, parsed.
+        sidecar_name: What it is called, for messages.
+    """
+
+    attention: tuple[float, ...] | SoftmaxAttention | None = None
+    p: int | None = None
+    activation: str | None = None
+    sidecar: Mapping[str, Any] | None = None
+    sidecar_name: str = "the config file"
+
+    def of(self, *keys: str) -> Any:
+        """The first of these keys that the sidecar has, at its top or one level down; None when it has none."""
+        if self.sidecar is None:
+            return None
+        levels = [self.sidecar, *(value for value in self.sidecar.values() if isinstance(value, Mapping))]
+        return next((level[key] for level in levels for key in keys if level.get(key) is not None), None)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model read from someone else's checkpoint.
+
+    Attributes:
+        model: The model.
+        format: Which format the file was read as.
+        notes: How each fact that the weights do not say was settled, for a person to check.
+    """
+
+    model: Model
+    format: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """A model as another program's file.
+
+    Attributes:
+        content: Tensors by name, possibly nested with plain values; or the bytes themselves.
+        sidecar: JSON to write beside it, None when the file says everything.
+        notes: What a person should know.
+    """
+
+    content: Mapping[str, Any] | bytes
+    sidecar: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Format(Protocol):
+    """One kind of checkpoint: recognise it, read it, write it."""
+
+    @property
+    def name(self) -> str:
+        """What `--format` calls it."""
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """Whether the checkpoint has this format's marks."""
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """The model; refuses what a constant-attention or MLP model cannot be."""
+
+    def write(self, model: Model) -> Exported:
+        """The model as this format; refuses what the format cannot express."""

@@ -1,0 +1,218 @@
+"""The commands info, evaluate, build, import and export: one JSON document, stable keys, help with an example."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_runner import quadlens
+from quadlens.cli.main import app
+from quadlens.model import evaluate, load
+
+COMMANDS = sorted(command.name or "" for command in app.registered_commands)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    assert quadlens("build", "--p", "13", "--keys", "2,5", "--neurons", "60", "-o", "m.safetensors", "-q").code == 0
+    return tmp_path
+
+
+def test_evaluate_has_the_promised_keys(folder: Path) -> None:
+    run = quadlens("evaluate", "m.safetensors", "--json")
+    assert run.code == 0
+    assert run.out.count("\n") == 1
+    promised = ["p", "pairs", "correct", "accuracy", "min_margin", "median_margin", "loss", "wrong"]
+    assert set(promised) <= set(run.document)
+    result = evaluate(load("m.safetensors").collapse())
+    assert {key: run.document[key] for key in promised[:-1]} == {key: getattr(result, key) for key in promised[:-1]}
+    assert run.document["wrong"] == []
+
+
+def test_wrong_answers_are_listed(folder: Path) -> None:
+    quadlens("build", "--p", "13", "--keys", "2,5", "--neurons", "60", "--noise", "5", "-o", "bad.safetensors")
+    document = quadlens("evaluate", "bad.safetensors", "--json").document
+    assert 0 < len(document["wrong"]) <= 100
+    assert all(len(row) == 3 and (row[0] + row[1]) % 13 != row[2] for row in document["wrong"])
+    assert "→" in quadlens("evaluate", "bad.safetensors").out
+
+
+def test_exact_agreement_is_shown(folder: Path) -> None:
+    run = quadlens("evaluate", "m.safetensors", "--exact", "--json")
+    assert run.document["agreement"]["correct"] == 169
+    assert run.err == "computing all 2197 logits exactly\n"
+    table = quadlens("evaluate", "m.safetensors", "--exact", "--quiet")
+    assert "correct, exactly       169 of 169" in table.out
+    assert table.err == ""
+
+
+def test_samples(folder: Path) -> None:
+    one, two = (quadlens("evaluate", "m.safetensors", "--sample", "50", "--json").document for _ in range(2))
+    assert one == two
+    assert one["pairs"] == 50
+
+
+def test_info(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = quadlens("info", "m.safetensors", "--json").document
+    assert document["sha256"] == hashlib.sha256(Path("m.safetensors").read_bytes()).hexdigest()
+    assert document["config"]["attention"] == [0.5, 0.5]
+    assert document["parameters"] == sum(x.size for x in load("m.safetensors").tensors().values())
+    for columns in ("30", "60", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert document["sha256"] in quadlens("info", "m.safetensors").out, f"the hash is cut at {columns} columns"
+
+
+def test_names_are_not_markup(folder: Path) -> None:
+    os.rename("m.safetensors", "[red]m[b].safetensors")
+    assert "[red]m[b].safetensors" in quadlens("info", "[red]m[b].safetensors").out
+    exported = quadlens("export", "[red]m[b].safetensors", "--format", "onnx", "-o", "[b].onnx")
+    assert "wrote [b].onnx" in exported.out
+    assert "one_hot_pair [batch, 2, 13]" in exported.out
+
+
+@pytest.mark.parametrize(
+    "name", ["transformer-lens", "transformer-lens-4-raw", "transformer-lens-4-bridge", "gbmi", "zhong"]
+)
+def test_export_and_import(folder: Path, name: str) -> None:
+    exported = quadlens("export", "m.safetensors", "--format", name, "-o", "model_x.pt", "--json").document
+    assert all(Path(path).is_file() for path in exported["files"])
+    imported = quadlens("import", "model_x.pt", "-o", "back.safetensors", "--json").document
+    assert imported["format"] == name
+    assert imported["sha256"] == hashlib.sha256(Path("back.safetensors").read_bytes()).hexdigest()
+    assert set(imported) == {"source", "output", "format", "sha256", "config", "notes"}
+    before, after = (load(x).collapse() for x in ("m.safetensors", "back.safetensors"))
+    np.testing.assert_array_equal(before.U_a, after.U_a)
+    np.testing.assert_array_equal(before.W_L, after.W_L)
+    text = quadlens("import", "model_x.pt", "-o", "back.safetensors")
+    assert "attention" in text.out
+    assert name in text.out
+
+
+def test_mlps_too(folder: Path) -> None:
+    built = quadlens(
+        "build", "--p", "13", "--keys", "2", "--neurons", "20", "--architecture", "mlp", "-o", "m", "--json"
+    )
+    assert built.document["d_mlp"] == 20
+    assert quadlens("export", "m", "--format", "he", "-o", "model_he.pt").code == 0
+    imported = quadlens("import", "model_he.pt", "-o", "back", "--json").document
+    assert (imported["format"], imported["sha256"]) == ("he", built.document["sha256"])
+
+
+def test_build_writes_the_same_bytes_again(folder: Path) -> None:
+    words = (
+        "build",
+        "--p",
+        "13",
+        "--keys",
+        "2,5",
+        "--noise",
+        "0.1",
+        "--jitter",
+        "0.1",
+        "--neurons",
+        "60",
+        "--seed",
+        "3",
+    )
+    one, two = (quadlens(*words, "-o", name, "--json").document for name in ("a", "b"))
+    assert one["sha256"] == two["sha256"]
+    assert Path("a").read_bytes() == Path("b").read_bytes()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_the_common_flags_and_an_example(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    run = quadlens(command, "--help")
+    assert run.code == 0
+    assert "Example" in run.out
+    assert f"quadlens {command}" in run.out
+    for flag in ("--json", "--quiet", "--debug"):
+        assert flag in run.out, f"{command} has no {flag}"
+
+
+HEAVY = ["torch", "matplotlib", "flint", "polars", "scipy", "onnx", "pandas", "transformer_lens", "numba"]
+
+
+def _child(code: str) -> str:
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["evaluate", "--help"]])
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    """Imports are what help costs; a clock would measure the machine."""
+    code = f"""
+import contextlib, io, sys
+sys.argv = ["quadlens", *{words!r}]
+from quadlens.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main()
+print(sorted(set({HEAVY!r}) & set(sys.modules)))
+"""
+    assert _child(code).strip() == "[]"
+
+
+def test_everything_but_training_imports_without_torch() -> None:
+    """As after `pip install .`: extras cannot be imported, and no room minds."""
+    extras = ["torch", "numba", "threadpoolctl", "transformer_lens", "onnx", "onnxruntime"]
+    code = f"""
+import importlib, importlib.abc, pkgutil, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {extras!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import quadlens
+count = 0
+for module in pkgutil.walk_packages(quadlens.__path__, "quadlens."):
+    if module.name.startswith("quadlens.training") or module.name == "quadlens.__main__":
+        continue
+    importlib.import_module(module.name)
+    count += 1
+for name in quadlens.__all__:
+    getattr(quadlens, name)
+print(count)
+"""
+    assert int(_child(code)) > 30
+
+
+def test_commands_work_without_torch(folder: Path) -> None:
+    code = """
+import sys
+sys.modules.update(torch=None, onnx=None, transformer_lens=None)
+from quadlens.cli.main import main
+for words in (
+    ["export", "m.safetensors", "--format", "gbmi", "-o", "g.pth", "--json"],
+    ["import", "g.pth", "-o", "back.safetensors", "--json"],
+    ["evaluate", "back.safetensors", "--json"],
+):
+    sys.argv = ["quadlens", *words]
+    try:
+        main()
+    except SystemExit as stop:
+        assert not stop.code, words
+"""
+    assert '"accuracy": 1.0' in _child(code)
+
+
+def test_the_module_runs_as_a_program() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "quadlens", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.startswith("quadlens ")
+
+
+def test_public_names_are_found_lazily() -> None:
+    import quadlens as package
+
+    assert callable(package.load)
+    with pytest.raises(AttributeError, match="module 'quadlens' has no attribute 'nonsense'"):
+        _ = package.nonsense

@@ -1,0 +1,95 @@
+"""Configs and frozen dataclasses from JSON: every wrong value says what was expected."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from quadlens.errors import BadConfig, BadWeights
+from quadlens.model import Config, MLPConfig, Params, Recipe, build_transformer
+from quadlens.model.config import config_from_dict, config_to_dict
+from quadlens.schema import parse_dataclass
+
+GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": 8}, "p = 8 is not supported; expected an odd modulus of at least 3"),
+        ({"d_model": 0}, "d_model = 0 is not supported; expected at least 1"),
+        ({"attention": (1.0,)}, "attention has 1 weights; expected one for each of"),
+        ({"attention": (1.0, float("inf"))}, r"attention weights \(1.0, inf\) are not all finite"),
+        ({"read_position": 2}, "read_position = 2 is not fed; expected 0 … 1"),
+        ({"n_ctx": 1}, "n_ctx = 1 is less than the 2 positions fed"),
+        ({"b_token_offset": 3}, "b_token_offset = 3; expected 0 or p = 7"),
+        ({"b_token_offset": 7}, "d_vocab = 8 is less than the 14 tokens used"),
+        ({"d_vocab_out": 6}, "d_vocab_out = 6 is less than p = 7"),
+    ],
+)
+def test_configs_prove_themselves(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        dataclasses.replace(GOOD, **change)
+
+
+def test_configs_survive_json() -> None:
+    import json
+
+    for config in (GOOD, Config.paper(equals=True), MLPConfig(7, 3, "square")):
+        assert config_from_dict(json.loads(json.dumps(config_to_dict(config))), "here") == config
+
+
+def test_the_papers_config() -> None:
+    config = Config.paper()
+    assert (config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head) == (59, 128, 512, 4, 32)
+    assert (config.d_vocab, config.n_ctx, config.attention, config.read_position) == (60, 3, (0.5, 0.5), 1)
+    equals = Config.paper(equals=True)
+    assert (equals.attention, equals.read_position, equals.equals_token) == ((1 / 3,) * 3, 2, 59)
+
+
+def test_weights_left_out_or_unknown() -> None:
+    model = build_transformer(Recipe(7, (1,), 4))
+    weights = {name: array for name, array in model.tensors().items() if name.startswith("W_")}
+    assert not Params.with_zero_biases(model.config, **weights).b_in.any()
+    with pytest.raises(BadWeights, match=r"missing weights \['W_U'\], unknown weights \['W_X'\]"):
+        Params.with_zero_biases(model.config, **{("W_X" if k == "W_U" else k): v for k, v in weights.items()})
+
+
+@dataclass(frozen=True)
+class Sample:
+    size: float
+    mode: Literal["a", "b"] = "a"
+    pair: tuple[int, str] = (1, "x")
+    many: tuple[float, ...] = ()
+    maybe: int | None = None
+    either: int | str = 0
+
+
+def test_values_are_read_as_annotated() -> None:
+    read = parse_dataclass(
+        Sample, {"size": 2, "pair": [3, "y"], "many": [1, 2.5], "maybe": None, "either": "z"}, "here"
+    )
+    assert read == Sample(2.0, "a", (3, "y"), (1.0, 2.5), None, "z")
+    assert isinstance(read.size, float)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({}, "here: missing key 'size'"),
+        ({"size": "2"}, "size = '2': expected float, got str"),
+        ({"size": True}, "size = True: expected float, got bool"),
+        ({"size": 1, "mode": "c"}, "mode = 'c': expected one of a, b"),
+        ({"size": 1, "pair": [1]}, r"pair = \[1\]: expected 2 items, got 1"),
+        ({"size": 1, "many": 3}, "many = 3: expected a list"),
+        ({"size": 1, "many": ["x"]}, "expected float, got str"),
+        ({"size": 1, "maybe": "x"}, "maybe = 'x': expected int or null, got str"),
+        ({"size": 1, "either": 1.5}, "either = 1.5: expected int or str, got float"),
+        ({"size": 1, "sise": 2}, r"unknown key 'sise' \(known keys: either, many, maybe, mode, pair, size\)"),
+        ({1: 2}, "expected names with values, got dict"),
+    ],
+)
+def test_values_that_do_not_fit(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        parse_dataclass(Sample, data, "here")
