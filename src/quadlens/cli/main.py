@@ -7,7 +7,21 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import bench, bounds, build, certify, check, evaluate, explain, export, figures, import_, info, train
+from quadlens.cli import (
+    bench,
+    bounds,
+    build,
+    certify,
+    check,
+    evaluate,
+    explain,
+    export,
+    figures,
+    import_,
+    info,
+    sweep,
+    train,
+)
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -46,6 +60,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("import", import_.command, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
+    ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
     ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
     ("check", check.command, "quadlens check mainline.cert.json mainline"),
 )

@@ -79,7 +79,7 @@ def paper_rows(scheme: Scheme, exact: ExactErrors) -> PaperRows:
         numerical_abs_bound_full=abs_full,
         numerical_abs_bound_half=abs_half,
         total_abs_bound_full=_total(abs_full, angle, "abs"),
-        total_abs_bound_half=_total(abs_half.times(2), angle, "abs"),
+        total_abs_bound_half=_total(abs_half.times(2.0), angle, "abs"),
         naive_abs_cos_baseline=cos_mean,
         naive_abs_sin_baseline=sin_mean,
         normalised_relu_cos_error=exact.relu_cos,
@@ -87,7 +87,7 @@ def paper_rows(scheme: Scheme, exact: ExactErrors) -> PaperRows:
         numerical_relu_bound_full=relu_full,
         numerical_relu_bound_half=relu_half,
         total_relu_bound_full=_total(relu_full, angle, "ReLU"),
-        total_relu_bound_half=_total(relu_half.times(2), angle, "ReLU"),
+        total_relu_bound_half=_total(relu_half.times(2.0), angle, "ReLU"),
         naive_relu_cos_baseline=half_of(cos_mean),
         naive_relu_sin_baseline=half_of(sin_mean),
     )
