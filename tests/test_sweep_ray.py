@@ -1,5 +1,6 @@
 """The Ray backend on a real local cluster: the bytes of the local backend, and a node killed in the middle."""
 
+import contextlib
 import json
 import os
 import signal
@@ -22,6 +23,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 CONFIGS = [*seeds(LONG, 2), *seeds(TINY, 2)]
 
 
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def children(pid: int) -> list[int]:
+    text = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False).stdout
+    return [int(word) for word in text.split()]
+
+
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A head without cores and two worker nodes of one core each."""
@@ -35,7 +45,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
     yield made
     ray.shutdown()
-    made.shutdown()
+    made.shutdown()  # type: ignore[no-untyped-call]
 
 
 def test_a_node_killed_in_the_middle(cluster: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
@@ -50,11 +60,17 @@ def test_a_node_killed_in_the_middle(cluster: Any, tmp_path_factory: pytest.Temp
     def kill_one_node(state: SweepState) -> None:
         if killed or not state.running:
             return
-        # Both long models are running, one a node, and both have a checkpoint.
-        wait_for(lambda: all(has_checkpoint(tmp_path, config) for config in CONFIGS[:2]))
-        for process in nodes[0].live_processes():
-            os.kill(process[1].pid, signal.SIGKILL)
-            killed.append(process[1].pid)
+        long = CONFIGS[:2]
+        wait_for(lambda: any(has_checkpoint(tmp_path, config) for config in long))
+        (victim, *_) = [config for config in long if has_checkpoint(tmp_path, config)]
+        worker = int(Store(tmp_path).lock(victim.run_id()).read_text().split()[1])
+        raylet = parent(worker)
+        assert raylet in {process.pid for node in nodes for _, process in node.live_processes()}
+        # The whole node: the raylet and every worker it has.
+        for pid in (worker, raylet, *children(raylet)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
 
     report = sweep(
         CONFIGS,

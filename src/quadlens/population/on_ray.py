@@ -1,10 +1,13 @@
 """The Ray backend: one task a model on an existing cluster, or on one started here."""
 
 import logging
+import socket
 from typing import Any
 
 from quadlens.errors import BadConfig, MissingExtra
 from quadlens.population.one_model import Outcome, Task, make_model
+
+CONNECT_SECONDS = 10.0
 
 
 class RayBackend:
@@ -20,6 +23,8 @@ class RayBackend:
             import ray
         except ModuleNotFoundError as error:
             raise MissingExtra("the backend ray", "cluster") from error
+        if address is not None:
+            _check_address(address)
         self._ray: Any = ray
         where: dict[str, Any] = {"num_cpus": processes, "include_dashboard": False} if address is None else {}
         self._ours = not ray.is_initialized()
@@ -61,6 +66,20 @@ class RayBackend:
         self._running = {}
         if self._ours:
             self._ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Ray itself waits for minutes for a host that does not answer."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:  # "auto" and names that Ray knows
+        return
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise BadConfig(
+            f"no Ray cluster at --address {address!r}: {error}; start one with: ray start --head, "
+            "or leave --address out to use this machine"
+        ) from None
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,6 +107,10 @@ class Store:
         """The record of a model that was given up."""
         return self.root / "failed" / f"{run_id}.json"
 
+    def lock(self, run_id: str) -> Path:
+        """Held by the worker that makes a model; its text is host and process."""
+        return self.root / "unfinished" / f".{run_id}.lock"
+
     def prepare(self) -> None:
         """Make the directories."""
         try:
@@ -156,7 +161,7 @@ class Store:
     def only_worker(self, run_id: str, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Hold the lock of one model while it is made; it ends with the process, however that ends."""
         message = f"another worker still works on {run_id} after {seconds:.0f} s"
-        with _locked(self.root / "unfinished" / f".{run_id}.lock", seconds, message):
+        with _locked(self.lock(run_id), seconds, message):
             yield
 
 
@@ -181,4 +186,8 @@ def _locked(path: Path, seconds: float, message: str) -> Iterator[None]:
                 if time.monotonic() >= deadline:
                     raise Busy(message) from None
                 time.sleep(0.05)
+        with contextlib.suppress(OSError):  # who holds it helps a person, on a full disk it is left out
+            stream.truncate(0)
+            stream.write(f"{socket.gethostname()} {os.getpid()}\n".encode())
+            stream.flush()
         yield
