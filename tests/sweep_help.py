@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from quadlens.population import LocalBackend, sweep
-from quadlens.population.one_model import Outcome, Task, make_model
 from quadlens.population.store import Store
 from quadlens.training.config import TrainConfig
 
@@ -28,26 +27,6 @@ SAME_FILES = (
     "neurons.parquet",
     "certificate.json",
 )
-
-
-class Inline:
-    """A backend in this very process: the same work without the time a worker takes to start."""
-
-    def __init__(self) -> None:
-        self._outcomes: list[Outcome] = []
-
-    def room(self) -> int:
-        return 1 - len(self._outcomes)
-
-    def start(self, task: Task) -> None:
-        self._outcomes.append(make_model(task))
-
-    def wait(self, seconds: float) -> list[Outcome]:
-        outcomes, self._outcomes = self._outcomes, []
-        return outcomes
-
-    def close(self) -> None:
-        pass
 
 
 def undisturbed_sweep(factory: pytest.TempPathFactory, configs: list[TrainConfig]) -> Path:
@@ -84,7 +63,7 @@ def changed(root: Path) -> dict[str, int]:
     return {run_id: store.finished(run_id).manifest.stat().st_mtime_ns for run_id in store.run_ids()}
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 250.0) -> None:
     """Wait until something is so; the limit is only for a test that would never end."""
     deadline = time.monotonic() + seconds
     while not condition():

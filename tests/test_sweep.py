@@ -27,7 +27,6 @@ from sweep_help import (
     LONG,
     STRATEGIES,
     TINY,
-    Inline,
     changed,
     has_checkpoint,
     hashes,
@@ -45,7 +44,7 @@ FLAGS = (
 
 def run(configs: list[TrainConfig], root: Path, backend: Backend | None = None, **more: object) -> SweepReport:
     settings = {"strategies": STRATEGIES, "checkpoint_every": EVERY, **more}
-    return sweep(configs, root, backend or Inline(), **settings)  # type: ignore[arg-type]
+    return sweep(configs, root, backend or LocalBackend(1), **settings)  # type: ignore[arg-type]
 
 
 def command(*words: str) -> list[str]:

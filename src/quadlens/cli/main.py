@@ -19,6 +19,7 @@ from quadlens.cli import (
     figures,
     import_,
     info,
+    population,
     sweep,
     train,
 )
@@ -61,6 +62,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
     ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
+    ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
     ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
     ("check", check.command, "quadlens check mainline.cert.json mainline"),
 )

@@ -1,0 +1,108 @@
+"""The comparison as tables for a terminal, by model and by setting."""
+
+from typing import TYPE_CHECKING, Any
+
+from quadlens.population.comparison import Comparison
+from quadlens.population.statement import Statement
+
+if TYPE_CHECKING:
+    import polars
+    from rich.console import Console
+
+# What models can be grouped by.
+GROUPS = ("p", "equals", "weight_decay", "d_mlp", "epochs")
+
+
+def render(comparison: Comparison, console: "Console") -> None:
+    """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
+    console.print(f"{comparison.models} models of ours ({comparison.settings}); the paper has 151", markup=False)
+    rows = [_cells(statement) for statement in comparison.statements]
+    counts = comparison.key_counts
+    kinds = sorted({*counts.ours, *counts.paper})
+    ours = " ".join(f"{k}:{counts.ours.get(k, 0)}" for k in kinds)
+    theirs = " ".join(f"{k}:{counts.paper.get(k, 0)}" for k in kinds)
+    rows.append(("models by number of key frequencies", ours, "", theirs, counts.verdict, counts.why))
+    rows += [
+        (f"histogram: {h.words}", f"n = {h.ours.sum():g}", "", f"n = {h.paper.sum():g}", h.verdict, h.why)
+        for h in comparison.histograms
+    ]
+    _print(console, "the paper's statements", ("statement", "ours", "95 %", "paper", "verdict", "why"), rows)
+    beyond = [_cells(statement)[:3] for statement in comparison.beyond]
+    _print(console, "beyond the paper", ("statement", "ours", "95 %"), beyond)
+
+
+def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
+    """One row a model: what it is, its exact error, and what each strategy proves at what cost."""
+    rows = []
+    for model in frame.iter_rows(named=True):
+        keys = [cluster for cluster in model["clusters"] if cluster["key"]]
+        errors = [cluster["relative_exact_psi"] for cluster in keys if cluster["relative_exact_psi"] is not None]
+        row = {name: model[name] for name in ("p", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")}
+        row["largest_relative_exact_error"] = max(errors) if errors else None
+        for proof in model["proofs"]:
+            row[f"certified_{proof['strategy']}"] = proof["certified_inputs"] / model["inputs"]
+            row[f"cost_{proof['strategy']}"] = proof["flops"] / model["brute_force_flops"]
+        rows.append(row)
+    return rows
+
+
+def by_group(frame: "polars.DataFrame", column: str) -> list[dict[str, Any]]:
+    """One row a value of `column`: means over its models, to see how things depend on it."""
+    rows = []
+    for (value,), group in frame.group_by(column, maintain_order=True):
+        models = by_model(group)
+        errors = [m["largest_relative_exact_error"] for m in models if m["largest_relative_exact_error"] is not None]
+        row = {
+            column: value,
+            "models": len(group),
+            "accurate": int((group["correct"] == group["inputs"]).sum()),
+            "good": int(group["good_model"].sum()),
+            "key_frequencies": _mean([len(m["key_frequencies"]) for m in models]),
+            "relative_exact_error": _mean(errors),
+        }
+        for name in dict.fromkeys(name for m in models for name in m if name.startswith(("certified_", "cost_"))):
+            row[name] = _mean([m[name] for m in models if name in m])
+        rows.append(row)
+    return rows
+
+
+def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> None:
+    """A table of dictionaries that share their keys."""
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    _print(console, title, names, [tuple(_short(row.get(name)) for name in names) for row in rows])
+
+
+def _mean(values: list[Any]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _cells(statement: Statement) -> tuple[str, ...]:
+    of = "" if statement.of is None else f" of {statement.of}"
+    paper_of = "" if statement.paper_of is None else f" of {statement.paper_of}"
+    ci = "" if statement.ci95 is None else f"{statement.ci95[0]:.3g} … {statement.ci95[1]:.3g}"
+    paper = "" if statement.paper is None else f"{statement.paper:.4g}{paper_of}"
+    ours = "none" if statement.ours is None else f"{statement.ours:.4g}{of}"
+    return statement.words, ours, ci, paper, statement.verdict, statement.why
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _print(console: "Console", title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print()
+    console.print(table)
