@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
@@ -247,6 +248,23 @@ def test_dataset_is_rebuilt_from_the_directories(undisturbed: Path, tmp_path: Pa
             dataset.read(path)
     with pytest.raises(BadFile, match="holds no finished model"):
         dataset.read(tmp_path)
+
+
+def test_a_short_run_comes_out_as_it_is_stored(tmp_path: Path) -> None:
+    """In float64, so that another processor's rounding stays far below what is compared."""
+    stored = pl.read_parquet(Path(__file__).parent / "data" / "short_run.parquet")
+    flags = "--seeds 0:1 --p 11 --epochs 200 --strategies brute,arcs --set d_model=12 --set d_mlp=24 --set n_heads=2"
+    more = "--set d_head=6 --set precision=float64 --processes 1 --quiet"
+    words = command("sweep", *flags.split(), *more.split(), "-o", str(tmp_path))
+    assert subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode == 0
+    again = dataset.read(tmp_path)
+    changing = ["manifest", "model_sha256", "train_seconds", "loss"]
+    nested = ["clusters", "proofs", "neurons"]
+    assert_frame_equal(again.drop(changing, nested), stored.drop(changing, nested), rel_tol=1e-6)
+    for name in nested:
+        mine, theirs = (frame.select(name).explode(name).unnest(name) for frame in (again, stored))
+        drop = ["seconds"] if name == "proofs" else []
+        assert_frame_equal(mine.drop(drop), theirs.drop(drop), rel_tol=1e-5, abs_tol=1e-9)
 
 
 def test_all_strategies_are_the_rooms_own() -> None:

@@ -15,8 +15,6 @@ NAME = "population-key-frequencies"
 
 def draw(counts: KeyCounts) -> "Figure":
     """Shares of models, with Wilson's intervals on ours (figure `nfreqcountmul`)."""
-    from quadlens.population.intervals import wilson
-
     with style():
         from matplotlib.figure import Figure
 
@@ -27,7 +25,7 @@ def draw(counts: KeyCounts) -> "Figure":
         n, m = sum(counts.ours.values()), sum(counts.paper.values())
         ours = np.array([counts.ours.get(k, 0) / n for k in kinds])
         paper = np.array([counts.paper.get(k, 0) / m for k in kinds])
-        ends = np.array([wilson(counts.ours.get(k, 0), n) for k in kinds])
+        ends = np.array([counts.intervals[k] for k in kinds]) / n
         axis.bar(places - 0.2, paper, 0.4, color=CONCEPT_COLOURS["paper"], label=f"paper, {m} models")
         axis.bar(places + 0.2, ours, 0.4, color=CONCEPT_COLOURS["validation"], label=f"ours, {n} models")
         errors = np.maximum([ours - ends[:, 0], ends[:, 1] - ours], 0)

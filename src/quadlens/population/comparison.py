@@ -9,7 +9,7 @@ import numpy as np
 from quadlens.population import published
 from quadlens.population.beyond import beyond_the_paper
 from quadlens.population.histograms import HistogramComparison, compare_histograms
-from quadlens.population.intervals import bootstrap, homogeneity, wilson
+from quadlens.population.intervals import Interval, bootstrap, homogeneity, wilson
 from quadlens.population.statement import Statement, Verdict, count_statement, number_statement
 
 if TYPE_CHECKING:
@@ -35,13 +35,18 @@ class KeyCounts:
     verdict: Verdict
     why: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON view; intervals are Wilson's, as counts among our models."""
+    @property
+    def intervals(self) -> dict[int, Interval]:
+        """Wilson's, as counts among our models."""
         of = sum(self.ours.values())
-        intervals = {k: wilson(count, of) for k, count in self.ours.items()}
+        shares = {k: wilson(count, of) or (0.0, 1.0) for k, count in self.ours.items()}
+        return {k: (low * of, high * of) for k, (low, high) in shares.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
         return {
             "ours": {str(k): count for k, count in self.ours.items()},
-            "ci95": {str(k): ci and [ci[0] * of, ci[1] * of] for k, ci in intervals.items()},
+            "ci95": {str(k): list(ends) for k, ends in self.intervals.items()},
             "paper": {str(k): count for k, count in self.paper.items()},
             "verdict": self.verdict,
             "why": self.why,
@@ -210,8 +215,10 @@ def _of_pairs(
     n, total, of_small = len(good), int(counts.sum()), int(sum(len(b) for b in bounds))
     per_model = bootstrap(lambda sample: float(counts[sample].mean()), n, rng)
     sizes = np.array([len(b) for b in bounds], dtype=float)
-    share = bootstrap(ratio(hits, counts), n, rng) if 0 < hits.sum() < total else None
-    below_share = bootstrap(ratio(np.array(below), sizes), n, rng) if 0 < sum(below) < of_small else None
+    share = bootstrap(ratio(hits, counts), n, rng, limits=(0.0, 1.0)) if 0 < hits.sum() < total else None
+    below_share = (
+        bootstrap(ratio(np.array(below), sizes), n, rng, limits=(0.0, 1.0)) if 0 < sum(below) < of_small else None
+    )
     theirs = paper["good_model_frequency_pairs"]
     pair_count = number_statement(
         "good_model_frequency_pairs",
@@ -259,7 +266,7 @@ def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator, reason: str
         number_statement(
             "share_of_neurons_with_secondary_twice_primary",
             "share of neurons whose secondary frequency is twice the primary (the paper: 83 % and 84 %)",
-            share(np.arange(n)), bootstrap(share, n, rng), (low, high), incomparable=reason,
+            share(np.arange(n)), bootstrap(share, n, rng, limits=(0.0, 1.0)), (low, high), incomparable=reason,
         )
     ]  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.population.intervals import cumulative_band, cumulative_gap
+from quadlens.population.intervals import MIN_MODELS, cumulative_band, cumulative_gap
 from quadlens.population.published import published_histogram, published_population
 from quadlens.population.statement import Verdict
 
@@ -37,7 +37,7 @@ class HistogramComparison:
         paper: The paper's counts.
         models: Of how many models ours are.
         gap: Largest difference of the cumulative shares.
-        band: How large that is by chance, 95 % of the time; None for fewer than two models.
+        band: How large that is by chance, 95 % of the time; None for too few models.
         verdict: Plainly.
         why: In words.
     """
@@ -127,8 +127,8 @@ def _compare(
     total = rows.sum(axis=0)
     gap = band = None
     verdict: Verdict = "cannot be compared"
-    if incomparable or total.sum() == 0 or len(rows) < 2:
-        why = incomparable or "we have too few models"
+    if incomparable or total.sum() == 0 or len(rows) < MIN_MODELS:
+        why = incomparable or f"we have too few models ({len(rows)})"
     else:
         gap, _ = cumulative_gap(rows, np.concatenate([[0.0], paper, [0.0]]))
         band = cumulative_band(rows, paper_models, rng)

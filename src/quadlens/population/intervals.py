@@ -9,6 +9,8 @@ from jaxtyping import Float, Int
 # The 97.5 % point of the normal distribution.
 Z = 1.959963984540054
 RESAMPLES = 2000
+# Fewer models say too little about how models scatter.
+MIN_MODELS = 5
 
 Interval = tuple[float, float]
 
@@ -37,24 +39,39 @@ def resamples(models: int, rng: np.random.Generator, count: int = RESAMPLES) -> 
     return rng.integers(0, models, size=(count, models))
 
 
+def small_sample_factor(models: int) -> float:
+    """How much wider an interval from so few models must be: Student's t over the normal, and n - 1 for n."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(models - 1, 0.975)) / Z * math.sqrt(models / (models - 1))
+
+
 def bootstrap(
-    statistic: Callable[[np.ndarray], float | None], models: int, rng: np.random.Generator, count: int = RESAMPLES
+    statistic: Callable[[np.ndarray], float | None],
+    models: int,
+    rng: np.random.Generator,
+    count: int = RESAMPLES,
+    limits: Interval = (-math.inf, math.inf),
 ) -> Interval | None:
     """Percentile interval of a statistic of a set of models; models are drawn whole, so what is inside one may depend.
 
     Args:
         statistic: Takes indices of models (with repetitions); None where it has no value.
-        models: How many there are; fewer than two have no interval.
+        models: How many there are; fewer than five have no interval, nor have models that are all alike.
         rng: Draws the samples.
         count: How many samples.
+        limits: What the statistic can be.
     """
-    if models < 2:
+    middle = statistic(np.arange(models)) if models >= MIN_MODELS else None
+    if middle is None:
         return None
     values = [v for sample in resamples(models, rng, count) if (v := statistic(sample)) is not None]
-    if not values:
-        return None
     low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    if low == high:
+        return None
+    factor = small_sample_factor(models)
+    ends = middle - factor * (middle - float(low)), middle + factor * (float(high) - middle)
+    return min(max(limits[0], ends[0]), middle), max(min(limits[1], ends[1]), middle)
 
 
 def cumulative_gap(
@@ -71,10 +88,11 @@ def cumulative_band(
 ) -> float | None:
     """How far two histograms of the same kind of models may be apart by chance, 95 % of the time.
 
-    The bootstrap distribution of sup |F* - F| over models, times √(1 + n/m): the paper's m models scatter like ours.
+    The bootstrap distribution of sup |F* - F| over models, times √(1 + n/m) because the paper's m models scatter
+    like ours, and times `small_sample_factor`.
     """
     models = len(ours)
-    if models < 2:
+    if models < MIN_MODELS:
         return None
     total = ours.sum(axis=0)
     curve = np.cumsum(total) / total.sum()
@@ -83,7 +101,7 @@ def cumulative_band(
     sums = sums[sums.sum(axis=1) > 0]
     curves = np.cumsum(sums, axis=1) / sums.sum(axis=1, keepdims=True)
     distance = np.abs(curves - curve).max(axis=1)
-    return float(np.quantile(distance, 0.95)) * math.sqrt(1 + models / paper_models)
+    return float(np.quantile(distance, 0.95)) * small_sample_factor(models) * math.sqrt(1 + models / paper_models)
 
 
 def homogeneity(
@@ -101,4 +119,4 @@ def homogeneity(
         return (terms[0] + terms[1]).sum(axis=-1)
 
     drawn = distance(rng.multinomial(ours.sum(), pooled, count), rng.multinomial(paper.sum(), pooled, count))
-    return float((1 + (drawn >= distance(ours, paper) - 1e-12).sum()) / (1 + count))
+    return float((1 + (drawn >= distance(ours[None], paper[None]) - 1e-12).sum()) / (1 + count))

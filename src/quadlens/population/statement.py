@@ -26,9 +26,9 @@ class Statement:
 
     name: str
     words: str
-    ours: float | None
+    ours: int | float | None
     ci95: Interval | None
-    paper: float | None
+    paper: int | float | None
     of: int | None
     paper_of: int | None
     verdict: Verdict
@@ -73,7 +73,7 @@ def count_statement(
     """
     ci = ci_share or wilson(count, of)
     scaled = None if ci is None else (ci[0] * of, ci[1] * of)
-    theirs = float(paper[0]) if paper else None
+    theirs = paper[0] if paper else None
     verdict: Verdict = "cannot be compared"
     if incomparable or paper is None or ci is None:
         why = incomparable or ("not in the paper" if paper is None else "we have none to count among")
@@ -100,7 +100,7 @@ def number_statement(
     if incomparable or paper is None or middle is None:
         why = incomparable or "not in the paper"
     elif ours is None or ci is None:
-        why = "we have too few models for an interval"
+        why = "our models are too few, or all alike, for an interval"
     else:
         verdict = "agrees" if ci[0] <= paper[1] and paper[0] <= ci[1] else "differs"
         why = f"difference {ours - middle:+.3g} [{ci[0] - paper[1]:+.3g}, {ci[1] - paper[0]:+.3g}]"

@@ -16,19 +16,20 @@ GROUPS = ("p", "equals", "weight_decay", "d_mlp", "epochs")
 def render(comparison: Comparison, console: "Console") -> None:
     """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
     console.print(f"{comparison.models} models of ours ({comparison.settings}); the paper has 151", markup=False)
-    rows = [_cells(statement) for statement in comparison.statements]
+    console.print()
+    for statement in comparison.statements:
+        if statement.name != "good_models":  # another name of models_all_neuron_frequencies_match
+            _line(console, statement.verdict, statement.words, _numbers(statement), statement.why)
     counts = comparison.key_counts
     kinds = sorted({*counts.ours, *counts.paper})
     ours = " ".join(f"{k}:{counts.ours.get(k, 0)}" for k in kinds)
     theirs = " ".join(f"{k}:{counts.paper.get(k, 0)}" for k in kinds)
-    rows.append(("models by number of key frequencies", ours, "", theirs, counts.verdict, counts.why))
-    rows += [
-        (f"histogram: {h.words}", f"n = {h.ours.sum():g}", "", f"n = {h.paper.sum():g}", h.verdict, h.why)
-        for h in comparison.histograms
-    ]
-    _print(console, "the paper's statements", ("statement", "ours", "95 %", "paper", "verdict", "why"), rows)
-    beyond = [_cells(statement)[:3] for statement in comparison.beyond]
-    _print(console, "beyond the paper", ("statement", "ours", "95 %"), beyond)
+    words = "models by number of key frequencies"
+    _line(console, counts.verdict, words, f"ours {ours} · paper {theirs}", counts.why)
+    for h in comparison.histograms:
+        numbers = f"ours {h.ours.sum():g} of {h.models} models · paper {h.paper.sum():g}"
+        _line(console, h.verdict, f"histogram of {h.words}", numbers, h.why)
+    _print(console, "beyond the paper", ("statement", "ours", "95 %"), [_cells(one) for one in comparison.beyond])
 
 
 def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
@@ -76,13 +77,22 @@ def _mean(values: list[Any]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
+def _line(console: "Console", verdict: str, words: str, numbers: str, why: str) -> None:
+    console.print(f"{verdict:<18}  {words}", markup=False, soft_wrap=True)
+    console.print(f"{'':<18}  {numbers} · {why}", markup=False, soft_wrap=True)
+
+
+def _numbers(statement: Statement) -> str:
+    _, ours, ci = _cells(statement)
+    paper_of = "" if statement.paper_of is None else f" of {statement.paper_of}"
+    paper = "" if statement.paper is None else f" · paper {statement.paper:.4g}{paper_of}"
+    return f"ours {ours}{f' (95 % {ci})' if ci else ''}{paper}"
+
+
 def _cells(statement: Statement) -> tuple[str, ...]:
     of = "" if statement.of is None else f" of {statement.of}"
-    paper_of = "" if statement.paper_of is None else f" of {statement.paper_of}"
     ci = "" if statement.ci95 is None else f"{statement.ci95[0]:.3g} … {statement.ci95[1]:.3g}"
-    paper = "" if statement.paper is None else f"{statement.paper:.4g}{paper_of}"
-    ours = "none" if statement.ours is None else f"{statement.ours:.4g}{of}"
-    return statement.words, ours, ci, paper, statement.verdict, statement.why
+    return statement.words, "none" if statement.ours is None else f"{statement.ours:.4g}{of}", ci
 
 
 def _short(value: Any) -> str:
