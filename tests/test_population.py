@@ -128,6 +128,16 @@ def test_statements_equal_plain_loops(frame: pl.DataFrame, comparison: Compariso
     )
 
 
+def test_the_median_bin_of_the_papers_bounds() -> None:
+    low, high = published_histogram("normalised_abs_integral_bound").median_bin
+    values = [
+        (b["lo"] + b["hi"]) / 2
+        for b in published_population()["histograms"]["normalised_abs_integral_bound"]
+        for _ in range(int(b["count"]))
+    ]
+    assert low < np.median(values) < high
+
+
 def test_histograms_count_everything_once(frame: pl.DataFrame, comparison: Comparison) -> None:
     by_name = {h.name: h for h in comparison.histograms}
     assert by_name["relu_input_variance_explained"].ours.sum() == frame["d_mlp"].sum()
@@ -275,6 +285,7 @@ def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch
     text = (Path(__file__).parent.parent / "docs" / "population.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 2
+    assert f"**{len(frame)} models**" in text  # the page says on how many its numbers rest
     (tmp_path / "sweep").mkdir()
     frame.write_parquet(tmp_path / "sweep" / "population.parquet")
     monkeypatch.chdir(tmp_path)

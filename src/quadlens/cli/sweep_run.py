@@ -77,7 +77,7 @@ def run(
     retry_failed: bool,
     quiet: bool,
 ) -> "SweepReport":
-    """Sweep with progress on stderr, then rebuild the dataset, also when stopped or when the disk is full."""
+    """Sweep with progress on stderr, then rebuild the dataset, also when stopped."""
     from quadlens.population import dataset
     from quadlens.population.store import Store
     from quadlens.population.sweep import Watch, sweep

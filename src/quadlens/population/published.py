@@ -37,6 +37,13 @@ class PublishedHistogram:
     counts: Float[np.ndarray, " bins"]
     models: int
 
+    @property
+    def median_bin(self) -> tuple[float, float]:
+        """Edges of the bin that holds the median: all a histogram says of it."""
+        cumulative = np.cumsum(self.counts)
+        index = int(np.searchsorted(cumulative, cumulative[-1] / 2))
+        return float(self.edges[index]), float(self.edges[index + 1])
+
 
 def published_population() -> dict[str, Any]:
     """The section `population` of published.json."""
