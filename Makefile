@@ -35,6 +35,7 @@ $(VENV)/.base: $(INPUTS) | $(BIN)/python
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[train,onnx,peers,dev]'
+	$(PIP) -e '.[train,figures,onnx,peers,cluster,dev]'
 	touch $@ $(VENV)/.base
 
 clean:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import explore
+from quadlens.cli import explore, population, sweep
     bench,
     bounds,
     build,
@@ -66,6 +66,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("check", check.command, "quadlens check mainline.cert.json mainline"),
     ("frontier", frontier.command, "quadlens frontier mainline -o frontier"),
     ("explore", explore.command, "quadlens explore mainline -o explorer.html"),
+    ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
+    ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)

@@ -1,0 +1,69 @@
+"""`quadlens population`: many models, with the paper's population beside them."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+
+
+def command(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="A sweep's directory, or its population.parquet; else what is shipped."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="CONDITION", help="Only some models: p=59, good_model, 'min_margin>10'."),
+    ] = None,
+    by: Annotated[
+        Literal["p", "equals", "weight_decay", "d_mlp", "epochs"] | None,
+        typer.Option("--by", help="How things depend on a setting, instead of the comparison."),
+    ] = None,
+    by_model: Annotated[bool, typer.Option("--by-model", help="One row a model, instead of the comparison.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", metavar="DIR", help="Also draw the paper's histograms, ours over them.")
+    ] = None,
+    format: Annotated[str, typer.Option("--format", help="File formats of figures, separated by commas.")] = "svg",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
+    import numpy as np
+    from rich.console import Console
+
+    from quadlens.cli.output import emit, note
+    from quadlens.errors import BadConfig
+    from quadlens.population import dataset, tables
+    from quadlens.population.comparison import compare
+    from quadlens.population.where import filter_models
+
+    if by is not None and by_model:
+        raise BadConfig("--by and --by-model were both given; give one of them")
+    frame = filter_models(dataset.read(directory or dataset.shipped_path()), where or [])
+    if frame.is_empty():
+        raise BadConfig(
+            f"no model is left by --where {' --where '.join(where or [])}; see --by-model for what there is"
+        )
+    if directory is None:
+        note(quiet, f"the {len(frame)} models shipped with the package; make your own with: quadlens sweep -o DIR")
+    if by is not None or by_model:
+        rows = tables.by_model(frame) if by is None else tables.by_group(frame, by)
+        title = f"{len(frame)} models" if by is None else f"{len(frame)} models by {by}"
+        emit(json, {"models": len(frame), "rows": rows}, lambda console: tables.render_rows(console, title, rows))
+        return
+    comparison = compare(frame, np.random.default_rng(seed))
+    written = []
+    if figures is not None:
+        from quadlens.cli.population_figures import write_all
+
+        written = write_all(comparison, frame, figures, format)
+        note(quiet, f"wrote {len(written)} files into {figures}")
+
+    def render(console: Console) -> None:
+        tables.render(comparison, console)
+
+    emit(json, {**comparison.to_dict(), "figures": [str(path) for path in written]}, render)

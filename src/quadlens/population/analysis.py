@@ -1,0 +1,114 @@
+"""Everything that is computed about one trained model: evaluation, explanation, bounds, a proof by each strategy."""
+
+import dataclasses
+import io
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.certify import STRATEGIES, Certificate
+from quadlens.certify.produce import certify
+from quadlens.certify.summary import summary
+from quadlens.explanation import explain
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.evaluate import evaluate
+from quadlens.model.params import Model
+from quadlens.quadrature import bounds
+from quadlens.quadrature.tables import to_json as bounds_to_json
+
+# Quantiles of the skip connection's share over the p² inputs; enough to draw the paper's ten bins.
+SKIP_QUANTILES = 200
+# Every strategy but the one that chooses among the others.
+ALL_STRATEGIES = tuple(name for name in STRATEGIES if name != "auto")
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What is stored beside the weights.
+
+    Attributes:
+        results: JSON types only; the same model gives the same value.
+        neurons: The frame of one row a neuron, as a Parquet file's bytes.
+        certificate: The proof of most inputs, the cheapest among equals.
+        seconds: How long each step took.
+    """
+
+    results: dict[str, Any]
+    neurons: bytes
+    certificate: Certificate
+    seconds: dict[str, float]
+
+
+def analyse(model: Model, strategies: tuple[str, ...] = ALL_STRATEGIES, model_sha256: str | None = None) -> Analysis:
+    """Run the whole pipeline on one model.
+
+    Args:
+        model: The weights.
+        strategies: Names of proof strategies, at least one.
+        model_sha256: Of the file the weights are in.
+    """
+    seconds, clock = {}, time.perf_counter
+    began = clock()
+    collapsed = model.collapse()
+    evaluation = dataclasses.asdict(evaluate(collapsed))
+    skip = skip_quantiles(collapsed)
+    seconds["evaluate"] = clock() - began
+    began = clock()
+    explanation = explain(model)
+    neurons = io.BytesIO()
+    explanation.neuron_frame().write_parquet(neurons)
+    seconds["explain"] = clock() - began
+    began = clock()
+    table = bounds_to_json(bounds(model))
+    # The claims spell out each number's assumptions; the numbers are enough here.
+    clusters = [{name: value for name, value in row.items() if name != "claims"} for row in table["clusters"]]
+    seconds["bounds"] = clock() - began
+    certificates = []
+    for strategy in strategies:
+        began = clock()
+        certificates.append(certify(model, strategy, model_sha256))
+        seconds[f"certify_{strategy}"] = clock() - began
+    results = {
+        "evaluation": evaluation,
+        "skip_share_quantiles": [float(share) for share in skip],
+        "explanation": explanation.to_dict(),
+        "bounds": {**table, "clusters": clusters},
+        "proofs": [summary(certificate) for certificate in certificates],
+    }
+    best = min(certificates, key=lambda one: (-one.certified_inputs, one.proof.operations.total))
+    return Analysis(_plain(results), neurons.getvalue(), best, seconds)
+
+
+def results_to_bytes(results: Mapping[str, Any]) -> bytes:
+    """The file results.json; equal results are equal bytes."""
+    return (json.dumps(results, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def skip_quantiles(collapsed: Collapsed, count: int = SKIP_QUANTILES) -> Float[np.ndarray, " count"]:
+    """Quantiles over all (a, b) of Var_c(S_a[a,c] + S_b[b,c]) / Var_c(logit(a,b,c))   (figure `residual`).
+
+    The quantile with index j is the one of rank (j + ½)/count. An input whose logits are all equal counts as 0.
+    """
+    shares = np.zeros((collapsed.p, collapsed.p))
+    for a in range(collapsed.p):
+        of_skip = (collapsed.S_a[a] + collapsed.S_b).var(axis=1)
+        of_logits = collapsed.logits(a).var(axis=1)
+        np.divide(of_skip, of_logits, out=shares[a], where=of_logits > 0)
+    return np.quantile(shares, (np.arange(count) + 0.5) / count)
+
+
+def _plain(value: Any) -> Any:
+    """JSON types only; what JSON has no number for becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

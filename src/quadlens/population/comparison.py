@@ -1,0 +1,290 @@
+"""The paper's population beside ours: every statement of its appendix "Results for other random seeds", and more."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadlens.population import published
+from quadlens.population.beyond import beyond_the_paper
+from quadlens.population.histograms import HistogramComparison, compare_histograms
+from quadlens.population.intervals import Interval, bootstrap, homogeneity, wilson
+from quadlens.population.statement import Statement, Verdict, count_statement, number_statement
+
+if TYPE_CHECKING:
+    import polars
+
+FOUR_ERRORS = (
+    "normalised_abs_cos_error",
+    "normalised_abs_sin_error",
+    "normalised_id_cos_error",
+    "normalised_id_sin_error",
+)
+# The bound the appendix calls "normalised abs integral bound": its text does not say which of the table's rows that is;
+# the total with the half-period bound is the paper's best, and the one it divides by the naive bound elsewhere.
+BOUND = "total_abs_bound_half"
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """How many models have 2, 3, … key frequencies (figure `nfreqcountmul`)."""
+
+    ours: dict[int, int]
+    paper: dict[int, int]
+    verdict: Verdict
+    why: str
+
+    @property
+    def intervals(self) -> dict[int, Interval]:
+        """Wilson's, as counts among our models."""
+        of = sum(self.ours.values())
+        shares = {k: wilson(count, of) or (0.0, 1.0) for k, count in self.ours.items()}
+        return {k: (low * of, high * of) for k, (low, high) in shares.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
+        return {
+            "ours": {str(k): count for k, count in self.ours.items()},
+            "ci95": {str(k): list(ends) for k, ends in self.intervals.items()},
+            "paper": {str(k): count for k, count in self.paper.items()},
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The whole comparison.
+
+    Attributes:
+        models: How many models of ours it rests on.
+        settings: What they are, in words.
+        statements: The paper's statements.
+        key_counts: Number of key frequencies.
+        histograms: The paper's histograms with ours over them.
+        beyond: What the paper could not say.
+    """
+
+    models: int
+    settings: str
+    statements: tuple[Statement, ...]
+    key_counts: KeyCounts
+    histograms: tuple[HistogramComparison, ...]
+    beyond: tuple[Statement, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view: names as in published.json's `population`."""
+        return {
+            **{statement.name: statement.to_dict() for statement in self.statements},
+            "number_of_key_frequencies": self.key_counts.to_dict(),
+            **{h.name: h.to_dict() for h in self.histograms if h.name == "neurons_per_frequency_1_to_29"},
+            "histograms": {h.name: h.to_dict() for h in self.histograms if h.name != "neurons_per_frequency_1_to_29"},
+            "beyond_the_paper": {statement.name: statement.to_dict() for statement in self.beyond},
+            "settings": self.settings,
+        }
+
+
+def compare(frame: "polars.DataFrame", rng: np.random.Generator | None = None) -> Comparison:
+    """Compare a dataset with the paper.
+
+    Args:
+        frame: One row a model (`dataset.read`).
+        rng: For the bootstrap; a generator seeded with 0 when None.
+    """
+    rng = rng or np.random.default_rng(0)
+    pairs = good_pairs(frame)
+    reason = why_not_comparable(frame)
+    small = pairs.filter(_all_four_small())
+    return Comparison(
+        models=len(frame),
+        settings=_settings(frame),
+        statements=(
+            *_of_models(frame, reason),
+            *_of_pairs(frame, pairs, rng, reason),
+            *_of_neurons(frame, rng, reason),
+        ),
+        key_counts=_key_counts(frame, rng, reason),
+        histograms=compare_histograms(frame, small, rng, reason),
+        beyond=beyond_the_paper(frame, pairs, rng),
+    )
+
+
+def good_pairs(frame: "polars.DataFrame") -> "polars.DataFrame":
+    """One row for every (good model, key frequency)."""
+    import polars as pl
+
+    good = frame.filter(pl.col("good_model")).select("run_id", "baseline", "clusters")
+    return good.explode("clusters").unnest("clusters").filter(pl.col("key"))
+
+
+def why_not_comparable(frame: "polars.DataFrame") -> str | None:
+    """Why these models are not of the paper's kind; None when they are."""
+    paper = {"p": published.P, "d_mlp": published.D_MLP, "equals": False, "weight_decay": published.WEIGHT_DECAY}
+    for name, value in paper.items():
+        if others := [other for other in frame[name].unique().sort().to_list() if other != value]:
+            return f"{name} is {', '.join(map(str, others))} in some models, {value} in the paper's (see --where)"
+    return None
+
+
+def _settings(frame: "polars.DataFrame") -> str:
+    parts = [
+        f"{name} {', '.join(map(str, frame[name].unique().sort().to_list()))}" for name in ("p", "d_mlp", "epochs")
+    ]
+    return ", ".join(parts)
+
+
+def _all_four_small() -> "polars.Expr":
+    import polars as pl
+
+    return pl.all_horizontal([pl.col(name) < 0.1 for name in FOUR_ERRORS])
+
+
+def _of_models(frame: "polars.DataFrame", reason: str | None) -> list[Statement]:
+    """Statements that count models."""
+    import polars as pl
+
+    paper, n = published.published_population(), len(frame)
+    matched = int(frame["good_model"].sum())
+    few = int(frame["neurons_mismatching"].is_between(1, 9).sum())
+    keys = frame.select("run_id", "good_model", "clusters").explode("clusters").unnest("clusters")
+    keys = keys.filter(pl.col("good_model") & pl.col("key"))
+    angles = keys.group_by("run_id").agg(good=(pl.col("r2_angles") > 0.9).fill_null(False).all())["good"].sum()
+    wide = pl.col("interval_width_mean") > pl.col("interval_width_std")
+    widths = keys.group_by("run_id").agg(good=wide.fill_null(False).all())["good"].sum()
+    stated, good = paper["models_stated"], paper["models_all_neuron_frequencies_match"]
+    below = int((frame["residual_variance_share"] < 0.03).sum())
+    own = Statement(
+        "models", "models trained", n, None, stated, None, None, "cannot be compared", f"we ship {n}, they had {stated}"
+    )
+    all_match = ("all neurons read and write the same frequency", matched, n, (good, stated))
+    one_to_nine = paper["models_with_1_to_9_mismatched_neurons"]
+    return [
+        own,
+        count_statement("good_models", *all_match, incomparable=reason),
+        count_statement("models_all_neuron_frequencies_match", *all_match, incomparable=reason),
+        count_statement(
+            "models_with_1_to_9_mismatched_neurons",
+            "1 to 9 neurons write another frequency than they read",
+            few, n, (one_to_nine, stated), incomparable=reason,
+        ),
+        count_statement(
+            "good_models_all_angle_r2_above_0.9",
+            "good models with R² of ψ = 2φ above 0.9 for every key frequency",
+            int(angles), matched, (paper["good_models_all_angle_r2_above_0.9"], good), incomparable=reason,
+        ),
+        count_statement(
+            "good_models_mean_interval_width_above_std",
+            "good models whose interval widths have a mean above their deviation for every key frequency",
+            int(widths), matched, (paper["good_models_mean_interval_width_above_std"], good), incomparable=reason,
+        ),
+        Statement(
+            "residual_stream_variance_share_mostly_below",
+            "models whose skip connection has less than 3 % of the logits' variance (the paper: “mostly”)",
+            below, None if (ci := wilson(below, n)) is None else (ci[0] * n, ci[1] * n),
+            paper["residual_stream_variance_share_mostly_below"], n, None,
+            "cannot be compared" if reason else ("agrees" if 2 * below > n else "differs"),
+            reason or f"{below} of {n} models are below 0.03; “mostly” is taken as more than half",
+        ),
+    ]  # fmt: skip
+
+
+def _of_pairs(
+    frame: "polars.DataFrame", pairs: "polars.DataFrame", rng: np.random.Generator, reason: str | None
+) -> list[Statement]:
+    """Statements about (good model, key frequency) pairs; models are drawn whole."""
+    import polars as pl
+
+    paper = published.published_population()
+    good = frame.filter(pl.col("good_model"))["run_id"].to_list()
+    small = pairs.with_columns(small=_all_four_small().fill_null(False))
+    rows = [small.filter(pl.col("run_id") == run_id) for run_id in good]
+    counts = np.array([len(row) for row in rows], dtype=float)
+    hits = np.array([int(row["small"].sum()) for row in rows], dtype=float)
+    bounds = [row.filter(pl.col("small"))[BOUND].drop_nulls().to_numpy() for row in rows]
+    naive = [float(value) for value in frame.filter(pl.col("good_model"))["baseline"]]
+    below = [float((bound < base).sum()) for bound, base in zip(bounds, naive, strict=True)]
+
+    def ratio(top: np.ndarray, bottom: np.ndarray) -> Callable[[np.ndarray], float | None]:
+        return lambda sample: float(top[sample].sum() / bottom[sample].sum()) if bottom[sample].sum() else None
+
+    def median(sample: np.ndarray) -> float | None:
+        drawn = np.concatenate([bounds[i] for i in sample]) if len(sample) else np.empty(0)
+        return float(np.median(drawn)) if len(drawn) else None
+
+    n, total, of_small = len(good), int(counts.sum()), int(sum(len(b) for b in bounds))
+    per_model = bootstrap(lambda sample: float(counts[sample].mean()), n, rng)
+    sizes = np.array([len(b) for b in bounds], dtype=float)
+    share = bootstrap(ratio(hits, counts), n, rng, limits=(0.0, 1.0)) if 0 < hits.sum() < total else None
+    below_share = (
+        bootstrap(ratio(np.array(below), sizes), n, rng, limits=(0.0, 1.0)) if 0 < sum(below) < of_small else None
+    )
+    theirs = paper["good_model_frequency_pairs"]
+    pair_count = number_statement(
+        "good_model_frequency_pairs",
+        "",
+        total / n if n else None,
+        per_model,
+        (theirs / 100, theirs / 100),
+        incomparable=reason,
+    )
+    return [
+        Statement(
+            pair_count.name, "(good model, key frequency) pairs; compared per good model", total,
+            None if per_model is None else (per_model[0] * n, per_model[1] * n), theirs, None, None,
+            pair_count.verdict, pair_count.why,
+        ),
+        count_statement(
+            "pairs_all_four_errors_below_0.1", "pairs with all four errors below 0.1",
+            int(hits.sum()), total, (paper["pairs_all_four_errors_below_0.1"], theirs),
+            ci_share=share, incomparable=reason,
+        ),
+        number_statement(
+            "median_abs_bound_of_those_pairs", "median bound of the absolute-value part, those pairs",
+            median(np.arange(n)), bootstrap(median, n, rng), (0.395, 0.405), incomparable=reason,
+        ),
+        number_statement(
+            "median_abs_bound_of_the_papers_histogram",
+            "the same against the median of the paper's own histogram of that bound (126 pairs)",
+            median(np.arange(n)), bootstrap(median, n, rng),
+            published.published_histogram("normalised_abs_integral_bound").median_bin, incomparable=reason,
+        ),
+        number_statement(
+            "share_of_those_bounds_below_naive", "share of those bounds below the naive bound",
+            sum(below) / of_small if of_small else None,
+            below_share or wilson(int(sum(below)), of_small), (0.985, 0.995), incomparable=reason,
+        ),
+    ]  # fmt: skip
+
+
+def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator, reason: str | None) -> list[Statement]:
+    """Statements that count neurons."""
+    living = [[n for n in row if n["role"] != "dead"] for row in frame["neurons"].to_list()]
+    of = np.array([sum(n["secondary_multiple"] is not None for n in row) for row in living], dtype=float)
+    doubled = np.array([sum(n["secondary_multiple"] == 2 for n in row) for row in living], dtype=float)
+
+    def share(sample: np.ndarray) -> float | None:
+        return float(doubled[sample].sum() / of[sample].sum()) if of[sample].sum() else None
+
+    low, high = published.published_population()["share_of_neurons_with_secondary_twice_primary"]
+    n = len(frame)
+    return [
+        number_statement(
+            "share_of_neurons_with_secondary_twice_primary",
+            "share of neurons whose secondary frequency is twice the primary (the paper: 83 % and 84 %)",
+            share(np.arange(n)), bootstrap(share, n, rng, limits=(0.0, 1.0)), (low, high), incomparable=reason,
+        )
+    ]  # fmt: skip
+
+
+def _key_counts(frame: "polars.DataFrame", rng: np.random.Generator, reason: str | None) -> KeyCounts:
+    theirs = {int(k): count for k, count in published.published_population()["number_of_key_frequencies"].items()}
+    found = frame["n_key_frequencies"].to_list()
+    kinds = sorted({*theirs, *found})
+    ours = {k: found.count(k) for k in kinds}
+    verdict: Verdict = "cannot be compared"
+    if reason:
+        return KeyCounts(ours, theirs, verdict, reason)
+    p_value = homogeneity(np.array(list(ours.values())), np.array([theirs.get(k, 0) for k in kinds]), rng)
+    verdict = "agrees" if p_value >= 0.05 else "differs"
+    return KeyCounts(ours, theirs, verdict, f"χ² test of one distribution: p = {p_value:.2g}")

@@ -1,0 +1,209 @@
+"""The dataset: one Parquet file, one row a model, rebuilt from the directories at any time."""
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quadlens.errors import BadFile
+from quadlens.model.atomic import write_atomic
+from quadlens.model.bundled import data_directory
+from quadlens.population.store import RunDirectory, Store
+
+if TYPE_CHECKING:
+    import polars
+
+SHIPPED = "population.parquet"
+# Columns of the lists in a row; numbers of single neurons are kept in single precision.
+CLUSTER_ROWS = (
+    "normalised_abs_cos_error",
+    "normalised_abs_sin_error",
+    "normalised_id_cos_error",
+    "normalised_id_sin_error",
+    "angle_approximation_error",
+    "numerical_abs_bound_full",
+    "numerical_abs_bound_half",
+    "total_abs_bound_full",
+    "total_abs_bound_half",
+    "normalised_relu_cos_error",
+    "normalised_relu_sin_error",
+    "total_relu_bound_full",
+    "total_relu_bound_half",
+)
+CLUSTER_EXTRAS = (
+    "exact_abs_error",
+    "exact_abs_error_psi",
+    "exact_relu_error_psi",
+    "moment_bound",
+    "relative_error",
+    "relative_bound",
+    "relative_exact",
+    "relative_exact_psi",
+)
+PHASE_COLUMNS = (
+    "r2_angles",
+    "interval_width_mean",
+    "interval_width_std",
+    "variance_input_median",
+    "variance_output_median",
+    "secondary_is_double",
+    "secondary_phase_r2",
+)
+PROOF_COLUMNS = ("margin_lower_bound", "logit_error_bound", "accuracy_lower_bound", "seconds")
+# Settings of a run that get a column of their own; the rest is in the column `manifest`.
+CONFIG_COLUMNS = ("p", "d_model", "d_mlp", "equals", "epochs", "weight_decay", "train_share", "seed", "seeding")
+
+
+def schema() -> "polars.Schema":
+    """Names and types of every column."""
+    import polars as pl
+
+    cluster = {"k": pl.Int32, "key": pl.Boolean, "neurons": pl.Int32}
+    cluster |= dict.fromkeys((*PHASE_COLUMNS, *CLUSTER_ROWS, *CLUSTER_EXTRAS), pl.Float64)
+    proof = {"strategy": pl.String, "verdict": pl.String, "certified_inputs": pl.Int64, "flops": pl.Int64}
+    proof |= dict.fromkeys(PROOF_COLUMNS, pl.Float64)
+    neuron = {"k_in": pl.Int16, "k_out": pl.Int16, "role": pl.String}
+    neuron |= {"variance_input": pl.Float32, "variance_output": pl.Float32, "secondary_multiple": pl.Int16}
+    scalars: dict[str, Any] = {
+        "run_id": pl.String,
+        **dict.fromkeys(("p", "d_model", "d_mlp"), pl.Int32),
+        "equals": pl.Boolean,
+        "epochs": pl.Int32,
+        "weight_decay": pl.Float64,
+        "train_share": pl.Float64,
+        "seed": pl.Int64,
+        "seeding": pl.String,
+        "accuracy": pl.Float64,
+        "correct": pl.Int64,
+        "inputs": pl.Int64,
+        "min_margin": pl.Float64,
+        "median_margin": pl.Float64,
+        "loss": pl.Float64,
+        "good_model": pl.Boolean,
+        "clear_clusters": pl.Boolean,
+        "key_frequencies": pl.List(pl.Int32),
+        "n_key_frequencies": pl.Int32,
+        **dict.fromkeys(("neurons_matching", "neurons_mismatching", "neurons_constant", "neurons_dead"), pl.Int32),
+        **dict.fromkeys(("secondary_is_double", "secondary_phase_r2", "residual_variance_share"), pl.Float64),
+        **dict.fromkeys(("r2_all_pizza", "r2_all_clock", "r2_abs_pizza", "r2_abs_clock"), pl.Float64),
+        "baseline": pl.Float64,
+        "brute_force_flops": pl.Int64,
+        "train_seconds": pl.Float64,
+        "model_sha256": pl.String,
+        "manifest": pl.String,
+        "skip_share_quantiles": pl.List(pl.Float32),
+    }
+    lists = {"clusters": cluster, "proofs": proof, "neurons": neuron}
+    return pl.Schema({**scalars, **{name: pl.List(pl.Struct(fields)) for name, fields in lists.items()}})
+
+
+def build(store: Store) -> "polars.DataFrame":
+    """Read every whole directory of a sweep, in order of p, settings and seed."""
+    import polars as pl
+
+    rows = [_row(store.finished(run_id)) for run_id in store.run_ids()]
+    order = ["p", "equals", "d_mlp", "epochs", "weight_decay", "seed", "run_id"]
+    return pl.DataFrame(rows, schema=schema(), orient="row").sort(order)
+
+
+def rebuild(store: Store) -> "polars.DataFrame":
+    """Build the dataset and write it."""
+    frame = build(store)
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd", compression_level=19)
+    write_atomic(store.dataset, content.getvalue())
+    return frame
+
+
+def read(path: Path) -> "polars.DataFrame":
+    """The dataset in a file, in a sweep's directory (built anew from its models), or shipped with the package."""
+    import polars as pl
+
+    if path.is_dir():
+        store = Store(path)
+        if not store.run_ids():
+            raise BadFile(
+                f"{path} holds no finished model; expected the directory of a sweep: quadlens sweep -o {path}"
+            )
+        return build(store)
+    try:
+        frame = pl.read_parquet(path)
+    except FileNotFoundError:
+        raise BadFile(f"{path}: no such file or directory; give the directory of a sweep") from None
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise BadFile(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from None
+    if dict(frame.schema) != dict(schema()):
+        raise BadFile(f"{path} is not the dataset of a sweep of this version; rebuild it from the sweep's directory")
+    return frame
+
+
+def shipped_path() -> Path:
+    """The results that come with the package."""
+    return data_directory() / SHIPPED
+
+
+def _row(run: RunDirectory) -> dict[str, Any]:
+    try:
+        manifest = json.loads(run.manifest.read_bytes())
+        results = json.loads(run.results.read_bytes())
+        return {
+            **{name: manifest["config"][name] for name in CONFIG_COLUMNS},
+            **_scalars(manifest, results),
+            "skip_share_quantiles": results["skip_share_quantiles"],
+            "clusters": _clusters(results),
+            "proofs": [_proof(proof, manifest["seconds"]) for proof in results["proofs"]],
+            "neurons": _neurons(run.neurons),
+        }
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadFile(
+            f"{run.path} is damaged ({type(error).__name__}: {error}); run the sweep again, it mends what is damaged"
+        ) from None
+
+
+def _scalars(manifest: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
+    evaluation, explanation = results["evaluation"], results["explanation"]
+    same = ["good_model", "clear_clusters", "key_frequencies", "secondary_is_double", "secondary_phase_r2"]
+    same += ["neurons_matching", "neurons_mismatching", "neurons_constant", "neurons_dead", "residual_variance_share"]
+    r2 = explanation["r2"]
+    return {
+        "run_id": manifest["run_id"],
+        **{name: evaluation[name] for name in ("accuracy", "correct", "min_margin", "median_margin", "loss")},
+        "inputs": evaluation["pairs"],
+        **{name: explanation[name] for name in same},
+        "n_key_frequencies": len(explanation["key_frequencies"]),
+        **{f"r2_all_{name}": r2["all_logits"][name] for name in ("pizza", "clock")},
+        **{f"r2_abs_{name}": r2["abs_component"][name] for name in ("pizza", "clock")},
+        "baseline": results["bounds"]["baseline"],
+        "brute_force_flops": results["proofs"][0]["brute_force_flops"],
+        "train_seconds": manifest["seconds"]["train"],
+        "model_sha256": manifest["sha256"]["model.safetensors"],
+        "manifest": json.dumps(manifest, sort_keys=True),
+    }
+
+
+def _clusters(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the explanation and the bounds say of each cluster; nulls where it is no quadrature rule."""
+    bounds = {row["k"]: row for row in results["bounds"]["clusters"]}
+    rows = []
+    for cluster in results["explanation"]["clusters"]:
+        bound = bounds.get(cluster["k"], {})
+        rows.append(
+            {
+                **{name: cluster[name] for name in ("k", "key", "neurons", *PHASE_COLUMNS)},
+                **{name: bound.get("rows", {}).get(name) for name in CLUSTER_ROWS},
+                **{name: bound.get(name) for name in CLUSTER_EXTRAS},
+            }
+        )
+    return rows
+
+
+def _proof(proof: dict[str, Any], seconds: dict[str, float]) -> dict[str, Any]:
+    names = ("strategy", "verdict", "certified_inputs", "flops", *PROOF_COLUMNS[:-1])
+    return {**{name: proof[name] for name in names}, "seconds": seconds.get(f"certify_{proof['strategy']}")}
+
+
+def _neurons(path: Path) -> list[dict[str, Any]]:
+    import polars as pl
+
+    columns = ["k_in", "k_out", "role", "variance_input", "variance_output", "secondary_multiple"]
+    return pl.read_parquet(path, columns=columns).to_dicts()

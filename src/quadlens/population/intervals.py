@@ -1,0 +1,122 @@
+"""Intervals of 95 %: Wilson's for shares of independent models, the bootstrap over models for everything else."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+# The 97.5 % point of the normal distribution.
+Z = 1.959963984540054
+RESAMPLES = 2000
+# Fewer models say too little about how models scatter.
+MIN_MODELS = 5
+
+Interval = tuple[float, float]
+
+
+def wilson(count: int, of: int) -> Interval | None:
+    """Wilson's score interval of a share count/of; None where there is nothing to count."""
+    if of == 0:
+        return None
+    share, scale = count / of, 1 + Z**2 / of
+    middle = (share + Z**2 / (2 * of)) / scale
+    half = Z / scale * math.sqrt(share * (1 - share) / of + Z**2 / (4 * of**2))
+    # At 0 and 1 the ends are exact; rounding must not put the share outside.
+    return min(max(0.0, middle - half), share), max(min(1.0, middle + half), share)
+
+
+def difference(ours: float, ci: Interval, paper: float, paper_ci: Interval) -> Interval:
+    """Newcombe's interval of the difference ours - paper of two independent shares from their own intervals."""
+    gap = ours - paper
+    low = math.hypot(ours - ci[0], paper_ci[1] - paper)
+    high = math.hypot(ci[1] - ours, paper - paper_ci[0])
+    return gap - low, gap + high
+
+
+def resamples(models: int, rng: np.random.Generator, count: int = RESAMPLES) -> Int[np.ndarray, "count models"]:
+    """Bootstrap samples of models, as indices."""
+    return rng.integers(0, models, size=(count, models))
+
+
+def small_sample_factor(models: int) -> float:
+    """How much wider an interval from so few models must be: Student's t over the normal, and n - 1 for n."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(models - 1, 0.975)) / Z * math.sqrt(models / (models - 1))
+
+
+def bootstrap(
+    statistic: Callable[[np.ndarray], float | None],
+    models: int,
+    rng: np.random.Generator,
+    count: int = RESAMPLES,
+    limits: Interval = (-math.inf, math.inf),
+) -> Interval | None:
+    """Percentile interval of a statistic of a set of models; models are drawn whole, so what is inside one may depend.
+
+    Args:
+        statistic: Takes indices of models (with repetitions); None where it has no value.
+        models: How many there are; fewer than five have no interval, nor have models that are all alike.
+        rng: Draws the samples.
+        count: How many samples.
+        limits: What the statistic can be.
+    """
+    middle = statistic(np.arange(models)) if models >= MIN_MODELS else None
+    if middle is None:
+        return None
+    values = [v for sample in resamples(models, rng, count) if (v := statistic(sample)) is not None]
+    low, high = np.quantile(values, [0.025, 0.975])
+    if low == high:
+        return None
+    factor = small_sample_factor(models)
+    ends = middle - factor * (middle - float(low)), middle + factor * (float(high) - middle)
+    return min(max(limits[0], ends[0]), middle), max(min(limits[1], ends[1]), middle)
+
+
+def cumulative_gap(
+    ours: Float[np.ndarray, "models bins"], paper: Float[np.ndarray, " bins"]
+) -> tuple[float, Float[np.ndarray, " bins"]]:
+    """Largest difference of the cumulative shares of two histograms, and all differences; rows of `ours` are models."""
+    total = ours.sum(axis=0)
+    gaps = np.cumsum(total) / total.sum() - np.cumsum(paper) / paper.sum()
+    return float(np.abs(gaps).max()), gaps
+
+
+def cumulative_band(
+    ours: Float[np.ndarray, "models bins"], paper_models: int, rng: np.random.Generator, count: int = RESAMPLES
+) -> float | None:
+    """How far two histograms of the same kind of models may be apart by chance, 95 % of the time.
+
+    The bootstrap distribution of sup |F* - F| over models, times √(1 + n/m) because the paper's m models scatter
+    like ours, and times `small_sample_factor`.
+    """
+    models = len(ours)
+    if models < MIN_MODELS:
+        return None
+    total = ours.sum(axis=0)
+    curve = np.cumsum(total) / total.sum()
+    weights = np.stack([np.bincount(sample, minlength=models) for sample in resamples(models, rng, count)])
+    sums = weights.astype(float) @ ours
+    sums = sums[sums.sum(axis=1) > 0]
+    curves = np.cumsum(sums, axis=1) / sums.sum(axis=1, keepdims=True)
+    distance = np.abs(curves - curve).max(axis=1)
+    return float(np.quantile(distance, 0.95)) * small_sample_factor(models) * math.sqrt(1 + models / paper_models)
+
+
+def homogeneity(
+    ours: Int[np.ndarray, " kinds"], paper: Int[np.ndarray, " kinds"], rng: np.random.Generator, count: int = 5000
+) -> float:
+    """P-value of Pearson's χ² that two counts come from one distribution, by simulation, so counts may be small."""
+    pooled = (ours + paper) / (ours + paper).sum()
+
+    def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        both, n, m = x + y, x.sum(axis=-1, keepdims=True), y.sum(axis=-1, keepdims=True)
+        expected = both * n / (n + m), both * m / (n + m)
+        terms = [
+            np.divide((a - e) ** 2, e, out=np.zeros_like(e), where=e > 0) for a, e in zip((x, y), expected, strict=True)
+        ]
+        return (terms[0] + terms[1]).sum(axis=-1)
+
+    drawn = distance(rng.multinomial(ours.sum(), pooled, count), rng.multinomial(paper.sum(), pooled, count))
+    return float((1 + (drawn >= distance(ours[None], paper[None]) - 1e-12).sum()) / (1 + count))

@@ -1,0 +1,172 @@
+"""One model of a sweep from its settings to its finished directory: what a worker does, on any backend."""
+
+import dataclasses
+import errno
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from quadlens.errors import BadFile, QuadlensError
+from quadlens.model.atomic import write_atomic
+from quadlens.model.native import load_file
+from quadlens.population.store import RunDirectory, Store
+from quadlens.training.checkpoint import Checkpoint, load_checkpoint
+from quadlens.training.config import TrainConfig
+from quadlens.training.outputs import finished_manifest, write_run
+from quadlens.training.train import CHECKPOINT_EVERY, Hooks, train
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+
+Status = Literal["done", "failed", "crashed", "full"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model to make.
+
+    Attributes:
+        root: The sweep's directory.
+        token: What the sweep's directory must hold, so that a node that does not share it is found out.
+        config: Settings of the training run.
+        strategies: Proof strategies to try.
+        checkpoint_every: Epochs between two checkpoints.
+    """
+
+    root: Path
+    token: str
+    config: TrainConfig
+    strategies: tuple[str, ...]
+    checkpoint_every: int = CHECKPOINT_EVERY
+
+    @property
+    def run_id(self) -> str:
+        """The name of the model's directory."""
+        return self.config.run_id()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one attempt.
+
+    Attributes:
+        run_id: Which model.
+        status: `done`; `failed` with a reason; `crashed` when the worker is gone; `full` when the disk is.
+        reason: In words; empty when done.
+        notes: What else the person watching should know.
+    """
+
+    run_id: str
+    status: Status
+    reason: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+
+def make_model(task: Task) -> Outcome:
+    """Make one model, going on from whatever an earlier attempt left; every end but a killed process is an outcome."""
+    notes: list[str] = []
+    try:
+        _make(task, notes)
+    except Exception as error:
+        if _is_full(error):
+            return Outcome(task.run_id, "full", str(error), tuple(notes))
+        # Anything else must cost this model only; the type helps where the text was not written for users.
+        text = str(error) if isinstance(error, QuadlensError) else f"{type(error).__name__}: {error}"
+        return Outcome(task.run_id, "failed", text, tuple(notes))
+    return Outcome(task.run_id, "done", notes=tuple(notes))
+
+
+def token_file(root: Path) -> Path:
+    """The file that shows that a worker sees the driver's directory."""
+    return root / ".sweep.token"
+
+
+def _make(task: Task, notes: list[str]) -> None:
+    from threadpoolctl import threadpool_limits
+
+    store, run_id = Store(task.root), task.run_id
+    if not (token_file(task.root).is_file() and token_file(task.root).read_text() == task.token):
+        raise BadFile(
+            f"this worker does not see {task.root} as the driver does; -o must be a directory that all nodes share"
+        )
+    # One thread everywhere: the order of sums, and so the bytes, do not depend on the machine's cores or the backend.
+    with store.only_worker(run_id), threadpool_limits(1):
+        if store.is_finished(run_id):
+            return
+        place = store.unfinished(run_id)
+        place.path.mkdir(exist_ok=True)
+        for stale in place.path.glob(".*.tmp"):  # a killed writer's; we hold the lock
+            stale.unlink()
+        trained = finished_manifest(place.training, task.config) or _train(task, place, notes)
+        _analyse(task, place, trained)
+        _finish(place, store.finished(run_id))
+
+
+def _train(task: Task, place: RunDirectory, notes: list[str]) -> dict[str, Any]:
+    files, began = place.training, time.perf_counter()
+    hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint), checkpoint_every=task.checkpoint_every)
+    resume = _usable_checkpoint(task.config, files.checkpoint, notes)
+    result = train(task.config, device="cpu", threads=1, resume=resume, hooks=hooks)
+    return write_run(files, result, time.perf_counter() - began)
+
+
+def _usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Checkpoint | None:
+    """The checkpoint to go on from; a damaged one is thrown away, because the run can be had from the beginning."""
+    if not path.exists():
+        return None
+    try:
+        checkpoint = load_checkpoint(path)
+        if checkpoint.config == config and (checkpoint.device, checkpoint.threads) == ("cpu", 1):
+            return checkpoint
+        reason = "it is of another run"
+    except Exception as error:  # damaged in any way at all
+        reason = str(error)
+    notes.append(f"{config.run_id()} (seed {config.seed}) starts again, its checkpoint is of no use: {reason}")
+    path.unlink()
+    return None
+
+
+def _analyse(task: Task, place: RunDirectory, trained: dict[str, Any]) -> None:
+    """Results, neurons, certificate and, last, the manifest."""
+    from quadlens.population.analysis import analyse, results_to_bytes
+
+    model = place.training.model
+    found = analyse(load_file(model), task.strategies, trained["sha256"][model.name])
+    write_atomic(place.results, results_to_bytes(found.results))
+    write_atomic(place.neurons, found.neurons)
+    write_atomic(place.certificate, found.certificate.to_bytes())
+    files = [place.training.model, place.training.manifest, place.training.history, place.training.spectrum]
+    files += [place.results, place.neurons, place.certificate]
+    manifest = {
+        "run_id": task.run_id,
+        "config": dataclasses.asdict(task.config),
+        "command": trained["command"],
+        "versions": trained["versions"],
+        "machine": trained["machine"],
+        "seconds": {
+            "train": trained["seconds"],
+            **{name: round(seconds, 3) for name, seconds in found.seconds.items()},
+        },
+        # A model that was trained elsewhere may have come without its history.
+        "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.exists()},
+    }
+    write_atomic(place.manifest, (json.dumps(manifest, indent=2) + "\n").encode())
+
+
+def _finish(place: RunDirectory, target: RunDirectory) -> None:
+    """One rename: the directory is in `models/` whole, or not at all."""
+    if target.path.exists():  # without a manifest, so no whole model: left by hand
+        os.replace(target.path, place.path.with_name(f"{target.path.name}.before-{time.time_ns()}"))
+    os.replace(place.path, target.path)
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is at the bottom of an error."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in FULL_DISK:
+            return True
+        error = error.__cause__ or error.__context__
+    return False

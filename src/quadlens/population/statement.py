@@ -1,0 +1,107 @@
+"""One line of the comparison: a number of ours with its interval, the paper's beside it, and a verdict."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from quadlens.population.intervals import Interval, difference, wilson
+
+Verdict = Literal["agrees", "differs", "cannot be compared"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement about the population.
+
+    Attributes:
+        name: As in published.json, or ours.
+        words: What it says.
+        ours: Our number.
+        ci95: Its interval of 95 %; None where there is none.
+        paper: The paper's number.
+        of: What `ours` is counted among; None for a number that is no count.
+        paper_of: The same for the paper's.
+        verdict: Plainly.
+        why: By how much it differs, or why it cannot be compared, or what was compared.
+    """
+
+    name: str
+    words: str
+    ours: int | float | None
+    ci95: Interval | None
+    paper: int | float | None
+    of: int | None
+    paper_of: int | None
+    verdict: Verdict
+    why: str
+
+    @property
+    def share(self) -> float | None:
+        """Ours / of."""
+        return None if self.of in (None, 0) or self.ours is None else self.ours / (self.of or 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
+        value: dict[str, Any] = {"ours": self.ours, "ci95": self.ci95, "paper": self.paper}
+        if self.of is not None:
+            paper_share = self.paper / self.paper_of if self.paper is not None and self.paper_of else None
+            scaled = None if self.ci95 is None or not self.of else [end / self.of for end in self.ci95]
+            value |= {"of": self.of, "paper_of": self.paper_of, "share": self.share, "share_ci95": scaled}
+            value["paper_share"] = paper_share
+        return value | {"verdict": self.verdict, "why": self.why, "words": self.words}
+
+
+def count_statement(
+    name: str,
+    words: str,
+    count: int,
+    of: int,
+    paper: tuple[int, int] | None,
+    *,
+    ci_share: Interval | None = None,
+    incomparable: str | None = None,
+) -> Statement:
+    """A count among others; compared by shares, with the sampling error of both sides.
+
+    Args:
+        name: Its name.
+        words: What it says.
+        count: Ours.
+        of: Among how many.
+        paper: The paper's count and among how many; None where it has none.
+        ci_share: Interval of our share; Wilson's when None.
+        incomparable: Why our models are not the paper's kind, if so.
+    """
+    ci = ci_share or wilson(count, of)
+    scaled = None if ci is None else (ci[0] * of, ci[1] * of)
+    theirs = paper[0] if paper else None
+    verdict: Verdict = "cannot be compared"
+    if incomparable or paper is None or ci is None:
+        why = incomparable or ("not in the paper" if paper is None else "we have none to count among")
+    else:
+        share, their_share = count / of, paper[0] / paper[1]
+        low, high = difference(share, ci, their_share, wilson(*paper) or (0.0, 1.0))
+        verdict = "agrees" if low <= 0 <= high else "differs"
+        why = f"{share:.1%} against {their_share:.1%}, difference {share - their_share:+.1%} [{low:+.1%}, {high:+.1%}]"
+    return Statement(name, words, count, scaled, theirs, of, paper[1] if paper else None, verdict, why)
+
+
+def number_statement(
+    name: str,
+    words: str,
+    ours: float | None,
+    ci: Interval | None,
+    paper: Interval | None,
+    *,
+    incomparable: str | None = None,
+) -> Statement:
+    """A number that is no count; the paper's is known as well as it is printed, from `paper[0]` to `paper[1]`."""
+    middle = None if paper is None else (paper[0] + paper[1]) / 2
+    verdict: Verdict = "cannot be compared"
+    if incomparable or paper is None or middle is None:
+        why = incomparable or "not in the paper"
+    elif ours is None or ci is None:
+        why = "our models are too few, or all alike, for an interval"
+    else:
+        verdict = "agrees" if ci[0] <= paper[1] and paper[0] <= ci[1] else "differs"
+        why = f"difference {ours - middle:+.3g} [{ci[0] - paper[1]:+.3g}, {ci[1] - paper[0]:+.3g}]"
+    return Statement(name, words, ours, ci, middle, None, None, verdict, why)

@@ -1,0 +1,193 @@
+"""Where a sweep keeps everything: one directory a model, named by the hash of its settings."""
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quadlens.errors import BadFile, QuadlensError
+from quadlens.model.atomic import write_atomic
+from quadlens.training.outputs import RunFiles
+
+# A worker whose node was lost may live a little longer than the news of its loss.
+LOCK_SECONDS = 60.0
+
+
+class Busy(QuadlensError):
+    """Another process works on the same directory."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The files of one model.
+
+    Attributes:
+        path: The directory.
+    """
+
+    path: Path
+
+    @property
+    def training(self) -> RunFiles:
+        """Weights, training manifest, history and spectrum, and the checkpoint while training goes on."""
+        return RunFiles(self.path / "model.safetensors")
+
+    @property
+    def results(self) -> Path:
+        """Evaluation, explanation, bounds and a summary of every proof; the same bytes wherever it was computed."""
+        return self.path / "results.json"
+
+    @property
+    def neurons(self) -> Path:
+        """One row a neuron."""
+        return self.path / "neurons.parquet"
+
+    @property
+    def certificate(self) -> Path:
+        """The cheapest of the strongest proofs."""
+        return self.path / "certificate.json"
+
+    @property
+    def manifest(self) -> Path:
+        """Hashes of all other files, settings, versions, times; written last."""
+        return self.path / "manifest.json"
+
+    def problem(self, run_id: str) -> str | None:
+        """Why this is not the whole, undamaged directory of the run; None when it is."""
+        try:
+            manifest: dict[str, Any] = json.loads(self.manifest.read_bytes())
+            if manifest["run_id"] != run_id:
+                return f"its manifest is of run {manifest['run_id']}"
+            for name, digest in manifest["sha256"].items():
+                if hashlib.sha256((self.path / name).read_bytes()).hexdigest() != digest:
+                    return f"{name} does not match its hash"
+            required = {self.results.name, self.neurons.name, self.certificate.name, self.training.model.name}
+            missing = sorted(required - set(manifest["sha256"]))
+            return f"its manifest does not name {', '.join(missing)}" if missing else None
+        except OSError as error:
+            return f"{Path(error.filename or self.path).name} cannot be read: {error.strerror}"
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return f"{self.manifest.name} is damaged"
+
+    def strategies(self) -> set[str]:
+        """The proof strategies that were tried on a whole model."""
+        return {proof["strategy"] for proof in json.loads(self.results.read_bytes())["proofs"]}
+
+
+@dataclass(frozen=True)
+class Store:
+    """The directory of a sweep: `models/` are whole, `unfinished/` are not, `failed/` says why some never will be.
+
+    Attributes:
+        root: The directory.
+    """
+
+    root: Path
+
+    @property
+    def dataset(self) -> Path:
+        """One row a model, rebuilt from `models/`."""
+        return self.root / "population.parquet"
+
+    def finished(self, run_id: str) -> RunDirectory:
+        """Where a whole model is."""
+        return RunDirectory(self.root / "models" / run_id)
+
+    def unfinished(self, run_id: str) -> RunDirectory:
+        """Where a model is made."""
+        return RunDirectory(self.root / "unfinished" / run_id)
+
+    def failure(self, run_id: str) -> Path:
+        """The record of a model that was given up."""
+        return self.root / "failed" / f"{run_id}.json"
+
+    def lock(self, run_id: str) -> Path:
+        """Held by the worker that makes a model; its text is host and process."""
+        return self.root / "unfinished" / f".{run_id}.lock"
+
+    def prepare(self) -> None:
+        """Make the directories."""
+        try:
+            for name in ("models", "unfinished", "failed"):
+                (self.root / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadFile(f"cannot make directories in {self.root}: {error.strerror}; choose another -o") from None
+
+    def is_finished(self, run_id: str) -> bool:
+        """Whether a whole model is there; the rename that put it there came last."""
+        return self.finished(run_id).manifest.is_file()
+
+    def run_ids(self) -> list[str]:
+        """All whole models."""
+        models = self.root / "models"
+        return sorted(d.name for d in models.iterdir() if self.is_finished(d.name)) if models.is_dir() else []
+
+    def take_back(self, run_id: str) -> None:
+        """Move a damaged model back to `unfinished/`: what of it is whole is used again."""
+        target = self.unfinished(run_id).path
+        if target.exists():
+            os.replace(target, target.with_name(f"{run_id}.before-{time.time_ns()}"))
+        os.replace(self.finished(run_id).path, target)
+        self.unfinished(run_id).manifest.unlink(missing_ok=True)
+
+    def record_failure(self, run_id: str, config: dict[str, Any], reasons: list[str]) -> None:
+        """Say why a model was given up."""
+        value = {"run_id": run_id, "config": config, "attempts": len(reasons), "reasons": reasons}
+        write_atomic(self.failure(run_id), (json.dumps(value, indent=2) + "\n").encode())
+
+    def failures(self) -> dict[str, str]:
+        """Run → last reason, of all models given up."""
+        found = {}
+        for file in sorted((self.root / "failed").glob("*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
+                found[file.stem] = str(json.loads(file.read_bytes())["reasons"][-1])
+        return {run_id: reason for run_id, reason in found.items() if not self.is_finished(run_id)}
+
+    @contextlib.contextmanager
+    def only_driver(self) -> Iterator[None]:
+        """Hold the sweep's lock; a second sweep into the same directory is refused."""
+        with _locked(
+            self.root / ".sweep.lock", 0.0, f"another sweep is at work in {self.root}; wait for it, or stop it"
+        ):
+            yield
+
+    @contextlib.contextmanager
+    def only_worker(self, run_id: str, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+        """Hold the lock of one model while it is made; it ends with the process, however that ends."""
+        message = f"another worker still works on {run_id} after {seconds:.0f} s"
+        with _locked(self.lock(run_id), seconds, message):
+            yield
+
+
+@contextlib.contextmanager
+def _locked(path: Path, seconds: float, message: str) -> Iterator[None]:
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # not on this system; directories are still renamed whole
+        yield
+        return
+    try:
+        stream = path.open("ab")
+    except OSError as error:
+        raise BadFile(f"cannot write {path}: {error.strerror}") from error
+    with stream:
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise Busy(message) from None
+                time.sleep(0.05)
+        with contextlib.suppress(OSError):  # who holds it helps a person, on a full disk it is left out
+            stream.truncate(0)
+            stream.write(f"{socket.gethostname()} {os.getpid()}\n".encode())
+            stream.flush()
+        yield

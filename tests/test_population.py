@@ -1,0 +1,293 @@
+"""The comparison with the paper: intervals against slow versions, statements against plain loops, filters, views."""
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.patches import StepPatch
+from scipy import stats
+
+from quadlens.cli.main import main
+from quadlens.errors import BadConfig, BadFile
+from quadlens.figures import population_certified, population_histogram, population_key_frequencies
+from quadlens.population import dataset
+from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare
+from quadlens.population.intervals import bootstrap, cumulative_band, cumulative_gap, difference, homogeneity, wilson
+from quadlens.population.published import published_histogram, published_population
+from quadlens.population.statement import count_statement, number_statement
+from quadlens.population.tables import by_group, by_model
+from quadlens.population.where import filter_models
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    return dataset.read(dataset.shipped_path())
+
+
+@pytest.fixture(scope="module")
+def comparison(frame: pl.DataFrame) -> Comparison:
+    return compare(frame)
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_wilson_is_scipys(count: int, of: int) -> None:
+    count = min(count, of)
+    low, high = wilson(count, of) or (0.0, 0.0)
+    theirs = stats.binomtest(count, of).proportion_ci(method="wilson")
+    assert math.isclose(low, theirs.low, abs_tol=1e-9)
+    assert math.isclose(high, theirs.high, abs_tol=1e-9)
+    assert 0 <= low <= count / of <= high <= 1
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(1)
+    covered = differences = 0
+    for _ in range(300):
+        values = rng.normal(size=8)
+        low, high = bootstrap(lambda s, v=values: float(v[s].mean()), 8, rng, 300) or (1.0, -1.0)  # type: ignore[misc]
+        covered += low <= 0 <= high
+        x, y = int(rng.binomial(30, 0.6)), int(rng.binomial(151, 0.6))
+        ends = difference(x / 30, wilson(x, 30) or (0.0, 1.0), y / 151, wilson(y, 151) or (0.0, 1.0))
+        differences += ends[0] <= 0 <= ends[1]
+    assert 0.9 <= covered / 300 <= 0.99
+    assert 0.91 <= differences / 300 <= 0.99
+    assert bootstrap(lambda sample: float(sample.mean()), 4, rng) is None
+    assert bootstrap(lambda sample: 1.0, 40, rng) is None
+
+
+def test_two_halves_of_one_population_agree_and_another_does_not() -> None:
+    rng = np.random.default_rng(2)
+    paper = rng.multinomial(1000, [0.2, 0.5, 0.3]).astype(float)
+    same = np.stack([rng.multinomial(50, [0.2, 0.5, 0.3]) for _ in range(20)]).astype(float)
+    other = np.stack([rng.multinomial(50, [0.5, 0.3, 0.2]) for _ in range(20)]).astype(float)
+    for rows, agrees in ((same, True), (other, False)):
+        gap, gaps = cumulative_gap(rows, paper)
+        assert gap == np.abs(gaps).max()
+        assert (gap <= (cumulative_band(rows, 20, rng) or 0.0)) == agrees
+    assert homogeneity(np.array([3, 5, 2]), np.array([30, 50, 20]), rng) > 0.5
+    assert homogeneity(np.array([20, 0, 0]), np.array([30, 50, 20]), rng) < 0.01
+    assert cumulative_band(same[:1], 20, rng) is None
+
+
+def test_verdicts_are_plain() -> None:
+    assert count_statement("x", "", 66, 100, (100, 151)).verdict == "agrees"
+    low = count_statement("x", "", 10, 100, (100, 151))
+    assert (low.verdict, low.why.startswith("10.0% against 66.2%, difference -56.2%")) == ("differs", True)
+    assert count_statement("x", "", 1, 2, None).why == "not in the paper"
+    assert count_statement("x", "", 0, 0, (1, 2)).why == "we have none to count among"
+    assert count_statement("x", "", 1, 2, (1, 2), incomparable="p is 23").why == "p is 23"
+    assert number_statement("x", "", 0.41, (0.39, 0.43), (0.395, 0.405)).verdict == "agrees"
+    assert number_statement("x", "", 0.5, (0.45, 0.55), (0.395, 0.405)).verdict == "differs"
+    assert "too few, or all alike" in number_statement("x", "", 0.5, None, (0.395, 0.405)).why
+
+
+def test_every_number_of_the_paper_has_a_row(comparison: Comparison) -> None:
+    value = comparison.to_dict()
+    renamed = {"models_stated", "models_counted_in_figures"}
+    paper = published_population()
+    assert set(paper) - renamed <= set(value)
+    assert set(value["histograms"]) == set(paper["histograms"])
+    for name in {"models", "good_models", *paper} - renamed - {"histograms"}:
+        assert {"ours", "ci95", "paper", "verdict", "why"} <= set(value[name]), name
+    assert value["good_models"]["paper"] == 100
+    assert value["models"] == {**value["models"], "ours": comparison.models, "paper": 151}
+    json.dumps(value, allow_nan=False)
+    for statement in (*comparison.statements, *comparison.beyond):
+        if statement.ci95 is not None and statement.ours is not None and statement.of is not None:
+            assert statement.ci95[0] <= statement.ours <= statement.ci95[1], statement.name
+
+
+def test_statements_equal_plain_loops(frame: pl.DataFrame, comparison: Comparison) -> None:
+    ours: dict[str, Any] = {statement.name: statement.ours for statement in comparison.statements}
+    good = [model for model in frame.to_dicts() if model["good_model"]]
+    keys = {model["run_id"]: [c for c in model["clusters"] if c["key"]] for model in good}
+    pairs = [cluster for clusters in keys.values() for cluster in clusters]
+    small = [cluster for cluster in pairs if all(cluster[name] < 0.1 for name in FOUR_ERRORS)]
+    assert ours["good_models"] == len(good)
+    assert ours["good_model_frequency_pairs"] == len(pairs)
+    assert ours["pairs_all_four_errors_below_0.1"] == len(small)
+    assert ours["median_abs_bound_of_those_pairs"] == np.median([c["total_abs_bound_half"] for c in small])
+    assert ours["good_models_all_angle_r2_above_0.9"] == sum(
+        all(c["r2_angles"] > 0.9 for c in clusters) for clusters in keys.values()
+    )
+    assert ours["good_models_mean_interval_width_above_std"] == sum(
+        all(c["interval_width_mean"] > c["interval_width_std"] for c in clusters) for clusters in keys.values()
+    )
+    neurons = [n for model in frame.to_dicts() for n in model["neurons"] if n["secondary_multiple"] is not None]
+    doubled = sum(n["secondary_multiple"] == 2 for n in neurons if n["role"] != "dead")
+    assert ours["share_of_neurons_with_secondary_twice_primary"] == pytest.approx(
+        doubled / sum(n["role"] != "dead" for n in neurons)
+    )
+
+
+def test_the_median_bin_of_the_papers_bounds() -> None:
+    low, high = published_histogram("normalised_abs_integral_bound").median_bin
+    values = [
+        (b["lo"] + b["hi"]) / 2
+        for b in published_population()["histograms"]["normalised_abs_integral_bound"]
+        for _ in range(int(b["count"]))
+    ]
+    assert low < np.median(values) < high
+
+
+def test_histograms_count_everything_once(frame: pl.DataFrame, comparison: Comparison) -> None:
+    by_name = {h.name: h for h in comparison.histograms}
+    assert by_name["relu_input_variance_explained"].ours.sum() == frame["d_mlp"].sum()
+    assert by_name["neurons_per_frequency_1_to_29"].ours.sum() == frame["d_mlp"].sum()
+    good = frame.filter(pl.col("good_model"))
+    assert by_name["neuron_logit_map_variance_explained_good_models"].ours.sum() == good["d_mlp"].sum()
+    for histogram in comparison.histograms:
+        assert len(histogram.ours) == len(histogram.paper) + 2 == len(histogram.edges) + 1
+    assert published_histogram("residual_attention_variance_over_logits").counts.sum() * 10 == pytest.approx(59**2)
+
+
+def test_the_expected_outcome_about_the_shipped_models(frame: pl.DataFrame, comparison: Comparison) -> None:
+    """Arcs certify every accurate model, good or not."""
+    proofs = frame.select("correct", "inputs", "proofs").explode("proofs").unnest("proofs")
+    arcs = proofs.filter((pl.col("strategy") == "arcs") & (pl.col("correct") == pl.col("inputs")))
+    assert len(arcs) > 0
+    assert (arcs["certified_inputs"] == arcs["inputs"]).all()
+    assert comparison.models == frame["seed"].n_unique()
+
+
+def test_models_of_another_kind_are_not_compared(frame: pl.DataFrame) -> None:
+    value = compare(frame.with_columns(p=pl.lit(23, dtype=pl.Int32)))
+    assert {s.verdict for s in value.statements} == {"cannot be compared"}
+    assert {h.verdict for h in value.histograms} == {"cannot be compared"}
+    assert "p is 23 in some models, 59 in the paper's" in value.key_counts.why
+    one = compare(frame.head(1))
+    assert one.models == 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "expression"),
+    [
+        ("seed<3", pl.col("seed") < 3),
+        ("seed >= 2 and good_model", (pl.col("seed") >= 2) & pl.col("good_model")),
+        ("not good_model", ~pl.col("good_model")),
+        ("good_model=false", ~pl.col("good_model")),
+        ("seeding != gbmi", pl.col("seeding") != "gbmi"),
+        ("accuracy==1", pl.col("accuracy") == 1),
+    ],
+)
+def test_where(frame: pl.DataFrame, condition: str, expression: pl.Expr) -> None:
+    assert filter_models(frame, [condition]).equals(frame.filter(expression))
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("nothing=1", "no column 'nothing'; there are run_id, p,"),
+        ("clusters=1", "no column 'clusters'"),
+        ("p=x", "expected a number, got 'x'"),
+        ("good_model=2", "expected true or false"),
+        ("p", "expected COLUMN=VALUE"),
+        ("a b c", "expected COLUMN=VALUE"),
+    ],
+)
+def test_where_says_what_is_wrong(frame: pl.DataFrame, condition: str, message: str) -> None:
+    with pytest.raises(BadConfig, match=message):
+        filter_models(frame, [condition])
+
+
+def test_by_model_and_by_group(frame: pl.DataFrame) -> None:
+    rows = by_model(frame)
+    assert [row["seed"] for row in rows] == frame["seed"].to_list()
+    (group,) = by_group(frame, "p")
+    assert (group["models"], group["p"]) == (len(frame), 59)
+    assert group["certified_arcs"] == pytest.approx(np.mean([row["certified_arcs"] for row in rows]))
+
+
+def test_figures_draw_ours_over_theirs(frame: pl.DataFrame, comparison: Comparison) -> None:
+    for histogram in comparison.histograms:
+        (axis,) = population_histogram.draw(histogram).axes
+        theirs, ours = (patch.get_data()[0] for patch in axis.patches if isinstance(patch, StepPatch))
+        np.testing.assert_allclose(theirs, histogram.paper / histogram.paper.sum())
+        np.testing.assert_allclose(ours, histogram.ours[1:-1] / histogram.ours.sum())
+    (axis,) = population_key_frequencies.draw(comparison.key_counts).axes
+    assert len(axis.patches) == 2 * len(comparison.key_counts.ours)
+    (axis,) = population_certified.draw(by_model(frame)).axes
+    assert sum(np.size(line.get_xdata()) for line in axis.lines) == 3 * len(frame)
+
+
+def quadlens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["quadlens", "population", *words])
+    try:
+        main()
+        code = 0
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    code, out, err = quadlens(monkeypatch, capsys, "--json", "--figures", str(tmp_path / "f"), "--where", "p=59")
+    assert code == 0, err
+    value = json.loads(out)
+    assert value["models"]["ours"] == len(frame)
+    assert f"the {len(frame)} models shipped" in err
+    assert len(value["figures"]) == len(list((tmp_path / "f").iterdir())) == 8
+    code, out, err = quadlens(monkeypatch, capsys, "--quiet", "--where", "seed<2")
+    assert (code, err) == (0, "")
+    assert "2 models of ours" in out
+    assert "cannot be compared" in out
+    for flag in (["--by-model"], ["--by", "p"]):
+        code, out, _ = quadlens(monkeypatch, capsys, "--json", *flag)
+        assert json.loads(out)["models"] == len(frame)
+        assert "8 models" in quadlens(monkeypatch, capsys, *flag)[1].replace(f"{len(frame)} models", "8 models")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--where", "p=7"], "no model is left by --where p=7"),
+        (["--by", "p", "--by-model"], "both given"),
+        (["nowhere"], "no such file or directory"),
+        (["--figures", "x", "--format", "gif"], "expected some of svg"),
+    ],
+)
+def test_bad_input_exits_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    code, _, err = quadlens(monkeypatch, capsys, *words)
+    assert code == 2
+    assert message in err
+
+
+def test_a_dataset_of_another_version_is_refused(frame: pl.DataFrame, tmp_path: Path) -> None:
+    frame.drop("loss").write_parquet(tmp_path / "old.parquet")
+    with pytest.raises(BadFile, match="not the dataset of a sweep of this version"):
+        dataset.read(tmp_path / "old.parquet")
+
+
+def test_shipped_manifests_say_how_each_model_was_made(frame: pl.DataFrame) -> None:
+    for model in frame.iter_rows(named=True):
+        manifest = json.loads(model["manifest"])
+        assert manifest["command"].startswith(f"quadlens train --preset paper --seed {model['seed']} --threads 1")
+        assert manifest["sha256"]["model.safetensors"] == model["model_sha256"]
+        assert manifest["run_id"] == model["run_id"]
+
+
+def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Python block of docs/population.md, on the shipped dataset."""
+    pytest.importorskip("duckdb", reason="DuckDB is not installed (it is in the extra dev)")
+    text = (Path(__file__).parent.parent / "docs" / "population.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) >= 2
+    assert f"**{len(frame)} models**" in text  # the page says on how many its numbers rest
+    (tmp_path / "sweep").mkdir()
+    frame.write_parquet(tmp_path / "sweep" / "population.parquet")
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(compile(block, "docs/population.md", "exec"), {})
