@@ -34,8 +34,7 @@ $(VENV)/.base: $(INPUTS) | $(BIN)/python
 # torch first and pinned: a CPU build arrives where one is at hand, and nothing later asks for another.
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[train,onnx,peers,dev]'
-	$(PIP) -e '.[train,figures,onnx,peers,cluster,dev]'
+	$(PIP) -e '.[train,onnx,peers,cluster,dev]'
 	touch $@ $(VENV)/.base
 
 clean:

@@ -51,7 +51,10 @@ _ROOM_OF = {
 }
 
 # Rooms that can be called: the package is the pipeline step of the same name.
-_ROOMS_THAT_ARE_STEPS = ("certify", "report", )
+_ROOMS_THAT_ARE_STEPS = (
+    "certify",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:
