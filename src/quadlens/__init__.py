@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadlens.certify import certify as certify
-    from quadlens.report import report as report
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
     from quadlens.model.formats import export_file, import_file
     from quadlens.quadrature import Bounds, bounds
+    from quadlens.report import report as report
 
 __version__ = "0.1.0"
 

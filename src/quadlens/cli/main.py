@@ -7,7 +7,8 @@ from collections.abc import Callable
 import typer
 
 from quadlens import __version__
-from quadlens.cli import explore, population, sweep
+from quadlens.cli import (
+    app,
     bench,
     bounds,
     build,
@@ -15,12 +16,15 @@ from quadlens.cli import explore, population, sweep
     check,
     evaluate,
     explain,
+    explore,
     export,
     figures,
     frontier,
     import_,
     info,
+    population,
     report,
+    sweep,
     train,
 )
 from quadlens.errors import QuadlensError
@@ -53,21 +57,21 @@ def _root(
 # In the order a newcomer meets them; the example is the last line of each command's help.
 COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("report", report.command, "quadlens report mainline -o out/report"),
+    ("explore", explore.command, "quadlens explore mainline -o explorer.html"),
     ("info", info.command, "quadlens info mainline"),
     ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
     ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
     ("bounds", bounds.command, "quadlens bounds mainline --json"),
+    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
+    ("check", check.command, "quadlens check mainline.cert.json mainline"),
+    ("frontier", frontier.command, "quadlens frontier mainline -o frontier"),
     ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
+    ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
+    ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
     ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     ("import", import_.command, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
-    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
-    ("check", check.command, "quadlens check mainline.cert.json mainline"),
-    ("frontier", frontier.command, "quadlens frontier mainline -o frontier"),
-    ("explore", explore.command, "quadlens explore mainline -o explorer.html"),
-    ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
-    ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
