@@ -8,7 +8,6 @@ import typer
 
 from quadlens import __version__
 from quadlens.cli import (
-    app,
     bench,
     bounds,
     build,
