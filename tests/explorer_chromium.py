@@ -1,6 +1,5 @@
 """The explorer in a real browser (Debian's Chromium through Playwright), with all that it complains about."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,19 +12,9 @@ from quadlens.model.bundled import load
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.params import Model
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 READY = "html[data-ready=true][data-settled=true]"
 # Generous: the machine that runs the tests may be busy, and conditions are waited for, not times.
 PATIENCE = 60_000
-LAUNCHED: list[Any] = []
 
 
 def small_model() -> Model:
@@ -68,24 +57,6 @@ class Opened:
             "(e, v) => { e.value = v; for (const n of ['input', 'change']) e.dispatchEvent(new Event(n)); }", value
         )
         self.settle()
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """One browser for all tests of a worker; skipped, with the reason, where there is none."""
-    playwright_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-    path = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.skip("no chromium on this machine (Debian: apt-get install chromium)")
-    # Both modules of tests import this fixture, and Playwright runs only once a process: the first one in opens it.
-    if not LAUNCHED:
-        playwright = playwright_api.sync_playwright().start()
-        LAUNCHED.extend((playwright.chromium.launch(executable_path=path, args=FLAGS, headless=True), playwright))
-    yield LAUNCHED[0]
-    if LAUNCHED:
-        LAUNCHED[0].close()
-        LAUNCHED[1].stop()
-        LAUNCHED.clear()
 
 
 @pytest.fixture(scope="session")

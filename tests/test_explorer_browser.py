@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explorer_chromium import PATIENCE, Opened, chromium, pages, small_model, visit  # noqa: F401
+from explorer_chromium import PATIENCE, Opened, pages, small_model, visit  # noqa: F401
 from quadlens.explorer.words import VIEWS
 from quadlens.model.bundled import load
 from quadlens.model.config import MLPConfig

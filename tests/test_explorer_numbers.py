@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explorer_chromium import chromium, pages, small_model, visit  # noqa: F401
+from explorer_chromium import pages, small_model, visit  # noqa: F401
 from quadlens.logits.closed_form import closed_forms
 from quadlens.logits.parts import take_apart
 from quadlens.model.bundled import load

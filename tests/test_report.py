@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,6 @@ from quadlens.report.page import page_html
 from quadlens.report.render import Rendered
 from quadlens.report.story import story, story_tables, warnings
 from quadlens.report.tables import bound_tables, to_csv, to_latex
-
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -228,31 +215,17 @@ def _fail_half_way(target: Path) -> None:
         raise ZeroDivisionError
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM.exists():
-        reason = f"no {CHROMIUM}: tools/install-browser installs it on Debian as root"
-        print(reason)
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield opened
-        opened.close()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("which", ["toy", "mainline"])
 def test_the_page_opens_from_disk(
-    which: str, width: int, scheme: str, browser: Any, made: tuple[Path, dict[str, Any]], page: str, tmp_path: Path
+    which: str, width: int, scheme: str, chromium: Any, made: tuple[Path, dict[str, Any]], page: str, tmp_path: Path
 ) -> None:
     path = made[0] / "index.html"
     if which == "mainline":
         path = tmp_path / "index.html"
         path.write_text(page)
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     try:
         tab = context.new_page()
         problems: list[str] = []
