@@ -100,9 +100,7 @@ def _picture(results: Results, rank: int) -> Picture:
             r2 = f", R² of {fit.multiple}φ + π {fit.r2:.3f}, of {fit.multiple}φ {fit.offset:+.2f} {fit.r2_offset:.3f}"
         described.append(f"k = {k}: {fit.frequency} ({fit.neurons} neurons{r2})")
     finding = (
-        f"The clearest {name} frequency and how well its phase follows the primary one: "
-        + "; ".join(described)
-        + "."
+        f"The clearest {name} frequency and how well its phase follows the primary one: " + "; ".join(described) + "."
     )
     meaning = {
         2: "For the secondary frequency 2k the paper finds the phase 2φ + π: two lines, half a turn up.",
