@@ -77,6 +77,8 @@ def page(mainline: Results, made: tuple[Path, dict[str, Any]]) -> str:
 def test_the_command_says_what_it_made(made: tuple[Path, dict[str, Any]]) -> None:
     directory, said = made
     assert said["page"] == str(directory / "index.html")
+    assert '<a href="explorer.html">' in (directory / "index.html").read_text()
+    assert "Drag a neuron" in (directory / "explorer.html").read_text()
     assert said["page_bytes"] == (directory / "index.html").stat().st_size < 4_000_000
     assert said["verdict"] in ("CERTIFIED", "PARTLY", "NOT")
     on_disk = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}

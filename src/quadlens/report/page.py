@@ -45,8 +45,8 @@ def size_of(rendered: Rendered) -> tuple[int, int]:
     return round(int.from_bytes(header[:4], "big") * scale), round(int.from_bytes(header[4:], "big") * scale)
 
 
-def page_html(results: Results, rendered: dict[str, Rendered]) -> str:
-    """The page."""
+def page_html(results: Results, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
+    """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -58,6 +58,7 @@ def page_html(results: Results, rendered: dict[str, Rendered]) -> str:
     environment.filters["thousands"] = lambda value: f"{value:,}"
     return environment.get_template("page.html.j2").render(
         results=results,
+        explorer=explorer,
         sections=story(results),
         facts=summary_facts(results),
         warnings=warnings(results),

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from quadlens.explorer import LARGEST_P, build_page
 from quadlens.figures.results import Results, gather
+from quadlens.model.bundled import load
 from quadlens.report.data_files import data_files
 from quadlens.report.directory import check_target, replaced_directory
 from quadlens.report.manifest import write_manifest
@@ -15,6 +17,7 @@ from quadlens.report.story import story_tables
 from quadlens.report.tables import to_csv, to_latex
 
 PAGE = "index.html"
+EXPLORER = "explorer.html"
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,19 @@ def report(
     command = f"quadlens report {shlex.quote(str(model))} -o {shlex.quote(str(output))}" + (
         "" if proofs else " --no-proofs"
     )
-    return write_report(results, output, command, workers, progress)
+    explorer = build_page(load(model), results.name) if results.p <= LARGEST_P else None
+    return write_report(results, output, command, workers, progress, explorer)
 
 
 def write_report(
-    results: Results, output: Path, command: str, workers: int = 1, progress: Callable[[str], None] = lambda step: None
+    results: Results,
+    output: Path,
+    command: str,
+    workers: int = 1,
+    progress: Callable[[str], None] = lambda step: None,
+    explorer: str | None = None,
 ) -> Report:
-    """The same from results already gathered."""
+    """The same from results already gathered; `explorer` is the interactive page to put beside, if there is one."""
     with replaced_directory(output) as fresh:
         rendered = render(results, workers, lambda done, every: progress(f"figures {done}/{every}"))
         progress("page and files")
@@ -76,7 +85,9 @@ def write_report(
         for table in story_tables(results):
             (fresh / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
             (fresh / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
-        page = page_html(results, rendered)
+        if explorer is not None:
+            (fresh / EXPLORER).write_text(explorer, encoding="utf-8")
+        page = page_html(results, rendered, EXPLORER if explorer is not None else None)
         (fresh / PAGE).write_text(page, encoding="utf-8")
         manifest = write_manifest(fresh, results, command)
     return Report(output, output / PAGE, tuple(manifest["files"]), len(page.encode()), results)
