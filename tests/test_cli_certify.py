@@ -154,7 +154,7 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
     out = folder / "frontier"
     code, value = cli.json("frontier", folder / "good.safetensors", "-o", out)
     assert code == 0
-    assert [point["strategy"] for point in value["points"]] == ["brute", "lipschitz", "arcs", "moments"]
+    assert [point["strategy"] for point in value["points"]] == ["brute", "lipschitz", "arcs", "arcs-bounded", "moments"]
     by_name = {point["strategy"]: point for point in value["points"]}
     assert by_name["brute"]["share_of_brute_force"] == 1.0
     assert by_name["arcs"]["margin_lower_bound"] == by_name["brute"]["margin_lower_bound"]
@@ -164,7 +164,7 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
         assert (out / name).stat().st_size > 0
     rows = (out / "frontier.csv").read_text().splitlines()
     assert rows[0].startswith("strategy,verdict,certified_share,margin_lower_bound,flops")
-    assert len(rows) == 5
+    assert len(rows) == 6
 
 
 def test_frontier_refuses_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:
