@@ -115,7 +115,7 @@ def test_a_wrong_model_gets_a_reason() -> None:
 def test_there_is_no_certificate_file() -> None:
     certificate = certify(build_mlp(Recipe(11, (1, 2, 4), 48)), "arcs-bounded")
     assert certificate.verdict == "CERTIFIED"
-    with pytest.raises(BadConfig, match="arcs-bounded .* bounds that the checker does not know and has no certificate"):
+    with pytest.raises(BadConfig, match=r"arcs-bounded .* bounds that the checker does not know and has no certificate"):
         certificate.save(Path("never-written.json"))
 
 
