@@ -143,6 +143,17 @@ def test_bad_input_is_exit_code_2_with_a_message(cli: Cli, folder: Path, argumen
     assert "Traceback" not in err
 
 
+def test_a_strategy_the_checker_does_not_know_writes_no_certificate(cli: Cli, folder: Path) -> None:
+    model, certificate = folder / "good.safetensors", folder / "bounded.json"
+    code, _, err = cli("certify", model, "--strategy", "arcs-bounded", "-o", certificate)
+    assert code == 2
+    assert "bounds that the checker does not know" in err
+    assert not certificate.exists()
+    code, value = cli.json("certify", model, "--strategy", "arcs-bounded")
+    assert (code, value["verdict"]) == (0, "CERTIFIED")
+    assert "mispredicted" in value["terms"]
+
+
 def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) -> None:
     cli("certify", folder / "good.safetensors", "-o", folder / "good.json")
     code, report = cli.json("check", folder / "good.json", folder / "wrong.safetensors")
