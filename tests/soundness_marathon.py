@@ -5,6 +5,7 @@ import sys
 from hypothesis import HealthCheck, given, settings
 
 from quadlens.certify.arcs import ArcsStrategy
+from quadlens.certify.arcs_bounded import BoundedArcs
 from quadlens.certify.lipschitz import Lipschitz
 from quadlens.certify.moments import Moments
 from quadlens.certify.moments_large import prove_large
@@ -19,6 +20,7 @@ def check_every_strategy(model: Model) -> None:
     arcs = ArcsStrategy().prove(model)
     check_sound(arcs, truth)
     check_complete(arcs, truth)
+    check_sound(BoundedArcs().prove(model), truth)
     check_sound(Moments().prove(model), truth)
     if model.config.activation == "relu":
         check_sound(Lipschitz().prove(model), truth)

@@ -143,6 +143,17 @@ def test_bad_input_is_exit_code_2_with_a_message(cli: Cli, folder: Path, argumen
     assert "Traceback" not in err
 
 
+def test_a_strategy_the_checker_does_not_know_writes_no_certificate(cli: Cli, folder: Path) -> None:
+    model, certificate = folder / "good.safetensors", folder / "bounded.json"
+    code, _, err = cli("certify", model, "--strategy", "arcs-bounded", "-o", certificate)
+    assert code == 2
+    assert "bounds that the checker does not know" in err
+    assert not certificate.exists()
+    code, value = cli.json("certify", model, "--strategy", "arcs-bounded")
+    assert (code, value["verdict"]) == (0, "CERTIFIED")
+    assert "mispredicted" in value["terms"]
+
+
 def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) -> None:
     cli("certify", folder / "good.safetensors", "-o", folder / "good.json")
     code, report = cli.json("check", folder / "good.json", folder / "wrong.safetensors")
@@ -154,7 +165,7 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
     out = folder / "frontier"
     code, value = cli.json("frontier", folder / "good.safetensors", "-o", out)
     assert code == 0
-    assert [point["strategy"] for point in value["points"]] == ["brute", "lipschitz", "arcs", "moments"]
+    assert [point["strategy"] for point in value["points"]] == ["brute", "lipschitz", "arcs", "arcs-bounded", "moments"]
     by_name = {point["strategy"]: point for point in value["points"]}
     assert by_name["brute"]["share_of_brute_force"] == 1.0
     assert by_name["arcs"]["margin_lower_bound"] == by_name["brute"]["margin_lower_bound"]
@@ -164,7 +175,7 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
         assert (out / name).stat().st_size > 0
     rows = (out / "frontier.csv").read_text().splitlines()
     assert rows[0].startswith("strategy,verdict,certified_share,margin_lower_bound,flops")
-    assert len(rows) == 5
+    assert len(rows) == 6
 
 
 def test_frontier_refuses_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:

@@ -124,8 +124,13 @@ class Certificate:
             BadConfig: for a proof that carries no hints, which nobody could check.
         """
         if self.proof.margin is not None and self.proof.strategy != "brute" and isinstance(self.proof.hints, NoHints):
+            why = (
+                "uses bounds that the checker does not know"
+                if self.proof.strategy == "arcs-bounded"
+                else "is in float64 with a rounding bound"
+            )
             raise BadConfig(
-                f"the proof of strategy {self.proof.strategy} at p = {self.p} is in float64 with a rounding bound and "
+                f"the proof of strategy {self.proof.strategy} at p = {self.p} {why} and "
                 "has no certificate; run without -o, or with --strategy arcs"
             )
         write_atomic(path, self.to_bytes())

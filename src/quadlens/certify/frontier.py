@@ -14,9 +14,9 @@ from quadlens.certify.proof import Proof, Term, Verdict
 from quadlens.certify.summary import rounded_down, rounded_up
 from quadlens.model.params import Model
 
-# Past this many of brute force's operations, the exact strategies take minutes in integers and are left out.
+# Past this many of brute force's operations, strategies that work out every logit in integers take minutes: left out.
 MAX_EXACT_OPERATIONS = 2e10
-EXACT = ("brute", "arcs")
+EXACT = ("brute", "arcs", "arcs-bounded")
 
 
 @dataclass(frozen=True)

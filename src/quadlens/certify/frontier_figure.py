@@ -6,7 +6,13 @@ from quadlens.certify.frontier import Frontier
 from quadlens.errors import MissingExtra
 
 # Okabe and Ito's colours, distinct for colour-blind readers; one colour a strategy everywhere.
-COLOURS = {"brute": "#000000", "lipschitz": "#D55E00", "arcs": "#0072B2", "moments": "#009E73"}
+COLOURS = {
+    "brute": "#000000",
+    "lipschitz": "#D55E00",
+    "arcs": "#0072B2",
+    "arcs-bounded": "#56B4E9",
+    "moments": "#009E73",
+}
 
 
 def draw_frontier(result: Frontier, path: Path) -> None:

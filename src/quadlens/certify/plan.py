@@ -102,6 +102,11 @@ def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "
     return Signs.of(U_a, U_b).plan(0, len(U_a), ops)
 
 
+def arcs_along(p: int, active: Bool[np.ndarray, "inputs d_mlp"], ops: Operations) -> ArcPlan:
+    """Arcs and corrections of any predicted pattern, one row an input: what differs from the arcs is in `wrong`."""
+    return _compressed(p, len(active), active.shape[1], *_flips(active, ops))
+
+
 def _flips(
     active: Bool[np.ndarray, "rows d_mlp"], ops: Operations
 ) -> tuple[Int[np.ndarray, " flips"], Int[np.ndarray, " flips"]]:

@@ -1,6 +1,7 @@
 """From a model to a certificate: run a strategy, add the cost of its surroundings and the float32 line."""
 
 from quadlens.certify.arcs import ArcsStrategy
+from quadlens.certify.arcs_bounded import BoundedArcs
 from quadlens.certify.attempt import attempt
 from quadlens.certify.auto import Auto
 from quadlens.certify.brute import Brute, brute_force_operations
@@ -15,7 +16,7 @@ from quadlens.model.native import sha256
 from quadlens.model.params import Model
 
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), Moments(), Auto())
+    strategy.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), BoundedArcs(), Moments(), Auto())
 }
 
 

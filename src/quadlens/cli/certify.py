@@ -11,7 +11,10 @@ from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
 def command(
     model: ModelArgument = "mainline",
     strategy: Annotated[
-        str, typer.Option("--strategy", help="arcs, brute, moments, lipschitz or auto (the cheapest that proves all).")
+        str,
+        typer.Option(
+            "--strategy", help="arcs, arcs-bounded, brute, moments, lipschitz or auto (the cheapest that proves all)."
+        ),
     ] = "auto",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="CERT", help="Where to write the certificate (JSON).")
