@@ -8,10 +8,10 @@ INPUTS := pyproject.toml constraints.txt
 .PHONY: report test check format clean
 
 report: $(VENV)/.base
-	$(BIN)/quadlens info
-	$(BIN)/quadlens evaluate
+	$(BIN)/quadlens report -o out/report
 
 test: $(VENV)/.test check
+	tools/install-browser
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 check: $(VENV)/.test
@@ -28,13 +28,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.base: $(INPUTS) | $(BIN)/python
-	$(PIP) -e '.[figures]'
+	$(PIP) -e .
 	touch $@
 
 # torch first and pinned: a CPU build arrives where one is at hand, and nothing later asks for another.
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[train,figures,onnx,peers,cluster,dev]'
+	$(PIP) -e '.[train,onnx,peers,cluster,dev]'
 	touch $@ $(VENV)/.base
 
 clean:

@@ -1,5 +1,8 @@
 """No claim may exceed the truth by any amount: every claim against exhaustive exact evaluation, without tolerance."""
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,61 +11,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quadlens.certify import STRATEGIES, Proof, certify
+from quadlens.certify import STRATEGIES, certify
 from quadlens.certify import plan as plan_module
 from quadlens.certify.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.certify.brute import Brute, brute_force_operations
+from quadlens.certify.budget import measure_budget
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
 from quadlens.certify.integers import integer_model
+from quadlens.certify.lipschitz import TERMS, Lipschitz, lipschitz_operations
 from quadlens.certify.low_rank import LowRank
 from quadlens.certify.moments import Moments, moments_operations, score_margins
 from quadlens.certify.moments_large import moments_large_operations, prove_large
 from quadlens.certify.operations import Operations
 from quadlens.certify.order import group_by_frequency
 from quadlens.errors import BadConfig
+from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
+from soundness import check_complete, check_sound, true_margins
 from strategies import mlps, seeds
 
 
-def true_margins(model: Model) -> list[list[Fraction]]:
-    """Every margin, from every logit, with no rounding."""
-    exact = exact_logits(model)
-    p, margins = exact.p, []
-    for a in range(p):
-        table = [[int(x) for x in row] for row in exact.slices[a].tolist()]
-        rights = [row.pop((a + b) % p) for b, row in enumerate(table)]
-        margins.append([Fraction(right - max(row), 1 << exact.shift) for right, row in zip(rights, table, strict=True)])
-    return margins
+def test_a_thousand_models_without_a_counter_example() -> None:
+    """Every strategy on each, in a process without run-time shape checks, which would take most of the time.
+
+    More: python tests/soundness_marathon.py 10000
+    """
+    marathon = Path(__file__).with_name("soundness_marathon.py")
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    run = subprocess.run(
+        [sys.executable, str(marathon), "1000"], capture_output=True, text=True, check=False, env=one_thread
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
-def check_sound(proof: Proof, truth: list[list[Fraction]]) -> None:
-    """What is certified is right, with at least the margin claimed; what is called wrong is wrong."""
-    for a, row in enumerate(truth):
-        for b, margin in enumerate(row):
-            if proof.certified[a, b]:
-                assert proof.margin is not None
-                assert margin >= proof.margin > 0
-    for a, b, answered in proof.witnesses:
-        assert truth[a][b] <= 0
-        assert answered != (a + b) % len(truth)
-
-
-def check_complete(proof: Proof, truth: list[list[Fraction]]) -> None:
-    """Exact strategies certify all that is true, with the true smallest margin, and give a witness for the rest."""
-    right = [margin for row in truth for margin in row if margin > 0]
-    assert int(proof.certified.sum()) == len(right)
-    assert proof.margin == (min(right) if right else None)
-    assert len(proof.witnesses) == min(100, len(truth) ** 2 - len(right))
-
-
-@settings(max_examples=700)
+@settings(max_examples=120)
 @given(small_models)
 def test_arcs_say_exactly_what_is_true(model: Model) -> None:
     proof, truth = ArcsStrategy().prove(model), true_margins(model)
@@ -70,7 +60,7 @@ def test_arcs_say_exactly_what_is_true(model: Model) -> None:
     check_complete(proof, truth)
 
 
-@settings(max_examples=400)
+@settings(max_examples=80)
 @given(small_models)
 def test_moments_never_claim_more_than_is_true(model: Model) -> None:
     proof, truth = Moments().prove(model), true_margins(model)
@@ -95,7 +85,7 @@ def test_any_basis_whatever_gives_a_true_bound(model: Model, rank: int, seed: in
     assert ops.total + exact.p**2 == counted
 
 
-@settings(max_examples=250)
+@settings(max_examples=80)
 @given(st.one_of(adders(), random_mlps(), tied_mlps(), nearly_tied_adders()))
 def test_moments_in_float64_never_claim_more_than_is_true(model: Model) -> None:
     """The path for large p, on small p where the truth is known."""
@@ -132,6 +122,61 @@ def test_large_models_take_the_float64_path() -> None:
         certificate.save(Path("never-written.json"))
 
 
+def closed_form(collapsed: Collapsed) -> np.ndarray:
+    """Σ_k C_k |cos u| cos(k w (a+b-c)), written the obvious way."""
+    p, n, total = collapsed.p, np.arange(collapsed.p), np.zeros((collapsed.p,) * 3)
+    for cluster in find_clusters(neuron_spectra(collapsed)):
+        angle = cluster.k * 2 * np.pi / p
+        C = 4 / 3 * float(cluster.rho @ cluster.omega) / (2 * np.pi)
+        cos_u = np.abs(np.cos(angle * np.subtract.outer(n, n) / 2))
+        total += C * cos_u[:, :, None] * np.cos(angle * (n[:, None, None] + n[None, :, None] - n[None, None, :]))
+    return total
+
+
+@settings(max_examples=80)
+@given(st.one_of(small_models, random_transformers()))
+def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Model) -> None:
+    proof = Lipschitz().prove(model)
+    check_sound(proof, true_margins(model))
+    if model.config.activation != "relu":
+        assert "lipschitz knows" in str(proof.reason)
+        return
+    assert proof.logit_error is not None
+    collapsed = model.collapse()
+    logits = np.stack([collapsed.logits(a) for a in range(collapsed.p)])
+    centred = logits - logits.mean(axis=2, keepdims=True)
+    assert np.abs(centred - closed_form(collapsed)).max() <= proof.logit_error
+    clusters = find_clusters(neuron_spectra(collapsed))
+    clustered = sum(len(cluster.neurons) for cluster in clusters)
+    formula = lipschitz_operations(collapsed.p, collapsed.d_mlp, clustered, len(clusters))
+    assert proof.operations.total == formula
+    assert set(proof.terms) == {*TERMS, "rounding"}
+    assert sum(term.bound for term in proof.terms.values()) * (1 + Fraction(1, 10**12)) >= proof.logit_error
+
+
+@settings(max_examples=60)
+@given(adders())
+def test_measured_terms_are_within_their_bounds(model: Model) -> None:
+    """What each term is, in float64, against what is proved about it; 1e-9 is for the measurement."""
+    collapsed = model.collapse()
+    proof = Lipschitz().prove(model)
+    measured = {term.name: term for term in measure_budget(collapsed)}
+    assert set(measured) == {*TERMS, "all"}
+    for name in TERMS:
+        assert measured[name].largest <= float(proof.terms[name].bound) + 1e-9
+    logits = np.stack([collapsed.logits(a) for a in range(collapsed.p)])
+    difference = np.abs(logits - logits.mean(axis=2, keepdims=True) - closed_form(collapsed))
+    assert measured["all"].largest == pytest.approx(difference.max())
+    assert difference[measured["all"].worst] == pytest.approx(difference.max())
+
+
+def test_lipschitz_proves_a_perfect_wide_model() -> None:
+    model = build_mlp(Recipe(59, (3, 7, 20, 24), 2048))
+    proof = Lipschitz().prove(model)
+    assert proof.verdict == "CERTIFIED"
+    assert max(proof.terms, key=lambda name: proof.terms[name].bound) == "quadrature"
+
+
 @settings(max_examples=40)
 @given(nearly_tied_adders())
 def test_moments_of_full_rank_are_as_good_as_exact(model: MLPParams) -> None:
@@ -140,7 +185,7 @@ def test_moments_of_full_rank_are_as_good_as_exact(model: MLPParams) -> None:
     assert int(Moments().prove(model).certified.sum()) >= right
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(st.one_of(small_models, mlps(), random_transformers()))
 def test_brute_says_exactly_what_is_true(model: Model) -> None:
     proof, truth = Brute().prove(model), true_margins(model)
@@ -148,7 +193,7 @@ def test_brute_says_exactly_what_is_true(model: Model) -> None:
     check_complete(proof, truth)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(random_transformers())
 def test_every_strategy_is_sound_on_every_transformer(model: Params) -> None:
     truth = true_margins(model)

@@ -150,7 +150,30 @@ def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) 
     assert "another model" in report["reason"]
 
 
-@pytest.mark.parametrize("command", ["certify", "check"])
+def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
+    out = folder / "frontier"
+    code, value = cli.json("frontier", folder / "good.safetensors", "-o", out)
+    assert code == 0
+    assert [point["strategy"] for point in value["points"]] == ["brute", "lipschitz", "arcs", "moments"]
+    by_name = {point["strategy"]: point for point in value["points"]}
+    assert by_name["brute"]["share_of_brute_force"] == 1.0
+    assert by_name["arcs"]["margin_lower_bound"] == by_name["brute"]["margin_lower_bound"]
+    assert {step["term"] for step in value["waterfall"]} >= {"quadrature", "phase", "kink", "skip", "rounding", "all"}
+    assert all(step["measured"] <= step["bound"] for step in value["waterfall"] if step["measured"] is not None)
+    for name in ("frontier.csv", "waterfall.csv", "frontier.json", "frontier.svg", "waterfall.svg"):
+        assert (out / name).stat().st_size > 0
+    rows = (out / "frontier.csv").read_text().splitlines()
+    assert rows[0].startswith("strategy,verdict,certified_share,margin_lower_bound,flops")
+    assert len(rows) == 5
+
+
+def test_frontier_refuses_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:
+    code, _, err = cli("frontier", folder / "good.safetensors", "-o", folder / "good.safetensors")
+    assert code == 2
+    assert "cannot make the directory" in err
+
+
+@pytest.mark.parametrize("command", ["certify", "check", "frontier"])
 def test_help_has_an_example_and_the_common_options(cli: Cli, command: str) -> None:
     code, out, _ = cli(command, "--help")
     assert code == 0

@@ -61,16 +61,19 @@ def test_the_command_writes_them_from_the_files_of_a_run(result: TrainingResult,
         words = [sys.executable, "-m", "quadlens", "figures", str(files.model), "-o", str(tmp_path / "out"), *flags]
         return subprocess.run(words, capture_output=True, text=True, check=False)
 
-    done = run("--format", "svg", "--json")
+    done = run("--format", "svg", "--json", "--only", "learning-curve,frequencies-over-training")
     assert [Path(f).name for f in json.loads(done.stdout)["files"]] == [
         "learning-curve.svg",
         "frequencies-over-training.svg",
     ]
-    for flags, message in ((("--format", "gif"), "expected some of"), (("--only", "x"), "no figure is named x")):
+    for flags, message in (
+        (("--format", "gif"), "expected some of"),
+        (("--only", "x"), "no figure of this model is named x"),
+    ):
         refused = run(*flags)
         assert refused.returncode == 2
         assert message in refused.stderr
     files.history.write_bytes(b"no")
     assert "are not the history of a run" in run().stderr
     files.history.unlink()
-    assert "are not beside" in run().stderr
+    assert "no figure of this model is named learning-curve" in run("--only", "learning-curve").stderr

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
     from quadlens.model.formats import export_file, import_file
     from quadlens.quadrature import Bounds, bounds
+    from quadlens.report import report as report
 
 __version__ = "0.1.0"
 
@@ -27,6 +28,7 @@ __all__ = [
     "export_file",
     "import_file",
     "load",
+    "report",
     "save",
 ]
 
@@ -49,7 +51,10 @@ _ROOM_OF = {
 }
 
 # Rooms that can be called: the package is the pipeline step of the same name.
-_ROOMS_THAT_ARE_STEPS = ("certify",)
+_ROOMS_THAT_ARE_STEPS = (
+    "certify",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:

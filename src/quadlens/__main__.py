@@ -2,4 +2,6 @@
 
 from quadlens.cli.main import main
 
-main()
+# Worker processes import this file again; they must not run the command again.
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from quadlens.certify.arcs import ArcsStrategy, arcs_operations
+from quadlens.certify.attempt import attempt
 from quadlens.certify.brute import Brute
 from quadlens.certify.integers import is_piecewise_linear
 from quadlens.certify.moments import MomentHints, Moments
@@ -20,7 +21,7 @@ class Auto:
         """The proof of the strategy chosen, under that strategy's own name."""
         if not is_piecewise_linear(model.config.activation):
             return Brute().prove(model)
-        proof = Moments().prove(model)
+        proof = attempt(Moments(), model)
         plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
         if proof.verdict != "CERTIFIED" or plan is None:
             return ArcsStrategy().prove(model)

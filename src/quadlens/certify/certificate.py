@@ -71,13 +71,14 @@ class Certificate:
         )
         real = (
             f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {self.p} "
-            f"exceeds every other logit, by at least {_nine_decimals(margin, math.floor)} (exactly: claims.margin)."
+            f"exceeds that of every other answer, by at least {_nine_decimals(margin, math.floor)} "
+            "(exactly: claims.margin)."
         )
         if error is None or not self.float32_certified:
             return real
         return (
             f"{real} Float32 execution in any order changes no logit by more than {_nine_decimals(error, math.ceil)}, "
-            "so the answers are the same."
+            f"so {'the' if proved == inputs else 'their'} answers are the same."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -124,8 +125,8 @@ class Certificate:
         """
         if self.proof.margin is not None and self.proof.strategy != "brute" and isinstance(self.proof.hints, NoHints):
             raise BadConfig(
-                f"the proof of strategy {self.proof.strategy} at p = {self.p} is in float64 with a rounding bound and has "
-                "no certificate; run without -o, or with --strategy arcs"
+                f"the proof of strategy {self.proof.strategy} at p = {self.p} is in float64 with a rounding bound and "
+                "has no certificate; run without -o, or with --strategy arcs"
             )
         write_atomic(path, self.to_bytes())
 

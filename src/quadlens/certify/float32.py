@@ -66,13 +66,18 @@ def bound_float32(model: Model) -> Float32Bound:
 
 
 def roundings(config: Config | MLPConfig) -> int:
-    """N: one path through embedding (3), values, attention, output, residual, MLP, residual, unembedding."""
+    """N: one path through embedding (3), values, attention, residual, MLP, residual, unembedding.
+
+    What attention brings is one sum over heads, positions and head dimensions, Σ_h Σ_l Σ_k α_l v_lhk W_O[h,k], plus b_O
+    and the residual stream: nothing keeps a program from adding all these terms one by one, so a path can meet
+    n_heads · positions · d_head + 1 additions, after the roundings of α, of W_O and of the two products.
+    """
     if isinstance(config, MLPConfig):
         return config.d_mlp + 3
-    values, write = config.d_model + 2, config.n_heads * config.d_head + 2
-    attend = len(config.attention) + 2
-    mlp, unembed = 1 + config.d_model + 2 + config.d_mlp + 2, 1 + config.d_model + 2
-    return 3 + values + attend + write + mlp + unembed
+    values = config.d_model + 2
+    attend = config.n_heads * len(config.attention) * config.d_head + 1 + 4
+    mlp, unembed = config.d_model + 2 + config.d_mlp + 3, config.d_model + 3
+    return 3 + values + attend + mlp + unembed
 
 
 def gain(model: Model) -> Fraction:

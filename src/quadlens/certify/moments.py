@@ -39,6 +39,8 @@ from quadlens.model.params import MLPParams, Model
 
 # When the natural rank does not prove everything, twice and four times as many functions are tried.
 ATTEMPTS = 3
+# Rank p/4 at most, or this for small p: beyond it arcs are cheaper, and certificates larger than half a megabyte.
+SMALLEST_CAP = 16
 # Past this p, integers take minutes and certificates many megabytes: float64 with a proved error takes over.
 LARGEST_INTEGER_P = 211
 
@@ -76,25 +78,24 @@ class Moments:
     """Compact: its cost beyond signs does not grow with p · d_mlp · p, and its margin is within ρ of the true one."""
 
     name: str = "moments"
+    largest_integer_p: int = LARGEST_INTEGER_P
 
     def prove(self, model: Model) -> Proof:
         """Certify every input whose low-rank score leads by more than ρ."""
         if not is_piecewise_linear(model.config.activation):
             return needs_arcs(self.name, model)
-        if _suits_float64(model):
+        if model.config.p > self.largest_integer_p and _suits_float64(model):
             return prove_large(self.name, model.collapse())
         exact, collapsed = integer_model(collapse_exactly(model)), model.collapse()
         groups, spectrum = group_by_frequency(collapsed), output_spectrum(collapsed)
-        rank, best = max(1, spectrum.natural_rank), None
-        for attempt in range(ATTEMPTS):
-            form = low_rank(spectrum, min(rank << attempt, spectrum.vectors.shape[1]))
-            proof = self._attempt(exact, groups, form)
-            if best is None or proof.certified.sum() > best.certified.sum():
-                best = proof
-            if best.certified.all() or rank << attempt >= spectrum.vectors.shape[1]:
+        most = min(spectrum.vectors.shape[1], max(SMALLEST_CAP, exact.p // 4))
+        rank = max(1, min(spectrum.natural_rank, most))
+        best = self._attempt(exact, groups, low_rank(spectrum, rank))
+        for doubled in range(1, ATTEMPTS):
+            if best.certified.all() or rank << (doubled - 1) >= most:
                 break
-        if best is None:
-            raise ValueError("no attempt was made")
+            proof = self._attempt(exact, groups, low_rank(spectrum, min(rank << doubled, most)))
+            best = proof if proof.certified.sum() > best.certified.sum() else best
         return best
 
     def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:
@@ -155,10 +156,9 @@ def score_margins(
 
 
 def _suits_float64(model: Model) -> bool:
-    """Large p, and float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
+    """Whether float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
     return (
-        model.config.p > LARGEST_INTEGER_P
-        and isinstance(model, MLPParams)
+        isinstance(model, MLPParams)
         and model.config.activation == "relu"
         and all(array.dtype == np.float32 for array in model.tensors().values())
     )

@@ -14,8 +14,8 @@ where min and max run over the p inputs with the same a - b: A_k is close to C_k
 groups times p values of δ are tried, not p² inputs times p answers.
 
 Rounding. u = 2^-53; the weights enter exactly, so every sign is exact. For one function with weights v, let
-H = Σ_i |v_i| (max_a |U_a[a,i]| + max_b |U_b[b,i]|): no partial sum exceeds it. A running sum of d_mlp products has error
-at most (d_mlp + 1) u H to first order; an input with E arc ends and Q corrections adds E of them and Q products, so
+H = Σ_i |v_i| (max_a |U_a[a,i]| + max_b |U_b[b,i]|): no partial sum exceeds it. A running sum of d_mlp products is off
+by at most (d_mlp + 1) u H to first order; an input with E arc ends and Q corrections adds E of them and Q products, so
 
     |h computed - h| ≤ 1.01 u H (E (d_mlp + 3) + E² + Q + 4),       E, Q the largest over the inputs.
 
@@ -41,8 +41,7 @@ from quadlens.spectrum.amplitude_phase import amplitude_phase
 UNIT = 2.0**-53
 TRIGONOMETRY = 2.0**-50
 SECOND_ORDER = 1.01
-# A frequency belongs to the form when it carries this many times the median frequency's weight.
-LOUD = 8.0
+MOST_KEYS = 64
 PLAN_BYTES = 1 << 21
 
 
@@ -130,7 +129,8 @@ def prove_large(strategy: str, collapsed: Collapsed) -> Proof:
         hints=NoHints(),
         operations=ops,
         terms={
-            "output residual": Term(Fraction(float(groups.rho.max())), (worst, 0)),
+            # rho is itself a rounded sum: with the rounding term added it is an upper bound.
+            "output residual": Term(Fraction(float(groups.rho.max())) + Fraction(rounding), (worst, 0)),
             "rounding": Term(Fraction(rounding)),
         },
         reason=reason,
@@ -138,10 +138,12 @@ def prove_large(strategy: str, collapsed: Collapsed) -> Proof:
 
 
 def loud_frequencies(collapsed: Collapsed) -> Int[np.ndarray, " K"]:
-    """The frequencies of W_L far above the median: a guess, on which only tightness depends."""
+    """The frequencies of W_L before the widest drop in weight: a guess, on which only tightness depends."""
     weight = amplitude_phase(collapsed.W_L).amplitude @ np.abs(collapsed.U_a).mean(axis=0)
-    loud = np.flatnonzero(weight > LOUD * np.median(weight)) + 1
-    return loud if len(loud) else np.argsort(weight)[-1:] + 1
+    falling = np.argsort(weight, kind="stable")[::-1]
+    ratio = weight[falling[:-1]] / np.maximum(weight[falling[1:]], 1e-300)
+    loud = int(np.argmax(ratio[:MOST_KEYS])) + 1 if len(ratio) else 1
+    return np.sort(falling[:loud]) + 1
 
 
 def build_tables(
@@ -164,10 +166,22 @@ def build_tables(
     ops.comparisons += 2 * remainder.size
     spread = ops.subtract(remainder.max(axis=0), remainder.min(axis=0)) * (1 + 4 * UNIT) + 3 * error
     weights = np.concatenate([M, spread[None]])
-    P_a = np.stack([ops.running_sum(ops.multiply(U_a, v[None, :])) for v in weights], axis=2)
-    P_b = np.stack([ops.running_sum(ops.multiply(U_b, v[None, :])) for v in weights], axis=2)
+    P_a, P_b = running_sums(U_a, weights, ops), running_sums(U_b, weights, ops)
     sizes = np.abs(weights) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0)) * SECOND_ORDER
     return Tables(keys, cos, sin, weights, P_a, P_b, sizes)
+
+
+def running_sums(
+    U: Float[np.ndarray, "p d_mlp"], weights: Float[np.ndarray, "functions d_mlp"], ops: Operations
+) -> Float[np.ndarray, "p d_mlp_plus_1 functions"]:
+    """Σ_{i<j} weights[f,i] U[token,i] for every token, j and f; functions side by side in memory."""
+    sums = np.zeros((len(U), U.shape[1] + 1, len(weights)))
+    columns = np.ascontiguousarray(weights.T)
+    for token, row in enumerate(U):
+        np.add.accumulate(row[:, None] * columns, axis=0, out=sums[token, 1:])
+    ops.multiplications += U.size * len(weights)
+    ops.additions += U.size * len(weights)
+    return sums
 
 
 def circle(p: int) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, " p"]]:
@@ -235,31 +249,37 @@ def block(
 def all_sums(
     tables: Tables, start: int, plan: ArcPlan, sizes: Float[np.ndarray, " wrong"], ops: Operations
 ) -> Float[np.ndarray, "inputs functions"]:
-    """`plan.hidden_sums` for all functions at once, for the tokens a from `start` on."""
-    functions = len(tables.weights)
+    """`plan.hidden_sums` for all functions at once, for the tokens a from `start` on.
+
+    Each of the three sums (arcs in the table of a, arcs in the table of b, corrections) is a sparse matrix, one row an
+    input, times a dense one with a column a function.
+    """
+    functions, d_mlp = tables.weights.shape
     inner = np.flatnonzero(plan.end)
     row, at = plan.end_row[inner], plan.end[inner]
     first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
     sign = np.where((inner - first[row]) % 2 == 0, -1.0, 1.0)
-    terms = tables.P_a[start + row // plan.p, at]
-    terms += tables.P_b[row % plan.p, at]
-    terms *= sign[:, None]
-    sums = _by_row(terms, row, plan.inputs)
-    sums += _by_row(tables.weights.T[plan.wrong] * sizes[:, None], plan.wrong_row, plan.inputs)
-    ops.additions += 2 * terms.size + functions * plan.mispredicted
+    sums = _sparse_times(row, (start + row // plan.p) * (d_mlp + 1) + at, sign, plan.inputs, tables.P_a)
+    sums += _sparse_times(row, row % plan.p * (d_mlp + 1) + at, sign, plan.inputs, tables.P_b)
+    sums += _sparse_times(plan.wrong_row, plan.wrong, sizes, plan.inputs, tables.weights.T)
+    ops.additions += functions * (2 * len(inner) + plan.mispredicted)
     ops.multiplications += functions * plan.mispredicted
     return sums
 
 
-def _by_row(
-    terms: Float[np.ndarray, "n functions"], row: Int[np.ndarray, " n"], rows: int
+def _sparse_times(
+    row: Int[np.ndarray, " n"],
+    column: Int[np.ndarray, " n"],
+    value: Float[np.ndarray, " n"],
+    rows: int,
+    dense: Float[np.ndarray, "..."],
 ) -> Float[np.ndarray, "rows functions"]:
-    """Sums of the terms of each row, rows ascending."""
-    sums = np.zeros((rows, terms.shape[1]))
-    if len(row):
-        starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
-        sums[row[starts]] = np.add.reduceat(terms, starts, axis=0)
-    return sums
+    """Σ value · dense[column] for each row, rows ascending; `dense` is flattened to (columns, functions)."""
+    from scipy.sparse import csr_array
+
+    flat = dense.reshape(-1, dense.shape[-1])
+    starts = np.searchsorted(row, np.arange(rows + 1))
+    return np.asarray(csr_array((value, column, starts), shape=(rows, len(flat))) @ flat)
 
 
 def _most(row: Int[np.ndarray, " n"], plan: ArcPlan) -> int:

@@ -1,18 +1,22 @@
 """From a model to a certificate: run a strategy, add the cost of its surroundings and the float32 line."""
 
 from quadlens.certify.arcs import ArcsStrategy
+from quadlens.certify.attempt import attempt
 from quadlens.certify.auto import Auto
 from quadlens.certify.brute import Brute, brute_force_operations
 from quadlens.certify.certificate import Certificate
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
+from quadlens.certify.lipschitz import Lipschitz
 from quadlens.certify.moments import Moments
 from quadlens.certify.proof import Strategy
 from quadlens.errors import BadConfig
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (Brute(), ArcsStrategy(), Moments(), Auto())}
+STRATEGIES: dict[str, Strategy] = {
+    strategy.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), Moments(), Auto())
+}
 
 
 def certify(model: Model, strategy: str = "auto", model_sha256: str | None = None) -> Certificate:
@@ -31,7 +35,7 @@ def certify(model: Model, strategy: str = "auto", model_sha256: str | None = Non
         p=p,
         d_mlp=d_mlp,
         activation=model.config.activation,
-        proof=STRATEGIES[strategy].prove(model),
+        proof=attempt(STRATEGIES[strategy], model),
         collapse_flops=collapse_operations(model),
         brute_force_flops=brute_force_operations(p, d_mlp),
         float32=bound_float32(model),

@@ -61,7 +61,8 @@ class Proof:
         hints: For the checker.
         operations: What the proof cost, beyond the collapse.
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
-        logit_error: T2: |logit - closed form| ≤ logit_error for all a, b, c; None when the strategy does not say.
+        logit_error: T2: |logit - closed form| ≤ logit_error for all a, b, c, logits taken relative to their mean over c
+            (which no answer depends on); None when the strategy does not say.
         reason: Why not everything is certified; None when it is.
     """
 

@@ -1,6 +1,7 @@
 """The certificate as the flat value that `quadlens certify --json` prints."""
 
 import math
+import sys
 from fractions import Fraction
 from typing import Any
 
@@ -36,10 +37,13 @@ def summary(certificate: Certificate) -> dict[str, Any]:
 
 
 def rounded_down(x: Fraction | None) -> float | None:
-    """The largest double that is not above x."""
+    """The largest double that is not above x; beyond the doubles, the largest of them or minus infinity."""
     if x is None:
         return None
-    nearest = float(x)
+    try:
+        nearest = float(x)
+    except OverflowError:
+        return sys.float_info.max if x > 0 else -math.inf
     return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
 
 

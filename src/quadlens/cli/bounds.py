@@ -69,7 +69,7 @@ def _print_table(console: "Console", table: "Table") -> None:
     from rich.measure import Measurement
     from rich.table import Table as RichTable
 
-    from quadlens.quadrature import printed
+    from quadlens.quadrature import shown as digits
 
     shown = RichTable(title=table.title, title_justify="left", box=None, padding=(0, 1))
     shown.add_column("row", no_wrap=True)
@@ -79,7 +79,7 @@ def _print_table(console: "Console", table: "Table") -> None:
     for index, k in enumerate(table.paper_frequencies):
         shown.add_column(f"{'paper ' if index == 0 else ''}{k}", justify="right", style="dim")
     for row in table.rows:
-        ours = [f"{printed(claim):.4f}" for claim in row.claims]
+        ours = [digits(claim, 4) for claim in row.claims]
         theirs = [f"{value:.2f}" for value in row.paper] if row.paper else [""] * len(table.paper_frequencies)
         shown.add_row(row.name, MARKS.get(row.kind, "?"), *ours, *theirs)
     # A wide table goes past the edge whole rather than losing digits.

@@ -13,39 +13,41 @@ def command(
     model: ModelArgument = "mainline",
     format: Annotated[str, typer.Option("--format", help="File formats, separated by commas.")] = "svg,pdf,png",
     only: Annotated[
-        str | None, typer.Option("--only", metavar="NAMES", help="Only these, separated by commas.")
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="NAMES",
+            help="Only these, separated by commas: a file name, a label of the paper, or a family such as quadrature.",
+        ),
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
     debug: DebugFlag = False,
 ) -> None:
-    """Write a model's figures; so far those of its training history, where the run's files are beside the model."""
+    """Write the figures of a model: every figure of the paper and ours, or some by name."""
     from rich.console import Console
 
-    from quadlens.cli.output import emit
+    from quadlens.cli.output import emit, step_line
     from quadlens.errors import BadConfig, BadFile
-    from quadlens.figures import frequencies_over_training, learning_curve
+    from quadlens.figures.registry import all_pictures, chosen_pictures
+    from quadlens.figures.results import gather
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
-    from quadlens.model.bundled import resolve
-    from quadlens.training.history import read_history
-    from quadlens.training.outputs import RunFiles
 
     kinds = tuple(known for known in FIGURE_FORMATS if known in format.split(","))
     if len(kinds) != len(format.split(",")):
         raise BadConfig(f"--format {format!r}; expected some of {','.join(FIGURE_FORMATS)}")
-    figures = {module.NAME: module.draw for module in (learning_curve, frequencies_over_training)}
-    names = only.split(",") if only else list(figures)
-    if unknown := [name for name in names if name not in figures]:
-        raise BadConfig(f"no figure is named {', '.join(unknown)}; there are: {', '.join(figures)}")
-    files = RunFiles(resolve(model))
-    if not (files.history.exists() and files.spectrum.exists()):
-        raise BadFile(f"{files.history.name} and {files.spectrum.name} are not beside {model}; train writes them there")
-    history = read_history(files.history, files.spectrum)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile(f"cannot make the directory {output}: {error.strerror}") from None
-    written = [path for name in names for path in write_figure(figures[name](history), output, name, kinds)]
+    names = only.split(",") if only else None
+    with step_line(quiet) as step:
+        results = gather(model, proofs=names is None or "frontier" in names, progress=step)
+        pictures = all_pictures(results) if names is None else chosen_pictures(results, names)
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadFile(f"cannot make the directory {output}: {error.strerror}") from None
+        written = []
+        for number, picture in enumerate(pictures, start=1):
+            step(f"figures {number}/{len(pictures)}")
+            written += write_figure(picture.draw(), output, picture.name, kinds)
 
     def render(console: Console) -> None:
         for path in written:

@@ -15,11 +15,14 @@ from quadlens.cli import (
     check,
     evaluate,
     explain,
+    explore,
     export,
     figures,
+    frontier,
     import_,
     info,
     population,
+    report,
     sweep,
     train,
 )
@@ -28,7 +31,7 @@ from quadlens.errors import QuadlensError
 app = typer.Typer(
     name="quadlens",
     help="Opens up small transformers that add modulo p: their ReLU MLP is a numerical integral.",
-    epilog="Start with: quadlens info, quadlens evaluate. Every command has --help with an example, and --json.",
+    epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,19 +55,22 @@ def _root(
 
 # In the order a newcomer meets them; the example is the last line of each command's help.
 COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("report", report.command, "quadlens report mainline -o out/report"),
+    ("explore", explore.command, "quadlens explore mainline -o explorer.html"),
     ("info", info.command, "quadlens info mainline"),
     ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
     ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
     ("bounds", bounds.command, "quadlens bounds mainline --json"),
+    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
+    ("check", check.command, "quadlens check mainline.cert.json mainline"),
+    ("frontier", frontier.command, "quadlens frontier mainline -o frontier"),
     ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
+    ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
+    ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
     ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     ("import", import_.command, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
-    ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
-    ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
-    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
-    ("check", check.command, "quadlens check mainline.cert.json mainline"),
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)

@@ -57,6 +57,30 @@ def progress_bar(quiet: bool, title: str, total: int) -> Iterator[Callable[[int]
         yield lambda done: progress.update(task, completed=done)
 
 
+@contextlib.contextmanager
+def step_line(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """What is being done now: one line on stderr that changes on a terminal, a line a step in a log."""
+    if quiet:
+        yield lambda step: None
+        return
+    on_terminal, last = sys.stderr.isatty(), [""]
+
+    def show(step: str) -> None:
+        # A log has one line for all of "figures 1/44", "figures 2/44", ….
+        if on_terminal:
+            sys.stderr.write(f"\r\x1b[K{step} …")
+        elif step.split(maxsplit=1)[0] != last[0]:
+            sys.stderr.write(f"{step.split(' 1/', maxsplit=1)[0]} …\n")
+        last[0] = step.split(maxsplit=1)[0]
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        if on_terminal:
+            sys.stderr.write("\r\x1b[K")
+
+
 def _plain(value: Any) -> Any:
     """JSON types only; infinities and NaN, which JSON does not have, become null."""
     if isinstance(value, Mapping):

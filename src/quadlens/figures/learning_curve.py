@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quadlens.figures.picture import Picture, percent
+from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, style
 from quadlens.training.history import History
 
@@ -28,7 +30,24 @@ def draw(history: History) -> "Figure":
             colour = CONCEPT_COLOURS[name]
             loss.plot(epochs, values, color=colour, lw=1.4, label=name)
             accuracy.plot(epochs, 100 * shares, color=colour, lw=1.4, label=name)
-        loss.set(yscale="log", xscale="log", ylabel="loss (cross-entropy)", title="Learning curve")
+        loss.set(yscale="log", xscale="log", ylabel="loss (cross-entropy)")
         accuracy.set(xlabel="epoch", ylabel="accuracy, %", ylim=(-3, 103))
         loss.legend()
         return figure
+
+
+def pictures(results: Results) -> tuple[Picture, ...]:
+    """One, where the run's history is at hand."""
+    history = results.history
+    if history is None or not len(history.curves):
+        return ()
+    last = history.curves[-1]
+    finding = f"After {int(last[0]) + 1:,} epochs the loss on training pairs is {last[1]:.1e}"
+    if np.isfinite(last[3]):
+        finding += f" and on validation pairs {last[3]:.1e}, with {percent(float(last[4]))} of them right"
+    how = (
+        "Both axes of the upper panel are logarithmic. Training loss falls first; validation follows when the model "
+        "has found an algorithm rather than a table."
+    )
+    title = "Learning curve"
+    return (Picture(NAME, None, title, f"{finding}.", how, "data/history.csv", lambda: draw(history)),)

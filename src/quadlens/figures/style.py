@@ -2,11 +2,11 @@
 
 import contextlib
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from quadlens.errors import MissingExtra
 from quadlens.model.atomic import write_atomic
 
 if TYPE_CHECKING:
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 FigureFormat = Literal["svg", "pdf", "png"]
 FIGURE_FORMATS: tuple[FigureFormat, ...] = get_args(FigureFormat)
 
-# Okabe and Ito's palette: distinguishable with every common colour vision.
+# Okabe and Ito's palette, and two greys: distinguishable with every common colour vision. A concept keeps its colour
+# through all figures; frequencies have a palette of their own, so that no frequency looks like a concept.
 CONCEPT_COLOURS = {
-    "train": "#0072B2",
+    "train": "#5A5A5A",
     "validation": "#D55E00",
     "input": "#0072B2",
     "output": "#CC79A7",
@@ -25,17 +26,24 @@ CONCEPT_COLOURS = {
     "bound": "#E69F00",
     "exact": "#009E73",
     "paper": "#56B4E9",
+    "ours": "#7A4FA3",
+    "wrong": "#C1272D",
+    "absolute": "#B8A100",
+    "identity": "#EE8866",
 }
-# Key frequencies, in order of k; more than eight repeat.
-FREQUENCY_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#4D4D4D")
+# Key frequencies, in order of k (Tol's muted palette); more than eight repeat.
+FREQUENCY_COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99", "#88604A")
 QUIET_COLOUR = "#C4C4C4"
+# Pixels an inch of PNG files.
+PNG_PIXELS = 160
 
 _RC: Any = {
     "figure.figsize": (6.4, 3.8),
     "figure.dpi": 110,
-    "savefig.dpi": 160,
+    "savefig.dpi": PNG_PIXELS,
     "font.family": "DejaVu Sans",
     "font.size": 10,
+    "axes.titlesize": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -43,6 +51,7 @@ _RC: Any = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "legend.frameon": False,
+    "legend.fontsize": 9,
     "figure.constrained_layout.use": True,
     # Fonts travel with the file, and the same figure is the same bytes.
     "pdf.fonttype": 42,
@@ -54,26 +63,44 @@ _NO_DATE: dict[FigureFormat, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "ModDate": None},
     "png": {"Software": None},
 }
+_PATH_DATA = re.compile(rb'(?<= d=")[^"]*')
+_LONG_DECIMAL = re.compile(rb"(\.\d\d)\d+")
 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
     """Draw inside this and the figure has the house's look."""
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        raise MissingExtra("drawing figures", "figures") from error
+    import matplotlib as mpl
+
     mpl.use("agg")
     with mpl.rc_context(_RC):
         yield
 
 
+def frequency_colour(k: int, keys: tuple[int, ...]) -> str:
+    """The colour of key frequency k: its place among the keys decides; frequencies that are not key are quiet."""
+    return FREQUENCY_COLOURS[keys.index(k) % len(FREQUENCY_COLOURS)] if k in keys else QUIET_COLOUR
+
+
 def figure_bytes(figure: "Figure", kind: FigureFormat) -> bytes:
     """The figure as a file's content; the same figure always gives the same bytes."""
     with style():
+        import matplotlib as mpl
+
+        if figure.get_layout_engine() is not None:
+            # Lay out once: three formats share the positions. Without an engine no format draws twice.
+            figure.draw_without_rendering()
+            with mpl.rc_context({"figure.constrained_layout.use": False}):
+                figure.set_layout_engine(None)
         stream = io.BytesIO()
         figure.savefig(stream, format=kind, metadata=_NO_DATE[kind])
-    return stream.getvalue()
+    content = stream.getvalue()
+    return _shorter_paths(content) if kind == "svg" else content
+
+
+def _shorter_paths(svg: bytes) -> bytes:
+    """Coordinates of paths cut to a hundredth of a point: nobody sees the rest, and files are a third smaller."""
+    return _PATH_DATA.sub(lambda match: _LONG_DECIMAL.sub(rb"\1", match.group()), svg)
 
 
 def write_figure(figure: "Figure", directory: Path, name: str, kinds: tuple[FigureFormat, ...]) -> list[Path]:

@@ -20,7 +20,7 @@ from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import evaluate
 from quadlens.model.params import Model
 from quadlens.quadrature import bounds
-from quadlens.quadrature.tables import to_json as bounds_to_json
+from quadlens.quadrature.views import to_json as bounds_to_json
 
 # Quantiles of the skip connection's share over the p² inputs; enough to draw the paper's ten bins.
 SKIP_QUANTILES = 200

@@ -6,7 +6,7 @@
 from quadlens.quadrature.analysis import Bounds, ClusterBounds, Suprema, bounds, cluster_bounds
 from quadlens.quadrature.angle import bound_angle
 from quadlens.quadrature.brute import brute_force_error
-from quadlens.quadrature.claims import Claim, Cost, Estimate, Exact, UpperBound, printed
+from quadlens.quadrature.claims import Claim, Cost, Estimate, Exact, UpperBound, printed, shown
 from quadlens.quadrature.convergence import (
     Convergence,
     ConvergencePoint,
@@ -20,13 +20,13 @@ from quadlens.quadrature.exact import ExactErrors, exact_abs_error, exact_errors
 from quadlens.quadrature.identity import identity_supremum
 from quadlens.quadrature.integrals import abs_integral, cos_baseline, sin_baseline
 from quadlens.quadrature.lipschitz import bound_abs_full, bound_abs_half
-from quadlens.quadrature.moments import Moments, bound_moments, moments
-from quadlens.quadrature.rectangles import Rectangles, rectangles
+from quadlens.quadrature.moment_series import Moments, bound_moments, moments
+from quadlens.quadrature.rectangle_rule import Rectangles, rectangles
 from quadlens.quadrature.relu_window import bound_relu_full, bound_relu_half
 from quadlens.quadrature.rows import PaperRows, paper_rows
 from quadlens.quadrature.scheme import NoBound, NotAScheme, Scheme, scheme_of
 from quadlens.quadrature.supremum import abs_supremum, relu_supremum
-from quadlens.quadrature.tables import Row, Table, tables, to_csv, to_json, to_latex
+from quadlens.quadrature.views import Row, Table, tables, to_csv, to_json, to_latex
 
 __all__ = [
     "Bounds",
@@ -73,6 +73,7 @@ __all__ = [
     "rectangles",
     "relu_supremum",
     "scheme_of",
+    "shown",
     "sin_baseline",
     "tables",
     "thinned",

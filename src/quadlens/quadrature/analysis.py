@@ -9,7 +9,7 @@ from quadlens.quadrature.claims import Estimate, Exact, UpperBound
 from quadlens.quadrature.exact import ExactErrors, exact_errors
 from quadlens.quadrature.identity import identity_supremum
 from quadlens.quadrature.integrals import cos_baseline
-from quadlens.quadrature.moments import DEFAULT_MOMENTS, bound_moments
+from quadlens.quadrature.moment_series import DEFAULT_MOMENTS, bound_moments
 from quadlens.quadrature.rows import PaperRows, paper_rows
 from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
 from quadlens.quadrature.supremum import abs_supremum, relu_supremum

@@ -6,6 +6,7 @@ what it cost to compute travel with it.
 
 import math
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
 # What every claim of this room rests on, and nothing else.
 DOUBLES = "φ, ψ, ρ, ω are exactly the stored doubles; weights are the real numbers w_i = 2π ρ_i ω_i / Σ ρ_j ω_j"
@@ -180,6 +181,12 @@ Claim = Estimate | UpperBound | Exact
 def printed(claim: Claim) -> float:
     """The one number a table shows for a claim."""
     return claim.middle if isinstance(claim, Exact) else claim.value
+
+
+def shown(claim: Claim, digits: int) -> str:
+    """The number with so many digits after the point; a bound is rounded up, so that what is read is still a bound."""
+    rounding = ROUND_CEILING if isinstance(claim, UpperBound) else ROUND_HALF_EVEN
+    return str(Decimal(printed(claim)).quantize(Decimal(1).scaleb(-digits), rounding=rounding))
 
 
 def claim_to_dict(claim: Claim) -> dict[str, object]:

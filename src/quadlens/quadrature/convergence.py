@@ -18,12 +18,12 @@ class ConvergencePoint:
     Attributes:
         neurons: How many.
         errors: sup over real s of the absolute-value error with 2φ, one for each draw.
-        equally_spaced: The closed form for that many equally spaced phases.
+        equally_spaced: The closed form for that many equally spaced phases; None for two, which are one node.
     """
 
     neurons: int
     errors: tuple[Exact, ...]
-    equally_spaced: float
+    equally_spaced: float | None
 
     @property
     def median(self) -> float:
@@ -39,6 +39,7 @@ class Convergence:
         name: What was varied.
         points: From few neurons to many.
         exponent: Slope of log(median error) against log(neurons): -1/2 for random phases, -2 for equally spaced ones.
+            A thinned cluster's is fitted without the whole cluster, whose neurons balance each other.
     """
 
     name: str
@@ -48,10 +49,13 @@ class Convergence:
     def statement(self) -> str:
         """One sentence for a person."""
         first, last = self.points[0], self.points[-1]
+        if math.isnan(self.exponent) or first.equally_spaced is None or last.equally_spaced is None:
+            return f"{self.name}: {last.neurons} neurons are too few to thin; the worst error is {last.median:.3g}."
         return (
             f"{self.name}: from {first.neurons} to {last.neurons} neurons the worst error goes from {first.median:.3g} "
             f"to {last.median:.3g}, about as neurons^{self.exponent:.2f}; equally spaced phases would give "
-            f"{first.equally_spaced:.3g} and {last.equally_spaced:.3g} (neurons^-2)."
+            f"{first.equally_spaced:.3g} and {last.equally_spaced:.3g} (neurons^-2). "
+            f"The last step divides the error by {self.points[-2].median / last.median:.3g}."
         )
 
 
@@ -74,13 +78,16 @@ def equally_spaced_error(n: int) -> float:
 
 def thinning_study(scheme: Scheme, draws: int, rng: np.random.Generator) -> Convergence:
     """Keep n, n/2, n/4, … neurons of a scheme, chosen at random `draws` times, and rescale the weights."""
-    counts = [scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 4]
+    # Neurons without weight are not part of the rule; a draw of nothing else would be no rule at all.
+    useful = np.flatnonzero((scheme.rho > 0) & (scheme.omega > 0))
+    scheme = thinned(scheme, useful) if len(useful) > 1 else scheme
+    counts = [scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 3]
     points = []
     for count in reversed(counts or [scheme.n]):
         tries = 1 if count == scheme.n else draws
         chosen = [rng.choice(scheme.n, size=count, replace=False) for _ in range(tries)]
         points.append(_point(count, [thinned(scheme, keep) for keep in chosen]))
-    return _convergence(f"thinning frequency {scheme.k}", points)
+    return _convergence(f"thinning frequency {scheme.k}", points, points[:-1])
 
 
 def handmade_study(
@@ -88,7 +95,7 @@ def handmade_study(
 ) -> Convergence:
     """Equally spaced phases, each moved by Gaussian noise of `jitter` radians; `jitter` = inf draws them at random."""
     points = [_point(n, [_handmade(n, jitter, rng, p, k) for _ in range(draws)]) for n in counts]
-    return _convergence(f"hand-built, jitter {jitter:g}", points)
+    return _convergence(f"hand-built, jitter {jitter:g}", points, points)
 
 
 def thinned(scheme: Scheme, keep: np.ndarray) -> Scheme:
@@ -103,13 +110,15 @@ def _handmade(n: int, jitter: float, rng: np.random.Generator, p: int, k: int) -
 
 
 def _point(count: int, schemes: Sequence[Scheme]) -> ConvergencePoint:
-    return ConvergencePoint(count, tuple(abs_supremum(one) for one in schemes), equally_spaced_error(count))
+    return ConvergencePoint(
+        count, tuple(abs_supremum(one) for one in schemes), equally_spaced_error(count) if count > 2 else None
+    )
 
 
-def _convergence(name: str, points: Sequence[ConvergencePoint]) -> Convergence:
-    if len(points) < 2:
+def _convergence(name: str, points: Sequence[ConvergencePoint], fitted: Sequence[ConvergencePoint]) -> Convergence:
+    if len(fitted) < 2:
         return Convergence(name, tuple(points), math.nan)
-    x, y = np.log([point.neurons for point in points]), np.log([point.median for point in points])
+    x, y = np.log([point.neurons for point in fitted]), np.log([point.median for point in fitted])
     return Convergence(name, tuple(points), float(np.polyfit(x, y, 1)[0]))
 
 

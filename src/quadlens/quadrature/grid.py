@@ -1,15 +1,18 @@
 """The error of a scheme at every value of a + b, in time O(d log d + p), with nothing bounded away (`math.md` §4)."""
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Complex, Float
+from jaxtyping import Complex
 
 from quadlens.quadrature.claims import Cost
 from quadlens.quadrature.scheme import Scheme
-from quadlens.quadrature.signed_sums import SignedSums, signed_sums
-from quadlens.quadrature.sincos import sincos
+from quadlens.quadrature.signed_sums import SignedSums, identity_sums, signed_sums
+from quadlens.quadrature.turns import turns
+
+# The grid is worked on in blocks of ROWS coarse turns of FINE points each, whose arrays stay in the cache.
+FINE, ROWS = 128, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,36 +37,42 @@ class GridErrors:
 
 def grid_errors(scheme: Scheme, folded_angle: bool = False) -> GridErrors:
     """Absolute-value and identity error at every s, each within `rounding_radius(n)` (docs/quadrature.md §4, §8)."""
-    sums, (sine, cosine) = signed_sums(scheme, folded_angle), half_turn_grid(scheme.q)
-    real, imaginary = abs_error_on_grid(sums, sine, cosine)
-    identity = cosine * sums.X_identity - sine * sums.Y_identity
-    n = scheme.n
-    cost = Cost(100 * n + n * n.bit_length() + 30 * scheme.q, "d log d + p")
-    return GridErrors(cosine + 1j * sine, real + 1j * imaginary, identity, cost)
+    sums, n, q = signed_sums(scheme, folded_angle), scheme.n, scheme.q
+    blocks = [(np.conj(back), turned) for back, turned in abs_error_blocks(sums, q)]
+    z, turned = (np.concatenate([block[i] for block in blocks]) for i in (0, 1))
+    alpha, beta = identity_sums(scheme, folded_angle)
+    cost = Cost(100 * n + n * n.bit_length() + 40 * q, "d log d + p")
+    return GridErrors(z, z * turned, alpha * z + beta * np.conj(z), cost)
 
 
-def abs_error_on_grid(
-    sums: SignedSums, sine: Float[np.ndarray, " q"], cosine: Float[np.ndarray, " q"]
-) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]]:
-    """Real and imaginary part of E(s_j) at s_j = jπ/q, whose sines and cosines are given.
+def abs_error_blocks(
+    sums: SignedSums, q: int
+) -> Iterator[tuple[Complex[np.ndarray, " length"], Complex[np.ndarray, " length"]]]:
+    """(v, v E(s)) with v = e^{-is}, s = jπ/q, block by block: v E = α + v² (β - (4/3) v) has the modulus of E.
 
-    Both the kinks and the s_j are in order, so each stretch's sums are repeated as often as it has points: no search.
+    Both the kinks and the s_j are in order, so each stretch's sums are repeated as often as it has points: no search
+    but for a block's ends.
     """
-    q = len(sine)
+    # The first j at which each neuron's sign has flipped.
     first = np.clip(np.ceil(sums.kink * (q / np.pi)), 0, q).astype(np.int64)
-    points = np.diff(first, prepend=0, append=q)
-    X, Y = np.repeat(sums.X, points), np.repeat(sums.Y, points)
-    real = cosine * X.real - sine * Y.real - (4 / 3) * (cosine * cosine - sine * sine)
-    imaginary = cosine * X.imag - sine * Y.imag + (8 / 3) * (cosine * sine)
-    return real, imaginary
+    for start, back in half_turn_blocks(q):
+        stop = start + len(back)
+        low, high = np.searchsorted(first, (start, stop - 1), side="right")
+        edges = np.empty(high - low + 2, dtype=np.int64)
+        edges[0], edges[1:-1], edges[-1] = start, first[low:high], stop
+        points = edges[1:] - edges[:-1]
+        turned = back * (-4 / 3)
+        turned += np.repeat(sums.beta[low : high + 1], points)
+        turned *= back
+        turned *= back
+        turned += np.repeat(sums.alpha[low : high + 1], points)
+        yield back, turned
 
 
-def half_turn_grid(q: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]]:
-    """(sin, cos) of jπ/q for j = 0 … q-1, as products of √q coarse and √q fine turns."""
-    fine = math.isqrt(q - 1) + 1
-    coarse = -(-q // fine)
-    steps = np.concatenate([np.arange(fine), np.arange(coarse) * fine])
-    sine, cosine = sincos(steps * (np.pi / q))
-    fine_sine, fine_cosine, sine, cosine = sine[:fine], cosine[:fine], sine[fine:, None], cosine[fine:, None]
-    whole_sine, whole_cosine = sine * fine_cosine + cosine * fine_sine, cosine * fine_cosine - sine * fine_sine
-    return whole_sine.ravel()[:q], whole_cosine.ravel()[:q]
+def half_turn_blocks(q: int) -> Iterator[tuple[int, Complex[np.ndarray, " length"]]]:
+    """(start, e^{-ijπ/q} for j = start, start + 1, …), each angle as a coarse turn and a fine one."""
+    rows, columns = -(-q // FINE), min(FINE, q)
+    tables = turns(np.concatenate([np.arange(columns), np.arange(rows) * FINE]) * (-np.pi / q))
+    fine, coarse = tables[:columns], tables[columns:, None]
+    for row in range(0, rows, ROWS):
+        yield row * FINE, (coarse[row : row + ROWS] * fine).ravel()[: q - row * FINE]

@@ -2,7 +2,7 @@
 
 from quadlens.quadrature.balls import Ball, precision_for, upper_bound, weight_balls
 from quadlens.quadrature.claims import ARB, DOUBLES, Cost, UpperBound
-from quadlens.quadrature.rectangles import Rectangles, rectangles
+from quadlens.quadrature.rectangle_rule import Rectangles, rectangles
 from quadlens.quadrature.scheme import Scheme
 
 

@@ -6,10 +6,11 @@ from quadlens.quadrature.balls import precision_for, upper
 from quadlens.quadrature.claims import ARB, DOUBLES, Cost, UpperBound
 from quadlens.quadrature.identity import identity_supremum
 from quadlens.quadrature.lipschitz import bound_abs_half, rectangle_errors
-from quadlens.quadrature.rectangles import rectangles
+from quadlens.quadrature.rectangle_rule import rectangles
 from quadlens.quadrature.scheme import Scheme
 
-# Arcs are widened by this much, far more than the rounding of their ends; wider arcs only raise the bound.
+# Arcs are widened by this much, and by as much again for every thousand neurons: far more than the rounding of their
+# ends, which are running sums of n widths (error below n·2^-50). Wider arcs only raise the bound.
 ARC_SLACK = 1e-9
 # Rectangle errors as integers over 2^52: at most 160 in all, so that running sums are exact in 64 bits.
 FIXED_POINT = 2.0**52
@@ -25,8 +26,9 @@ def bound_relu_full(scheme: Scheme) -> UpperBound:
         rects = rectangles(scheme)
         errors = [max(0.0, upper(e)) for e in rectangle_errors(scheme, rects)]
     counted = np.ceil(np.array(errors) * FIXED_POINT).astype(np.int64) + 1
-    low = np.minimum(rects.phi, rects.edges[:-1] + rects.shift) - np.pi / 2 - ARC_SLACK
-    high = np.maximum(rects.phi, rects.edges[1:] + rects.shift) + np.pi / 2 + ARC_SLACK
+    slack = ARC_SLACK * (1 + scheme.n / 1000)
+    low = np.minimum(rects.phi, rects.edges[:-1] + rects.shift) - np.pi / 2 - slack
+    high = np.maximum(rects.phi, rects.edges[1:] + rects.shift) + np.pi / 2 + slack
     worst = _heaviest_point(low, high, counted)
     n = scheme.n
     cost = Cost(5 * n * max(1, n.bit_length()) + 26 * n, "d log d")

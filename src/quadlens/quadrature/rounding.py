@@ -2,12 +2,12 @@
 
 import math
 
-from quadlens.quadrature.sincos import UNIT
+from quadlens.quadrature.turns import UNIT
 
 
 def rounding_radius(n: int) -> float:
-    """2π (6n + 500) 2^-53: |computed E(s) - E(s)| and |computed worst case - worst case| stay below it.
+    """2π (5n + 700) 2^-53: |computed E(s) - E(s)| and |computed worst case - worst case| stay below it.
 
     n: neurons. Derivation, term by term: docs/quadrature.md §8.
     """
-    return math.nextafter(2 * math.pi * (6 * n + 500) * UNIT, math.inf)
+    return math.nextafter(2 * math.pi * (5 * n + 700) * UNIT, math.inf)

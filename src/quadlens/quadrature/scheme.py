@@ -7,12 +7,11 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import QuadlensError
+from quadlens.quadrature.turns import LARGEST_ANGLE
 from quadlens.spectrum.cluster import Cluster
 
 # Products ρω between these need no rescaling: nothing in this room can overflow or lose digits to underflow.
 SMALLEST_PLAIN, LARGEST_PLAIN = 2.0**-500, 2.0**500
-# Phases up to here are used as they are; larger ones are first reduced modulo 2π with ball arithmetic.
-LARGEST_PHASE = 4.0
 
 
 class NotAScheme(QuadlensError):
@@ -62,8 +61,11 @@ class Scheme:
         problem = _problem(self.p, self.k, self.phi, self.psi, self.rho, self.omega)
         if problem is not None:
             raise NotAScheme(f"no quadrature rule at frequency {self.k}: {problem}")
-        for array in (self.phi, self.psi, self.rho, self.omega):
-            array.flags.writeable = False
+        # Own copies, in doubles: the rule must not change with an array it was made from, nor be computed in less.
+        for name in ("phi", "psi", "rho", "omega"):
+            own = np.array(getattr(self, name), dtype=np.float64)
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
 
     @property
     def n(self) -> int:
@@ -107,8 +109,11 @@ def products_of(scheme: Scheme) -> Float[np.ndarray, " n"]:
 
 
 def reduced(phases: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The phases modulo 2π as doubles of at most `LARGEST_PHASE`, each within 2^-51 of the true remainder."""
-    large = np.abs(phases) > LARGEST_PHASE
+    """The phases modulo 2π as doubles of at most `LARGEST_ANGLE`, each within 2^-51 of the true remainder.
+
+    Phases that small already are used as they are; larger ones are reduced with ball arithmetic.
+    """
+    large = np.abs(phases) > LARGEST_ANGLE
     if not large.any():
         return phases
     from flint import arb, ctx

@@ -6,62 +6,65 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from quadlens.quadrature.scheme import Scheme, products_of, reduced
-from quadlens.quadrature.sincos import sincos
+from quadlens.quadrature.turns import turns
 
 
 @dataclass(frozen=True, eq=False)
 class SignedSums:
-    """Σ w_i |cos(s+φ_i)| e^{iψ_i} = X_j cos s - Y_j sin s for s in [0, π] between kink j-1 and kink j, j = 0 … n.
+    """Σ w_i |cos(s+φ_i)| e^{iψ_i} = α_j e^{is} + β_j e^{-is} for s in [0, π] between kink j-1 and kink j, j = 0 … n.
 
-    |cos(s+φ_i)| = ± (cos s cos φ_i - sin s sin φ_i), and the sign flips only at kink_i = (π/2 - φ_i) mod π.
+    |cos(s+φ_i)| = |sin(κ_i - s)| with the kink κ_i = (π/2 - φ_i) mod π, and sin(κ_i - s) changes sign only there.
 
     Attributes:
-        kink: Sorted; in [0, π] up to rounding.
-        X: Σ_i ± w_i e^{iψ_i} cos φ_i on each stretch.
-        Y: Σ_i ± w_i e^{iψ_i} sin φ_i on each stretch.
-        X_identity: Σ_i w_i e^{iψ_i} cos φ_i, without signs: the identity part is X_identity cos s - Y_identity sin s.
-        Y_identity: Σ_i w_i e^{iψ_i} sin φ_i.
+        kink: κ_i, sorted; in [0, π] up to rounding.
+        alpha: (i/2) Σ_i ± w_i e^{i(ψ_i - κ_i)} on each stretch.
+        beta: (-i/2) Σ_i ± w_i e^{i(ψ_i + κ_i)} on each stretch.
     """
 
     kink: Float[np.ndarray, " n"]
-    X: Complex[np.ndarray, " stretches"]
-    Y: Complex[np.ndarray, " stretches"]
-    X_identity: complex
-    Y_identity: complex
+    alpha: Complex[np.ndarray, " stretches"]
+    beta: Complex[np.ndarray, " stretches"]
 
 
 def signed_sums(scheme: Scheme, folded_angle: bool) -> SignedSums:
     """Sort the kinks and run over them once (`math.md` §4); with `folded_angle` ψ is the model's, otherwise 2φ."""
-    phi = reduced(scheme.phi)
-    sine, cosine = sincos(phi)
-    values = np.empty(scheme.n, dtype=np.complex128)
+    kink = np.pi / 2 - reduced(scheme.phi)
+    kink -= np.floor(kink * (1 / np.pi)) * np.pi
+    order = np.argsort(kink)
+    kink = kink[order]
+    back, w = turns(-kink), _weights(scheme)[order]
     if folded_angle:
-        values.imag, values.real = sincos(reduced(scheme.psi))
-    else:
-        values.imag, values.real = 2 * sine * cosine, cosine * cosine - sine * sine
+        values = turns(reduced(scheme.psi)[order])
+        values *= w
+        return SignedSums(kink, _flipping(values * back, 0.5j), _flipping(values * np.conj(back), -0.5j))
+    # e^{2iφ} = -e^{-2iκ}, so that ψ - κ stands for -3κ and ψ + κ for -κ, with the sign turned.
+    once = back * w
+    thrice = once * back
+    thrice *= back
+    return SignedSums(kink, _flipping(thrice, -0.5j), _flipping(once, 0.5j))
+
+
+def identity_sums(scheme: Scheme, folded_angle: bool) -> tuple[complex, complex]:
+    """α = ½ Σ w_i e^{i(ψ_i+φ_i)} and β = ½ Σ w_i e^{i(ψ_i-φ_i)}: the identity part is α e^{is} + β e^{-is}."""
+    turn = turns(reduced(scheme.phi))
+    values = turns(reduced(scheme.psi)) if folded_angle else turn * turn
+    values *= _weights(scheme) / 2
+    return complex((values * turn).sum()), complex((values * np.conj(turn)).sum())
+
+
+def _weights(scheme: Scheme) -> Float[np.ndarray, " n"]:
     products = products_of(scheme)
     products *= 2 * np.pi / products.sum()
-    values *= products
-    X_identity = complex(values.real @ cosine, values.imag @ cosine)
-    Y_identity = complex(values.real @ sine, values.imag @ sine)
-    kink = np.pi / 2 - phi
-    half_turns = np.floor(kink / np.pi)
-    kink -= half_turns * np.pi
-    # cos(s+φ) = (-1)^m sin(kink - s) for φ = π/2 - kink - mπ: sign and kink come from the same m, so they agree.
-    # Reduced phases leave m in {-1, 0, 1}.
-    values *= 1.0 - 2.0 * half_turns * half_turns
-    order = np.argsort(kink)
-    values = values[order]
-    X, Y = _flipping(values, cosine[order]), _flipping(values, sine[order])
-    return SignedSums(kink[order], X, Y, X_identity, Y_identity)
+    return products
 
 
-def _flipping(values: Complex[np.ndarray, " n"], factor: Float[np.ndarray, " n"]) -> Complex[np.ndarray, " stretches"]:
-    """Σ_i ± values_i factor_i on each stretch: + before neuron i's kink, - after it."""
-    running = np.empty(len(values) + 1, dtype=np.complex128)
+def _flipping(terms: Complex[np.ndarray, " n"], factor: complex) -> Complex[np.ndarray, " stretches"]:
+    """`factor` (±i/2, so exact) times Σ_i ± terms_i on each stretch: + before neuron i's kink, - after it."""
+    running = np.empty(len(terms) + 1, dtype=np.complex128)
     running[0] = 0.0
-    np.cumsum(values * factor, out=running[1:])
+    np.cumsum(terms, out=running[1:])
     total = running[-1]
-    running *= -2.0
-    running += total
+    # factor · (total - 2 running), without a copy.
+    running *= -2 * factor
+    running += factor * total
     return running

@@ -8,8 +8,8 @@ from jaxtyping import Bool, Complex, Float
 from quadlens.quadrature.claims import DOUBLES, IEEE, Cost, Exact
 from quadlens.quadrature.rounding import rounding_radius
 from quadlens.quadrature.scheme import Scheme
-from quadlens.quadrature.signed_sums import SignedSums, signed_sums
-from quadlens.quadrature.sincos import UNIT, sincos
+from quadlens.quadrature.signed_sums import SignedSums, identity_sums, signed_sums
+from quadlens.quadrature.turns import UNIT, turns
 
 # Evaluating one piece in float64 is off by less than this (docs/quadrature.md §8).
 EVALUATION_ERROR = 4000 * UNIT
@@ -23,25 +23,25 @@ MOST_PIECES_PER_KINK = 64
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """E(s) = X cos s - Y sin s - γ e^{-2is} for s in [start, stop], with X, Y complex and constant.
+    """E(s) = α e^{is} + β e^{-is} - γ e^{-2is} for s in [start, stop], with α, β complex and constant.
 
     Attributes:
         start: Left ends.
         stop: Right ends.
-        X: Σ ± A_i of the piece.
-        Y: Σ ± B_i of the piece.
+        alpha: As in `SignedSums`.
+        beta: As in `SignedSums`.
         gamma: 4/3 for the absolute value, 2/3 for ReLU.
     """
 
     start: Float[np.ndarray, " m"]
     stop: Float[np.ndarray, " m"]
-    X: Complex[np.ndarray, " m"]
-    Y: Complex[np.ndarray, " m"]
+    alpha: Complex[np.ndarray, " m"]
+    beta: Complex[np.ndarray, " m"]
     gamma: float
 
     def at(self, chosen: Bool[np.ndarray, " m"]) -> "Pieces":
         """Only the chosen pieces."""
-        return Pieces(self.start[chosen], self.stop[chosen], self.X[chosen], self.Y[chosen], self.gamma)
+        return Pieces(self.start[chosen], self.stop[chosen], self.alpha[chosen], self.beta[chosen], self.gamma)
 
 
 def abs_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
@@ -52,13 +52,13 @@ def abs_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
 
 def relu_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
     """The supremum over all real s, both signs of cos u, any c, of the ReLU error ½|E_abs ± identity|."""
-    sums = signed_sums(scheme, folded_angle)
-    pieces, X, Y = _abs_pieces(sums), sums.X_identity, sums.Y_identity
+    pieces = _abs_pieces(signed_sums(scheme, folded_angle))
+    alpha, beta = identity_sums(scheme, folded_angle)
     both = Pieces(
         np.tile(pieces.start, 2),
         np.tile(pieces.stop, 2),
-        np.concatenate([pieces.X + X, pieces.X - X]) / 2,
-        np.concatenate([pieces.Y + Y, pieces.Y - Y]) / 2,
+        np.concatenate([pieces.alpha + alpha, pieces.alpha - alpha]) / 2,
+        np.concatenate([pieces.beta + beta, pieces.beta - beta]) / 2,
         pieces.gamma / 2,
     )
     return _claim(scheme, both, f"ReLU error, all real s, any c with {'ψ' if folded_angle else '2φ'}")
@@ -68,7 +68,7 @@ def _abs_pieces(sums: SignedSums) -> Pieces:
     """One piece between each two neighbouring kinks of [0, π]."""
     kinks = np.clip(sums.kink, 0.0, ABOVE_PI)
     start, stop = np.concatenate([[0.0], kinks]), np.concatenate([kinks, [ABOVE_PI]])
-    return Pieces(start, stop, sums.X, sums.Y, 4 / 3).at(stop > start)
+    return Pieces(start, stop, sums.alpha, sums.beta, 4 / 3).at(stop > start)
 
 
 def _claim(scheme: Scheme, pieces: Pieces, quantity: str) -> Exact:
@@ -108,17 +108,22 @@ def _enclose(pieces: Pieces) -> tuple[float, float, int]:
 def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """|E| at each middle m, and max |E(m) ± r E'(m)| + ½ r² sup|E''|, a ceiling of |E| on [m-r, m+r].
 
-    A linear function's modulus is convex, so its largest value is at an end; E'' = -X cos s + Y sin s + 4γ e^{-2is}.
+    A linear function's modulus is convex, so its largest value is at an end; |E''| ≤ |α| + |β| + 4γ.
     """
     middle = pieces.start + (pieces.stop - pieces.start) / 2
     reach = np.maximum(pieces.stop - middle, middle - pieces.start) * (1 + 2.0**-50)
-    sine, cosine = sincos(middle)
-    turn = (cosine * cosine - sine * sine) - 2j * sine * cosine
-    value = pieces.X * cosine - pieces.Y * sine - pieces.gamma * turn
-    slope = reach * (2j * pieces.gamma * turn - pieces.X * sine - pieces.Y * cosine)
-    bend = np.abs(pieces.X) + np.abs(pieces.Y) + 4 * pieces.gamma
-    ends = np.maximum(np.abs(value + slope), np.abs(value - slope))
-    return np.abs(value), ends + 0.5 * reach * reach * bend * (1 + 2.0**-40) + EVALUATION_ERROR
+    z = turns(middle)
+    up, down, integral = pieces.alpha * z, pieces.beta * np.conj(z), pieces.gamma * np.conj(z * z)
+    value = up + down - integral
+    slope = reach * 1j * (up - down + 2 * integral)
+    bend = _modulus(pieces.alpha) + _modulus(pieces.beta) + 4 * pieces.gamma
+    ends = np.maximum(_modulus(value + slope), _modulus(value - slope))
+    return _modulus(value), ends + 0.5 * reach * reach * bend * (1 + 2.0**-40) + EVALUATION_ERROR
+
+
+def _modulus(z: Complex[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
+    """|z| by a square root, which IEEE 754 rounds correctly; the library's hypot promises nothing."""
+    return np.sqrt(z.real * z.real + z.imag * z.imag)
 
 
 def _halved(pieces: Pieces) -> Pieces:
@@ -126,7 +131,7 @@ def _halved(pieces: Pieces) -> Pieces:
     return Pieces(
         np.concatenate([pieces.start, middle]),
         np.concatenate([middle, pieces.stop]),
-        np.tile(pieces.X, 2),
-        np.tile(pieces.Y, 2),
+        np.tile(pieces.alpha, 2),
+        np.tile(pieces.beta, 2),
         pieces.gamma,
     )

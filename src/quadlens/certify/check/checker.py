@@ -9,7 +9,8 @@ real numbers, is
 
     logit(a,b,c) = Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]        (the collapsed model)
 
-and for all a, b but those listed, logit(a, b, a+b mod p) exceeds every other logit by at least the margin claimed.
+and for all a, b but those listed, logit(a, b, a+b mod p) exceeds logit(a, b, c) for every other c in 0 … p-1 by at
+least the margin claimed.
 The proofs behind each step are in docs/certificates.md; short versions are in the docstrings.
 """
 
@@ -18,21 +19,23 @@ import json
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
-from typing import Any
+from typing import Any, TypeVar
 
-MAX_CERTIFICATE_BYTES, MAX_MODEL_BYTES = 64_000_000, 1_000_000_000
-MAX_INTEGER_DIGITS, MAX_RATIONAL_LENGTH = 18, 4000
+MAX_CERTIFICATE_BYTES, MAX_MODEL_BYTES = 64_000_000, 64_000_000
+MAX_INTEGER_DIGITS, MAX_RATIONAL_LENGTH, MAX_MODULUS = 18, 4000, 257  # p³ exact logits are held in memory
 DEFAULT_SECONDS = 600.0
+OPERATIONS_PER_SECOND = 10_000_000  # of this checker: to refuse at once what cannot be done in time
 
+Item = TypeVar("Item")
 Rows = list[list[int]]
 Matrix = tuple[Rows, int]  # (rows, shift): the value is rows / 2^shift
 Tensors = Mapping[str, tuple[list[int], Sequence[float]]]
-Clock = Callable[[], None]
+Clock = Callable[[int], None]  # rejects when the time is up, or this many more operations cannot be done in time
 
 
 class Rejected(Exception):
@@ -122,7 +125,9 @@ def read_model(content: bytes) -> tuple[Any, Tensors]:
     require(size <= len(content) - 8, "the model file is cut")
     header, end = parse_json(content[8 : 8 + size].decode(), floats=False), 8 + size
     tensors: dict[str, tuple[list[int], Sequence[float]]] = {}
-    config = parse_json(header.pop("__metadata__")["quadlens"], floats=True)["config"]
+    about = parse_json(header.pop("__metadata__")["quadlens"], floats=True)
+    keys(about, ("format", "config", "checksum"), "the model's metadata")
+    require(repr(about["format"]) == "1", "unknown version of the model file")
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         keys(entry, ("dtype", "shape", "data_offsets"), name)
         shape, count = integers(entry["shape"], name, None, 1, MAX_MODEL_BYTES), 1
@@ -136,7 +141,14 @@ def read_model(content: bytes) -> tuple[Any, Tensors]:
         require(all(x - x == 0 for x in values), f"{name} has a weight that is not finite")
         tensors[name], end = (shape, values), stop
     require(end == len(content), "the model file has bytes that belong to no tensor")
-    return config, tensors
+    return about["config"], tensors
+
+
+def ticking(items: Iterable[Item], clock: Clock) -> Iterator[Item]:
+    """The items, with a look at the clock before each."""
+    for item in items:
+        clock(0)
+        yield item
 
 
 # The collapse, in exact linear algebra.
@@ -163,11 +175,11 @@ def plus(x: Matrix, y: Matrix) -> Matrix:
     return [[m + n for m, n in zip(r, s, strict=True)] for r, s in zip(X, Y, strict=True)], shift
 
 
-def times(x: Matrix, y: Matrix) -> Matrix:
+def times(x: Matrix, y: Matrix, clock: Clock) -> Matrix:
     """The matrix product x y."""
     require(len(x[0][0]) == len(y[0]), "shapes of weights do not fit")
     columns = list(zip(*y[0], strict=True))
-    return [[sum(map(mul, row, column)) for column in columns] for row in x[0]], x[1] + y[1]
+    return [[sum(map(mul, row, column)) for column in columns] for row in ticking(x[0], clock)], x[1] + y[1]
 
 
 def scaled(x: Matrix, factor: float) -> Matrix:
@@ -182,30 +194,38 @@ def rows(x: Matrix, start: int, stop: int) -> Matrix:
     return x[0][start:stop], x[1]
 
 
-def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) -> tuple[list[Matrix], int]:
-    """U_a, U_b, W_out W_U, S_a, S_b for these token rows of each position, and the operations that takes."""
+def collapse_flops(config: Any) -> int:
+    """Multiplications and additions of the products in `collapse_transformer`."""
+    p, d_mlp, h, d, dh = (config[key] for key in ("p", "d_mlp", "n_heads", "d_model", "d_head"))
+    streamed = 2 * p + len(config["attention"]) - 2
+    return int(2 * (h * (d + 1) * dh * d + streamed * d * d + 2 * p * d * (d_mlp + p) + d_mlp * d * p))
+
+
+def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, int]], clock: Clock) -> list[Matrix]:
+    """U_a, U_b, W_out W_U, S_a, S_b for these token rows of each position."""
     p, heads, d, dh, alphas = (config[key] for key in ("p", "n_heads", "d_model", "d_head", "attention"))
     short = {name.split(".")[-1]: matrix(*tensor) for name, tensor in tensors.items()}
     W_U, b_U = (([row[:p] for row in short[name][0]], short[name][1]) for name in ("W_U", "b_U"))
     V = [rows(short["W_V"], h * d, h * d + d) for h in range(heads)]
     out_rows = [rows(short["W_O"], h * dh, h * dh + dh) for h in range(heads)]
-    OV, bias = times(V[0], out_rows[0]), times(rows(short["b_V"], 0, 1), out_rows[0])
+    OV, bias = times(V[0], out_rows[0], clock), times(rows(short["b_V"], 0, 1), out_rows[0], clock)
     for h in range(1, heads):
-        OV, bias = plus(OV, times(V[h], out_rows[h])), plus(bias, times(rows(short["b_V"], h, h + 1), out_rows[h]))
+        OV, bias = (
+            plus(OV, times(V[h], out_rows[h], clock)),
+            plus(bias, times(rows(short["b_V"], h, h + 1), out_rows[h], clock)),
+        )
     streams = [plus(rows(short["W_E"], *t), rows(short["W_pos"], n, n + 1)) for n, t in enumerate(tokens)]
-    parts = [scaled(times(x, OV), float(alpha)) for x, alpha in zip(streams, alphas, strict=True)]
+    parts = [scaled(times(x, OV, clock), float(alpha)) for x, alpha in zip(streams, alphas, strict=True)]
     parts[config["read_position"]] = plus(parts[config["read_position"]], streams[config["read_position"]])
     from_b = plus(parts[1], short["b_O"])
     for extra in [*(scaled(bias, float(alpha)) for alpha in alphas), *parts[2:]]:
         from_b = plus(from_b, extra)
-    U_a, U_b = times(parts[0], short["W_in"]), plus(times(from_b, short["W_in"]), short["b_in"])
-    S_a, S_b = times(parts[0], W_U), plus(times(plus(from_b, short["b_out"]), W_U), b_U)
-    d_mlp, streamed = len(short["W_out"][0]), sum(stop - start for start, stop in tokens)
-    flops = 2 * (heads * (d + 1) * dh * d + streamed * d * d + 2 * p * d * (d_mlp + p) + d_mlp * d * p)
-    return [U_a, U_b, times(short["W_out"], W_U), S_a, S_b], flops
+    U_a, U_b = times(parts[0], short["W_in"], clock), plus(times(from_b, short["W_in"], clock), short["b_in"])
+    S_a, S_b = times(parts[0], W_U, clock), plus(times(plus(from_b, short["b_out"]), W_U, clock), b_U)
+    return [U_a, U_b, times(short["W_out"], W_U, clock), S_a, S_b]
 
 
-def float32_error(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) -> Fraction | None:
+def float32_error(config: Any, tensors: Tensors, tokens: list[tuple[int, int]], clock: Clock) -> Fraction | None:
     """An upper bound of |float32 logit - real logit| for any order of evaluation; None when there is none.
 
     γ (M + N G / 2^102): N roundings on the longest path, γ = N / (2^24 - N); M is the collapse on absolute values at
@@ -216,7 +236,7 @@ def float32_error(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) 
         (0, 0, []) if mlp else (config["d_model"], config["n_heads"] * config["d_head"], config["attention"])
     )
     terms = {"W_V": d, "W_O": mixed, "W_in": d, "W_out": d_mlp, "W_U": d}
-    roundings = d_mlp + 3 if mlp else 3 * d + mixed + d_mlp + len(alphas) + 17
+    roundings = d_mlp + 3 if mlp else 3 * d + mixed * len(alphas) + d_mlp + 18
     gain = 4 * (1 + sum(abs(Fraction(alpha)) for alpha in alphas))
     size: dict[str, tuple[list[int], Sequence[float]]] = {
         name: (shape, [abs(x) for x in values]) for name, (shape, values) in tensors.items()
@@ -233,13 +253,13 @@ def float32_error(config: Any, tensors: Tensors, tokens: list[tuple[int, int]]) 
     if mlp:
         p = config["p"]
         U_a, U_b = (matrix([1, d_mlp], largest(name, 0, p)) for name in ("mlp.W_a", "mlp.W_b"))
-        logits = times(plus(U_a, U_b), matrix(*size["mlp.W_out"]))
+        logits = times(plus(U_a, U_b), matrix(*size["mlp.W_out"]), clock)
     else:
         flat = [x for token in tokens for x in largest("embed.W_E", *token)]
         size["embed.W_E"] = ([len(tokens), d], flat)
         config = {**config, "attention": [abs(alpha) for alpha in alphas]}
-        U_a, U_b, out, S_a, S_b = collapse_transformer(config, size, [(n, n + 1) for n in range(len(tokens))])[0]
-        logits = plus(plus(times(plus(U_a, U_b), out), S_a), S_b)
+        U_a, U_b, out, S_a, S_b = collapse_transformer(config, size, [(n, n + 1) for n in range(len(tokens))], clock)
+        logits = plus(plus(times(plus(U_a, U_b), out, clock), S_a), S_b)
     M = Fraction(max(logits[0][0]), 1 << logits[1])
     return Fraction(roundings, (1 << 24) - roundings) * (M + gain * Fraction(roundings, 1 << 102))
 
@@ -262,17 +282,26 @@ class Model:
     float32_error: Fraction | None
 
 
+CONFIG_KEYS = {
+    "mlp": {"architecture", "p", "d_mlp", "activation"},
+    "transformer": {"architecture", "p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx"}
+    | {"attention", "read_position", "activation", "b_token_offset"},
+}
+
+
 def shapes(config: Any) -> dict[str, list[int]]:
     """The tensors a config asks for; the config is checked on the way."""
+    require(set(config) == CONFIG_KEYS.get(config["architecture"]), "the config has unknown or missing keys")
     p, m = integers([config["p"], config["d_mlp"]], "config", 2, 1, MAX_MODEL_BYTES)
-    require(p >= 3 and p % 2 == 1, "p is not an odd number of at least 3")
+    require(3 <= p <= MAX_MODULUS and p % 2 == 1, f"p is not an odd number in 3…{MAX_MODULUS}")
     require(config["activation"] in ("relu", "abs", "square"), "unknown activation")
     if config["architecture"] == "mlp":
         return {"mlp.W_a": [p, m], "mlp.W_b": [p, m], "mlp.W_out": [m, p]}
-    require(config["architecture"] == "transformer", "unknown architecture")
     names = "d_model", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx"
     d, h, dh, v, v_out, n = integers([config[name] for name in names], "config", 6, 1, MAX_MODEL_BYTES)
-    require(len(config["attention"]) in (2, 3) and config["b_token_offset"] in (0, p) and v_out >= p, "unknown config")
+    alphas = config["attention"]
+    require(isinstance(alphas, list) and all(type(x) in (int, float) for x in alphas), "attention is not numbers")
+    require(len(alphas) in (2, 3) and config["b_token_offset"] in (0, p) and v_out >= p, "unknown config")
     require(
         config["read_position"] in range(len(config["attention"])) and n >= len(config["attention"]), "unknown config"
     )
@@ -283,18 +312,20 @@ def shapes(config: Any) -> dict[str, list[int]]:
     return {**ends, **inside}
 
 
-def collapse(config: Any, tensors: Tensors) -> Model:
+def collapse(config: Any, tensors: Tensors, clock: Clock) -> Model:
     """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly."""
     expected = shapes(config)
     require({name: shape for name, (shape, _) in tensors.items()} == expected, "the tensors do not fit the config")
     p, activation, tokens = config["p"], config["activation"], []
+    flops = 0 if config["architecture"] == "mlp" else collapse_flops(config)
+    clock(flops + 2 * p * p * config["d_mlp"])
     if config["architecture"] == "mlp":
         U_a, U_b, out = (matrix(*tensors[name]) for name in ("mlp.W_a", "mlp.W_b", "mlp.W_out"))
-        S_a, S_b, flops = ([[0] * p] * p, 0), ([[0] * p] * p, 0), 0
+        S_a, S_b = ([[0] * p] * p, 0), ([[0] * p] * p, 0)
     else:
         after_b = config["b_token_offset"] + p
         tokens = [(0, p), (after_b - p, after_b), (after_b, after_b + 1)][: len(config["attention"])]
-        (U_a, U_b, out, S_a, S_b), flops = collapse_transformer(config, tensors, tokens)
+        U_a, U_b, out, S_a, S_b = collapse_transformer(config, tensors, tokens, clock)
     shift_u, degree = max(U_a[1], U_b[1]), 2 if activation == "square" else 1
     shift = max(degree * shift_u + out[1], S_a[1], S_b[1])
     shift_w = shift - degree * shift_u
@@ -304,7 +335,7 @@ def collapse(config: Any, tensors: Tensors) -> Model:
         for S, U in ((SA, A), (SB, B)):
             S[:] = [[s - sum(map(mul, u, w)) for s, w in zip(row, W, strict=True)] for row, u in zip(S, U, strict=True)]
         W = [[2 * w for w in row] for row in W]
-    error = float32_error(config, tensors, tokens)
+    error = float32_error(config, tensors, tokens, clock)
     return Model(p, config["d_mlp"], activation, A, B, W, SA, SB, shift, shift_w, flops, error)
 
 
@@ -336,7 +367,7 @@ def read_plan(model: Model, hints: Any, clock: Clock) -> Plan:
     require(len(hints["arcs"]) == p * p, "there is not one list of arcs an input")
     plan = Plan([], [], [])
     for n, ends in enumerate(hints["arcs"]):
-        clock()
+        clock(0)
         integers(ends, "arcs", None, 0, d_mlp)
         require(len(ends) % 2 == 0 and ends == sorted(set(ends)), "arcs are not in ascending order")
         predicted = [False] * d_mlp
@@ -351,7 +382,7 @@ def read_plan(model: Model, hints: Any, clock: Clock) -> Plan:
     return plan
 
 
-def hidden_sums(weights: list[int], model: Model, plan: Plan) -> list[int]:
+def hidden_sums(weights: list[int], model: Model, plan: Plan, clock: Clock) -> list[int]:
     """Σ_i weights[i] ReLU(pre_i(a,b)) for every input, exactly, by running sums over the arcs.
 
     A neuron left out although active adds its pre-activation, |pre|; one taken in although pre ≤ 0 must lose pre, which
@@ -360,7 +391,7 @@ def hidden_sums(weights: list[int], model: Model, plan: Plan) -> list[int]:
     P_a = [list(accumulate(map(mul, weights, row), initial=0)) for row in model.U_a]
     P_b = [list(accumulate(map(mul, weights, row), initial=0)) for row in model.U_b]
     sums = []
-    for n, (starts, stops, wrong) in enumerate(zip(plan.starts, plan.stops, plan.wrong, strict=True)):
+    for n, (starts, stops, wrong) in enumerate(ticking(zip(plan.starts, plan.stops, plan.wrong, strict=True), clock)):
         x, y = P_a[n // model.p], P_b[n % model.p]
         linear = sum([x[j] + y[j] for j in stops]) - sum([x[j] + y[j] for j in starts])
         sums.append(linear + sum([weights[i] * size for i, size in wrong]))
@@ -372,8 +403,7 @@ def by_arcs(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]:
     keys(hints, ("clusters", "arcs"), "hints")
     p, plan, columns = model.p, read_plan(model, hints, clock), []
     for c in range(p):
-        clock()
-        columns.append(hidden_sums(model.W_L[c], model, plan))
+        columns.append(hidden_sums(model.W_L[c], model, plan, clock))
     logits = with_skip(model, zip(*columns, strict=True))
     return logits, logits, 6 * p * p * model.d_mlp + 3 * p**3 + plan.count(2 * p, 2 * p + 1)
 
@@ -383,7 +413,7 @@ def by_brute_force(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, 
     keys(hints, (), "hints")
     p, hidden = model.p, []
     for n in range(p * p):
-        clock()
+        clock(0)
         pre = map(int.__add__, model.U_a[n // p], model.U_b[n % p])
         layer = [x * x for x in pre] if model.activation == "square" else [max(x, 0) for x in pre]
         hidden.append([sum(map(mul, layer, row)) for row in model.W_L])
@@ -411,11 +441,12 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]
     M = [[scale * x for x in row] for row in M]
     columns, answers = list(zip(*M, strict=True)), list(zip(*B, strict=True))
     rows_of_w = zip(model.W_L, answers, strict=True)
-    R = [[w - sum(map(mul, b, m)) for w, m in zip(row, columns, strict=True)] for row, b in rows_of_w]
+    R = [[w - sum(map(mul, b, m)) for w, m in zip(row, columns, strict=True)] for row, b in ticking(rows_of_w, clock)]
     spread = [max(column) - min(column) for column in zip(*R, strict=True)]
-    h = list(zip(*(hidden_sums(weights, model, plan) for weights in M), strict=True))
-    lower = with_skip(model, ([sum(map(mul, b, x)) for b in answers] for x in h))
-    upper = [[s + rho for s in row] for row, rho in zip(lower, hidden_sums(spread, model, plan), strict=True)]
+    h = list(zip(*(hidden_sums(weights, model, plan, clock) for weights in M), strict=True))
+    lower = with_skip(model, ([sum(map(mul, b, x)) for b in answers] for x in ticking(h, clock)))
+    left = hidden_sums(spread, model, plan, clock)
+    upper = [[s + rho for s in row] for row, rho in zip(lower, left, strict=True)]
     flops = 2 * p * p * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + (rank + 1) * 4 * p * d_mlp + (2 * rank + 2) * p**3
     return lower, upper, flops + p * p + plan.count(2 * rank + 2, 2 * rank + 3)
 
@@ -445,12 +476,12 @@ def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) 
 
     some = f"For {certified} of the {p * p} pairs a, b in 0…{p - 1} (all but those listed as uncertified)"
     which = some if certified < p * p else f"For all a, b in 0…{p - 1}"
-    text = f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {p} exceeds every other logit, "
-    text += f"by at least {decimals(margin * 10**9 // 1)} (exactly: claims.margin)."
+    text = f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {p} "
+    text += f"exceeds that of every other answer, by at least {decimals(margin * 10**9 // 1)} (exactly: claims.margin)."
     if error is None or margin <= 2 * error:
         return text
     change = f"Float32 execution in any order changes no logit by more than {decimals(-(-error * 10**9 // 1))}"
-    return f"{text} {change}, so the answers are the same."
+    return f"{text} {change}, so {'the' if certified == p * p else 'their'} answers are the same."
 
 
 def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
@@ -458,17 +489,18 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
     top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
     keys(certificate, (*top, "hints", "cost"), "the certificate")
     require(
-        certificate["format"] == "quadlens-certificate" and certificate["version"] == 1, "unknown format or version"
+        certificate["format"] == "quadlens-certificate" and repr(certificate["version"]) == "1",
+        "unknown format or version",
     )
     about = keys(certificate["model"], ("sha256", "p", "d_mlp", "activation"), "model")
     require(about["sha256"] == hashlib.sha256(content).hexdigest(), "the certificate is about another model file")
     names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
     claims: dict[str, Any] = keys(certificate["claims"], names, "claims")
     require(claims["margin"] is not None, "the certificate claims nothing")
-    model = collapse(*read_model(content))
-    clock()
+    model = collapse(*read_model(content), clock)
     for key in ("p", "d_mlp", "activation"):
         require(about[key] == getattr(model, key), f"the certificate's {key} is not the model's")
+    require(all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")), "a list is missing")
     margin, left_out = check_claims(model, certificate)
     strategy = certificate["strategy"]
     require(strategy in STRATEGIES and (strategy == "brute" or model.activation != "square"), "unknown strategy")
@@ -478,7 +510,8 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
         n, right = a * model.p + b, (a + b) % model.p
         require(c != right and lower[n][c] >= max(upper[n]), f"it is not shown that {a} + {b} is answered {c}")
     costs = {"flops": flops, "collapse_flops": model.collapse_flops, "brute_force_flops": brute_force_flops(model)}
-    require(keys(certificate["cost"], costs, "cost") == costs, f"the cost claimed is not the cost found: {costs}")
+    integers(list(keys(certificate["cost"], costs, "cost").values()), "cost", 3, 0, 10**MAX_INTEGER_DIGITS)
+    require(certificate["cost"] == costs, f"the cost claimed is not the cost found: {costs}")
     return claims
 
 
@@ -515,8 +548,9 @@ def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_S
     """Check the certificate in one file against the model in another; a missing file raises OSError."""
     began, sha256 = time.monotonic(), None
 
-    def clock() -> None:
-        require(time.monotonic() - began <= max_seconds, f"not verified within {max_seconds} seconds")
+    def clock(operations: int) -> None:
+        needed = time.monotonic() - began + operations / OPERATIONS_PER_SECOND
+        require(needed <= max_seconds, f"not verified within {max_seconds} seconds")
 
     try:
         certificate = parse_json(read_limited(certificate_path, MAX_CERTIFICATE_BYTES).decode(), floats=False)
@@ -524,10 +558,11 @@ def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_S
         sha256 = hashlib.sha256(content).hexdigest()
         claims = verify(certificate, content, clock)
     except Rejected as rejection:
-        return Report("REJECTED", str(rejection), time.monotonic() - began, sha256)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error) as error:
-        reason = f"malformed certificate or model: {type(error).__name__}: {error}"
+        reason = str(rejection).encode("utf-8", "replace").decode()
         return Report("REJECTED", reason, time.monotonic() - began, sha256)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, struct.error) as error:
+        reason = f"malformed certificate or model: {type(error).__name__}: {error}"
+        return Report("REJECTED", ascii(reason)[1:-1], time.monotonic() - began, sha256)
     proved, seconds = "every claim was proved again from the model", time.monotonic() - began
     return Report("VERIFIED", proved, seconds, sha256, certificate["statement"], claims)
 

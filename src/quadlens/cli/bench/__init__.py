@@ -2,7 +2,7 @@
 
 import typer
 
-from quadlens.cli.bench import analysis, train
+from quadlens.cli.bench import analysis, certify, train
 
 app = typer.Typer(
     help="Measure speed, side by side in one run.",
@@ -11,3 +11,4 @@ app = typer.Typer(
 )
 app.command("analysis", epilog="Example: quadlens bench analysis --json")(analysis.command)
 app.command("train", epilog="Example: quadlens bench train --json")(train.command)
+app.command("certify", epilog="Example: quadlens bench certify --moduli 59,113 --json")(certify.command)

@@ -58,6 +58,10 @@ def command(
         for row in result.rows:
             table.add_row(*_cells(row))
         console.print(table)
+        if not all(row.brute_force_measured for row in result.rows):
+            console.print(
+                "(…) brute force was not measured there: its time is scaled up from the largest measured size"
+            )
         for ladder in result.ladders:
             other = "d_mlp" if ladder.variable == "p" else "p"
             console.print(
@@ -70,6 +74,6 @@ def command(
 
 def _cells(row: "BenchRow") -> tuple[str, ...]:
     brute = f"{row.brute_force_seconds:.4g} s" if row.brute_force_measured else "not measured"
-    ratio = f"{row.ratio:,.0f}" if row.brute_force_measured else f"~{row.ratio:,.0f} if scaled up"
+    ratio = f"{row.ratio:,.0f}" if row.brute_force_measured else f"({row.ratio:,.0f})"
     difference = "" if row.agreement is None else f"{row.agreement:.0e}"
     return f"{row.d_mlp} × {row.p}", f"{row.exact_seconds * 1e3:.3f} ms", brute, ratio, difference

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
-from quadlens.quadrature.claims import Claim, Estimate, Exact, claim_to_dict, printed
+from quadlens.quadrature.claims import Claim, Estimate, Exact, claim_to_dict, printed, shown
 from quadlens.quadrature.published import published_table
 from quadlens.quadrature.rows import ABS_ROWS, RELU_ROWS
 
@@ -85,7 +85,7 @@ def to_latex(table: Table) -> str:
     for row in table.rows:
         name = row.name.replace("_", r"\_")
         theirs = [f"{value:.2f}" for value in row.paper or ()]
-        cells = [name, *(f"{printed(claim):.2f}" for claim in row.claims), *theirs]
+        cells = [name, *(shown(claim, 2) for claim in row.claims), *theirs]
         lines.append(" & ".join(cells) + r" \\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 

@@ -1,0 +1,88 @@
+"""Where the logits differ from the closed form, term by term, as they are: the lipschitz terms, measured.
+
+The steps of the proof of `lipschitz.py`, one replacement at a time, evaluated for all a, b, c in float64: an estimate
+(no rounding bound), to hold against the bound of the same name.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.model.collapsed import Collapsed
+from quadlens.spectrum.cluster import find_clusters, neuron_spectra
+
+Logits = Float[np.ndarray, "p p p"]
+
+
+@dataclass(frozen=True)
+class MeasuredTerm:
+    """estimate_: the largest change of a logit in one step, and the (a, b, c) that has it."""
+
+    name: str
+    largest: float
+    worst: tuple[int, int, int]
+
+
+def measure_budget(collapsed: Collapsed) -> tuple[MeasuredTerm, ...]:
+    """Every step, and last `all`: the logits (relative to their mean over c) against the closed form."""
+    terms = []
+    first: Logits | None = None
+    name, before = "", np.zeros((collapsed.p,) * 3)
+    for name, after in _steps(collapsed):
+        if first is None:
+            first = after
+        else:
+            terms.append(_measured(name, after - before))
+        before = after
+    if first is None:
+        raise ValueError(f"no step was taken, the last was {name!r}")
+    return (*terms, _measured("all", before - first))
+
+
+def _measured(name: str, change: Logits) -> MeasuredTerm:
+    a, b, c = np.unravel_index(int(np.abs(change).argmax()), change.shape)
+    return MeasuredTerm(name, float(abs(change[a, b, c])), (int(a), int(b), int(c)))
+
+
+def _steps(collapsed: Collapsed) -> Iterator[tuple[str, Logits]]:
+    """Logits after each replacement; the name is that of the replacement just made."""
+    p, tokens = collapsed.p, np.arange(collapsed.p)
+    spectra = neuron_spectra(collapsed)
+    clusters = find_clusters(spectra)
+    W_L = collapsed.W_L - collapsed.W_L.mean(axis=0)
+    skip = collapsed.S_a[:, None, :] + collapsed.S_b[None, :, :]
+    mlp = _mlp(collapsed.U_a, collapsed.U_b, W_L)
+    yield "", mlp + skip - skip.mean(axis=2, keepdims=True)
+    yield "skip", mlp
+    waves, turned = np.zeros_like(W_L), np.zeros_like(W_L)
+    main, second = np.zeros_like(W_L), [np.zeros_like(W_L), np.zeros_like(W_L)]
+    closed = np.zeros((p, p, p))
+    w = 2 * np.pi / p
+    for cluster in clusters:
+        k, mine = cluster.k, cluster.neurons
+        double = min(2 * k % p, p - 2 * k % p)
+        angle, twice = (tokens * k % p)[:, None] * w, (tokens * double % p)[:, None] * w
+        waves[:, mine] = cluster.omega * np.cos(angle + cluster.psi)
+        turned[:, mine] = cluster.omega * np.cos(angle + 2 * cluster.phi)
+        main[:, mine] = cluster.rho * np.cos(angle + cluster.phi)
+        for part, path in zip(second, (spectra.path_a, spectra.path_b), strict=True):
+            part[:, mine] = path.amplitude[double - 1, mine] * np.cos(twice + path.phase[double - 1, mine])
+        C = 4 / 3 * float(cluster.rho @ cluster.omega) / (2 * np.pi)
+        cos_u = np.abs(np.cos(k * w * np.subtract.outer(tokens, tokens) / 2))
+        rest = (tokens[:, None, None] + tokens[None, :, None] - tokens[None, None, :]) * k % p
+        closed += C * cos_u[:, :, None] * np.cos(rest * w)
+    yield "output residual", _mlp(collapsed.U_a, collapsed.U_b, waves)
+    yield "kink", _mlp(collapsed.U_a - spectra.path_a.mean, collapsed.U_b - spectra.path_b.mean, waves)
+    yield "cross-frequency", _mlp(main + second[0], main + second[1], waves)
+    yield "harmonics", _mlp(main, main, waves)
+    yield "phase", _mlp(main, main, turned)
+    yield "quadrature", closed
+
+
+def _mlp(
+    U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"], W_L: Float[np.ndarray, "p d_mlp"]
+) -> Logits:
+    """Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]), one a at a time."""
+    return np.stack([np.maximum(row + U_b, 0) @ W_L.T for row in U_a])

@@ -1,0 +1,72 @@
+"""`quadlens bench certify`: operations and seconds of each proof strategy against brute force."""
+
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+
+
+def command(
+    moduli: Annotated[str, typer.Option("--moduli", help="Moduli p, separated by commas.")] = "59,113,251,499,997,2003",
+    neurons: Annotated[
+        str, typer.Option("--neurons", help="Widths d_mlp; all moduli at the first, all widths at the first modulus.")
+    ] = "512,1024,2048,4096",
+    noise: Annotated[float, typer.Option("--noise", help="Noise on every weight, as a share of its RMS.")] = 0.001,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of keys and noise.")] = 0,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Prove hand-built models with noise from p = 59 to 2003, with fitted exponents in p."""
+    import dataclasses
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from quadlens.certify.bench import bench_sizes, run_certify_bench
+    from quadlens.cli.output import emit, progress_bar
+    from quadlens.errors import BadConfig
+
+    try:
+        sizes = bench_sizes([int(p) for p in moduli.split(",")], [int(d) for d in neurons.split(",")])
+    except ValueError:
+        raise BadConfig(
+            f"--moduli {moduli!r} and --neurons {neurons!r}: expected integers separated by commas, for example 59,113"
+        ) from None
+    with progress_bar(quiet, "proving", len(sizes)) as progress:
+        result = run_certify_bench(sizes, noise, seed, progress)
+    value = dataclasses.asdict(result)
+
+    def render(console: Console) -> None:
+        table = Table(title="Proofs against brute force", title_justify="left", box=None, padding=(0, 2))
+        for name in (
+            "p",
+            "d_mlp",
+            "strategy",
+            "operations",
+            "of brute force",
+            "seconds",
+            "brute (float64)",
+            "certified",
+        ):
+            table.add_column(name, justify="right")
+        for row in result.rows:
+            table.add_row(
+                str(row.p),
+                str(row.d_mlp),
+                row.strategy,
+                f"{row.flops:.3g}",
+                f"{row.flops / row.brute_force_flops:.3%}",
+                f"{row.seconds:.2f}",
+                f"{row.brute_force_seconds:.2f}",
+                f"{row.certified_share:.1%}",
+            )
+        console.print(table)
+        for strategy, fit in result.exponents.items():
+            console.print(
+                f"{strategy}: operations ~ p^{fit.flops:.2f}, seconds ~ p^{fit.seconds:.2f} "
+                f"({fit.points} moduli, d_mlp = {fit.d_mlp})"
+            )
+
+    emit(json, value, render)

@@ -1,0 +1,70 @@
+"""`quadlens frontier`: every strategy on one model, cost against what it proves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+
+
+def command(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for CSV, JSON and figures.")],
+    model: ModelArgument = "mainline",
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Run every proof strategy on a model and draw cost against certified share and margin."""
+    import dataclasses
+    import json as json_module
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from quadlens.certify.frontier import frontier, to_csv
+    from quadlens.certify.frontier_figure import draw_frontier, draw_waterfall
+    from quadlens.cli.output import emit, note
+    from quadlens.errors import BadFile, MissingExtra
+    from quadlens.model import load
+    from quadlens.model.atomic import write_atomic
+
+    loaded = load(model)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"cannot make the directory {output}: {error.strerror}; give another with -o") from None
+    result = frontier(loaded, lambda name: note(quiet, f"proving with {name}"))
+    value = dataclasses.asdict(result)
+    write_atomic(output / "frontier.csv", to_csv(result.points).encode())
+    write_atomic(output / "waterfall.csv", to_csv(result.waterfall).encode())
+    write_atomic(output / "frontier.json", (json_module.dumps(value, indent=1) + "\n").encode())
+    try:
+        draw_frontier(result, output / "frontier.svg")
+        draw_waterfall(result, output / "waterfall.svg")
+    except MissingExtra as error:
+        note(quiet, f"no figures: {error}")
+    value["output"] = str(output)
+
+    def render(console: Console) -> None:
+        table = Table(title=f"{model}: what each strategy proves, and its cost", title_justify="left", box=None)
+        for name in ("strategy", "verdict", "certified", "margin", "operations", "of brute force", "seconds"):
+            table.add_column(name)
+        for point in result.points:
+            margin = "-" if point.margin_lower_bound is None else f"{point.margin_lower_bound:.4f}"
+            table.add_row(
+                point.strategy,
+                point.verdict,
+                f"{point.certified_share:.2%}",
+                margin,
+                f"{point.flops:.3g}",
+                f"{point.share_of_brute_force:.3%}",
+                f"{point.seconds:.2f}",
+            )
+        console.print(table)
+        for point in result.points:
+            if point.reason:
+                console.print(f"{point.strategy}: {point.reason}", markup=False)
+        console.print(f"wrote {output}")
+
+    emit(json, value, render)

@@ -1,0 +1,5 @@
+"""One offline HTML page in which a person plays with a model and sees why it adds."""
+
+from quadlens.explorer.page import LARGEST_P, build_page
+
+__all__ = ["LARGEST_P", "build_page"]

@@ -1,0 +1,234 @@
+// The page itself: one state, one engine; every change goes state → engine → frame → views.
+Q.app = (() => {
+  const VIEWS = ["circle", "rectangles", "logits", "pre", "column", "grid"];
+  const { short, count, percent } = Q.numbers;
+  const at = (id) => document.getElementById(id);
+  // Milliseconds for summing logits before the first picture, and in each slice after it.
+  const FIRST = 50, SLICE = 12;
+  let engine, state, forms = null, frame = null, name = "", hovered = null, pointedC = null;
+  let scheduled = 0, working = 0, writing = 0, ruleKey = "", rule = null, claims = null, difference = null, spoken = 0;
+  const timings = [];
+
+  const info = () => engine.info;
+
+  function inkOfK(k) {
+    const j = info().keys.indexOf(k);
+    return j < 0 ? "quiet" : `k${j % 8}`;
+  }
+
+  const inkOf = (i) => (info().clusterOf[i] < 0 ? "quiet" : inkOfK(info().clusters[info().clusterOf[i]].k));
+  const colourOfK = (k) => Q.draw.colour(inkOfK(k));
+  const colourOf = (i) => Q.draw.colour(inkOf(i));
+
+  /** Put a model on the page. */
+  function open(bytes, label, fragment) {
+    const model = Q.collapse.collapse(Q.safetensors.read(bytes));
+    engine = new Q.engine.Engine(model);
+    [forms, ruleKey, hovered, pointedC, difference, name] = [null, "", null, null, null, label];
+    state = read(fragment);
+    at("model-name").textContent = `${label}: p = ${model.p}, ${count(model.d)} neurons`;
+    Q.controls.fit(engine);
+    for (const id of VIEWS) Q.views[id].build(at(`stage-${id}`), engine.info, api);
+    engine.sync(state);
+    engine.work(FIRST);
+    render();
+    document.documentElement.dataset.model = label;
+  }
+
+  /** A fragment that names only a step of the tour means that step's saved view. */
+  function read(fragment) {
+    const found = Q.state.fromFragment(fragment, info());
+    return found.tour && /^#?tour=\d$/.test(fragment) ? Q.tour.stateOf(found.tour, info()) : found;
+  }
+
+  function heaviestOf(k) {
+    const { clusters, rho, omega } = info(), cluster = clusters.find((one) => one.k === k);
+    return cluster ? cluster.neurons[Q.clusters.firstLargest(cluster.neurons.map((i) => rho[i] * omega[i]))] : 0;
+  }
+
+  /** Everything the views need, computed once. */
+  function compute() {
+    const changed = engine.sync(state), { activation } = engine.model;
+    if (changed || (frame && frame.state.show !== state.show)) difference = null;
+    const key = `${state.k}`;
+    if (changed || key !== ruleKey) {
+      rule = state.k === null ? null : engine.scheme(state.k);
+      claims = rule && Q.quadrature.claims(rule);
+      ruleKey = key;
+    }
+    if (state.show !== "model" && !forms) forms = Q.closedForm.fit(engine.model, info());
+    const form = state.show === "model" ? null : forms[state.part];
+    const c = answerOn();
+    const shape = state.part === "identity" ? "identity" : activation === "relu" ? state.part : activation;
+    if (form && engine.settled && difference === null) difference = Q.closedForm.largestDifference(form, engine);
+    const { rho, omega } = info();
+    return {
+      app: api, state, engine, form, rule, claims, c, shape, difference, chosen: chosen(),
+      high: hovered === null ? chosen() : hovered, hoverC: pointedC,
+      point: rule && Q.quadrature.at(rule, shape, state.a, state.b, c),
+      weightOf: new Map(rule ? rule.neurons.map((i, j) => [i, rule.w[j]]) : []),
+      split: engine.split(state.a, state.b), verdict: engine.verdict(),
+      heaviest: Math.max(1e-300, rho.reduce((m, x, i) => Math.max(m, x * omega[i]), 0)),
+    };
+  }
+
+  function render() {
+    const start = performance.now();
+    scheduled = 0;
+    frame = compute();
+    for (const id of VIEWS) paint(id);
+    Q.controls.show(frame);
+    status();
+    tour();
+    const done = engine.settled;
+    document.documentElement.dataset.settled = done;
+    timings.push(performance.now() - start);
+    if (timings.length > 1000) timings.shift();
+    if (!done && !working) working = setTimeout(work, 0);
+    clearTimeout(writing);
+    writing = setTimeout(write, 150);
+  }
+
+  function paint(id) {
+    Q.views[id].draw(frame);
+    at(`words-${id}`).textContent = Q.views[id].words(frame);
+  }
+
+  /** Sum the rest of the logits in slices, so that the page never stops answering. */
+  function work() {
+    working = 0;
+    const done = engine.work(SLICE);
+    if (done) return schedule();
+    frame.verdict = engine.verdict();
+    paint("grid");
+    status();
+    working = setTimeout(work, 0);
+  }
+
+  function schedule() {
+    document.documentElement.dataset.settled = false;
+    if (!scheduled) scheduled = requestAnimationFrame(render);
+  }
+
+  function status() {
+    const { a, b, k, period } = state, { p } = engine.model, { total } = frame.split, right = (a + b) % p;
+    let best = right === 0 ? 1 : 0;
+    for (let c = 0; c < p; c++) if (c !== right && total[c] > total[best]) best = c;
+    const ok = total[right] > total[best], v = frame.verdict, base = claims && (frame.shape === "relu" ? claims.baseline / 2 : claims.baseline);
+    at("status-answer").textContent = `${a} + ${b} ≡ ${ok ? right : best} ${ok ? "✓" : "✗"}`;
+    at("status-answer").className = ok ? "good" : "bad";
+    at("status-margin").textContent = `mod ${p}, ${ok ? "" : `right is ${right}, `}margin ${short(total[right] - total[best])}`;
+    at("status-wrong").textContent = engine.settled ? `${count(v.wrong)} of ${count(p * p)}` : `counting… ${count(v.wrong)} of ${count(v.inputs)}`;
+    at("status-wrong").className = v.wrong === 0 ? "good" : "bad";
+    at("status-smallest").textContent = `smallest margin ${short(v.smallest)}`;
+    const exact = claims && frame.shape in claims.exactPsi ? claims.exactPsi[frame.shape] : null, bound = Q.views.rectangles.boundOf(frame);
+    at("status-exact").textContent = exact === null ? "–" : short(exact);
+    at("status-relative").textContent = exact === null ? "no rule at this frequency" : `relative ${percent(exact / base)}, k = ${k}`;
+    at("status-bound").textContent = bound === null ? "–" : short(bound);
+    at("status-bound-relative").textContent = bound === null ? "none for this part" : `relative ${percent(bound / base)}, ${period} period`;
+    clearTimeout(spoken);
+    spoken = setTimeout(() => {
+      at("spoken").textContent = `${at("status-answer").textContent}. Wrong inputs: ${at("status-wrong").textContent}. Exact error ${at("status-exact").textContent}.`;
+    }, 700);
+  }
+
+  function tour() {
+    const step = state.tour, box = at("tour");
+    box.hidden = !step;
+    at("tour-start").hidden = !!step;
+    const views = step ? Q.tour.STEPS[step - 1].views : state.view ? [state.view] : [];
+    for (const id of VIEWS) at(`view-${id}`).classList.toggle("spot", views.includes(id));
+    if (!step) return;
+    at("tour-title").textContent = `${step} of ${Q.state.STEPS}: ${Q.tour.STEPS[step - 1].title}`;
+    at("tour-words").textContent = Q.tour.STEPS[step - 1].say(frame);
+    at("tour-back").disabled = step === 1;
+    at("tour-next").textContent = step === Q.state.STEPS ? "Finish" : "Next";
+  }
+
+  function goTo(step) {
+    set(step >= 1 && step <= Q.state.STEPS ? Q.tour.stateOf(step, info()) : { ...Q.state.defaults(info()) });
+    if (step >= 1 && step <= Q.state.STEPS) reveal(Q.tour.STEPS[step - 1].views[0]);
+  }
+
+  /** Scroll a view into sight, at once where the reader wants no motion. */
+  function reveal(id) {
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    at(`view-${id}`).scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+  }
+
+  function write() {
+    const fragment = Q.state.toFragment(state, info());
+    if (fragment !== location.hash.slice(1)) history.replaceState(null, "", `#${fragment}`);
+  }
+
+  function set(patch) {
+    state = { ...state, ...patch };
+    schedule();
+  }
+
+  const linkTo = (view) => {
+    const fragment = Q.state.toFragment({ ...state, view: view || null }, info());
+    return `${location.href.split("#")[0]}#${fragment}`;
+  };
+
+  function hover(i) {
+    if (i === hovered) return;
+    hovered = i;
+    schedule();
+  }
+
+  function hoverC(c) {
+    if (c === pointedC) return;
+    pointedC = c;
+    schedule();
+  }
+
+  const choose = (i) => set({ n: i, k: info().clusterOf[i] >= 0 ? info().kIn[i] : state.k });
+  // What follows reads the state, not the last frame: two keys may come before the next picture.
+  const chosen = () => (state.n === null ? heaviestOf(state.k) : state.n);
+  const answerOn = () => (state.c === null ? (state.a + state.b) % info().p : state.c);
+  const dialled = (i) => (state.scope === "all" || info().kIn[i] === state.k ? state.jitter * engine.drawn.jitter[i] : 0);
+  const phaseOf = (i) => info().phi[i] + dialled(i) + (state.moves[i] || 0);
+
+  /** Put neuron i at the angle φ on the circle. */
+  function move(i, angle) {
+    const by = Q.state.rounded(Q.fourier.wrap(angle - info().phi[i] - dialled(i)));
+    set({ moves: { ...state.moves, [i]: by } });
+  }
+
+  const turn = (i, by) => move(i, phaseOf(i) + by);
+
+  function amplify(i, factor) {
+    const now = i in state.gains ? state.gains[i] : 1;
+    set({ gains: { ...state.gains, [i]: Q.state.rounded(Math.min(10, now * factor)) } });
+  }
+
+  const toggleOff = (i) => set({ off: state.off.includes(i) ? state.off.filter((j) => j !== i) : [...state.off, i] });
+
+  /** Choose the next neuron around the circle in the chosen cluster. */
+  function neighbour(step) {
+    const cluster = info().clusters.find((one) => one.k === state.k);
+    if (!cluster) return set({ n: (chosen() + step + info().d) % info().d });
+    const phi = (i) => Q.quadrature.mod(phaseOf(i), 2 * Math.PI);
+    const round = [...cluster.neurons].sort((i, j) => phi(i) - phi(j)), now = round.indexOf(chosen());
+    return set({ n: round[(Math.max(0, now) + step + round.length) % round.length] });
+  }
+
+  /** After a drag: sum everything again, which clears what rounding many small updates left. */
+  function settle() {
+    engine.restart();
+    schedule();
+  }
+
+  const api = {
+    VIEWS, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, reveal, linkTo, read,
+    colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state, chosen, answerOn,
+    name: () => name,
+    reset: () => set({ ...Q.state.defaults(info()), tour: state.tour }),
+    replace: (next) => {
+      state = next;
+      schedule();
+    },
+  };
+  return api;
+})();

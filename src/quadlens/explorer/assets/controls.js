@@ -1,0 +1,164 @@
+// Inputs of the page ↔ the state; files dropped or opened; links and downloads.
+Q.controls = (() => {
+  const at = (id) => document.getElementById(id);
+  const RANGES = ["a", "b", "c", "jitter", "drop", "arc", "uneven"];
+  const RADIOS = ["part", "period", "keep", "show", "scope"];
+
+  /** Limits and lists that depend on the model. */
+  function fit(engine) {
+    const { p, d, activation } = engine.model, { clusters, keys } = engine.info;
+    for (const key of ["a", "b", "c"]) at(`in-${key}`).max = p - 1;
+    at("in-n").max = d - 1;
+    at("in-k").replaceChildren(...(clusters.length ? clusters : [{ k: "", neurons: [] }]).map(({ k, neurons }) => {
+      const option = document.createElement("option");
+      option.value = k;
+      option.textContent = k === "" ? "no cluster" : `${k} (${neurons.length} neuron${neurons.length === 1 ? "" : "s"}${keys.includes(k) ? "" : ", faint"})`;
+      return option;
+    }));
+    document.querySelector("input[name=part][value=identity]").disabled = activation !== "relu";
+    at("part-relu-label").textContent = activation === "relu" ? "ReLU" : activation === "abs" ? "|x|" : "x²";
+  }
+
+  function put(input, value) {
+    if (document.activeElement !== input || input.type !== "number") if (input.value !== String(value)) input.value = value;
+  }
+
+  /** Controls follow the state. */
+  function show(f) {
+    const { state, engine } = f, { info } = engine, i = f.chosen;
+    for (const key of RANGES) {
+      const value = key === "c" ? f.c : state[key];
+      put(at(`in-${key}`), value);
+      at(`out-${key}`).textContent = key === "drop" || key === "arc" ? `${Math.round(100 * value)} %` : key === "jitter" ? `${value} rad` : value;
+    }
+    for (const key of RADIOS) {
+      const input = document.querySelector(`input[name=${key}][value=${state[key]}]`);
+      if (!input.checked) input.checked = true;
+    }
+    at("in-follow").checked = state.c === null;
+    at("in-carry").checked = state.carry;
+    put(at("in-k"), state.k === null ? "" : state.k);
+    put(at("in-n"), i);
+    const phi = Q.fourier.wrap(info.phi[i] + engine.delta[i]), gain = i in state.gains ? state.gains[i] : 1;
+    put(at("in-phi"), phi.toFixed(2));
+    at("out-phi").textContent = Q.numbers.turns(phi);
+    put(at("in-gain"), gain);
+    at("out-gain").textContent = `× ${Q.numbers.short(gain)}`;
+    at("in-off").checked = state.off.includes(i);
+    at("reset").disabled = Q.state.toFragment({ ...state, tour: 0 }, info) === "";
+  }
+
+  function bind(app) {
+    at("panel").addEventListener("submit", (event) => event.preventDefault());
+    // On a phone the views come first; the controls wait behind their heading.
+    if (matchMedia("(max-width: 820px)").matches) at("controls").open = false;
+    for (const key of RANGES)
+      at(`in-${key}`).addEventListener("input", (event) => app.set({ [key]: Number(event.target.value) }));
+    for (const key of RADIOS)
+      document.querySelectorAll(`input[name=${key}]`).forEach((input) => input.addEventListener("change", () => app.set({ [key]: input.value })));
+    at("in-follow").addEventListener("change", (event) => app.set({ c: event.target.checked ? null : app.answerOn() }));
+    at("in-carry").addEventListener("change", (event) => app.set({ carry: event.target.checked }));
+    at("in-k").addEventListener("change", (event) => app.set({ k: Number(event.target.value), n: null }));
+    at("in-n").addEventListener("input", (event) => {
+      const n = Number(event.target.value);
+      if (event.target.value !== "" && Number.isInteger(n) && n >= 0 && n < app.info().d) app.choose(n);
+    });
+    at("in-phi").addEventListener("input", (event) => app.move(app.chosen(), Number(event.target.value)));
+    at("in-phi").addEventListener("change", () => app.settle());
+    at("in-gain").addEventListener("input", (event) => app.set({ gains: { ...app.state().gains, [app.chosen()]: Number(event.target.value) } }));
+    at("in-off").addEventListener("change", () => app.toggleOff(app.chosen()));
+    at("redraw-seed").addEventListener("click", () => app.set({ seed: app.state().seed + 1 }));
+    at("reset").addEventListener("click", () => app.reset());
+    at("copy-link").addEventListener("click", () => copy(app.linkTo(null)));
+    at("tour-start").addEventListener("click", () => {
+      app.goTo(1);
+      requestAnimationFrame(() => at("tour-next").focus({ preventScroll: true }));
+    });
+    at("tour-next").addEventListener("click", () => app.goTo(app.state().tour + 1));
+    at("tour-back").addEventListener("click", () => app.goTo(app.state().tour - 1));
+    at("tour-leave").addEventListener("click", () => app.set({ tour: 0 }));
+    for (const id of app.VIEWS) {
+      at(`link-${id}`).addEventListener("click", () => copy(app.linkTo(id)));
+      at(`data-${id}`).addEventListener("click", () => download(`${id}.csv`, Q.views[id].data(app.frame())));
+    }
+    bindFiles(app);
+    addEventListener("hashchange", () => {
+      // A jump inside the page (the skip link) is no state.
+      if (location.hash && !location.hash.includes("=")) return;
+      app.replace(app.read(location.hash));
+      if (app.state().view && app.VIEWS.includes(app.state().view)) app.reveal(app.state().view);
+    });
+    const again = () => {
+      Q.draw.forget();
+      app.schedule();
+    };
+    addEventListener("resize", again);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  }
+
+  function bindFiles(app) {
+    at("open-file").addEventListener("change", (event) => {
+      if (event.target.files.length) take(app, event.target.files[0]);
+      event.target.value = "";
+    });
+    addEventListener("dragover", (event) => {
+      event.preventDefault();
+      document.body.classList.add("dropping");
+    });
+    addEventListener("dragleave", (event) => {
+      if (!event.relatedTarget) document.body.classList.remove("dropping");
+    });
+    addEventListener("drop", (event) => {
+      event.preventDefault();
+      document.body.classList.remove("dropping");
+      const [file] = event.dataTransfer.files;
+      if (file) take(app, file);
+      else say("Nothing to open: drop a model file (.safetensors) that quadlens wrote.", true);
+    });
+  }
+
+  /** A file from the reader's disk: read here, sent nowhere. */
+  async function take(app, file) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    try {
+      app.open(bytes, file.name, "");
+      say(`Opened ${file.name}. It was read on this computer only; links lead to the page's own model.`, false);
+    } catch (error) {
+      if (!(error instanceof Q.safetensors.BadFile)) throw error;
+      say(`${file.name} cannot be opened. ${error.message} The page still shows ${app.name()}.`, true);
+    }
+  }
+
+  function say(words, bad) {
+    const box = at("message");
+    box.textContent = words;
+    box.className = bad ? "bad" : "good";
+    box.hidden = false;
+  }
+
+  /** Clipboard where the browser allows it; else the old way; else the link to copy by hand. */
+  async function copy(link) {
+    try {
+      await navigator.clipboard.writeText(link);
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = link;
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      if (!done) return say(`Copy this link: ${link}`, false);
+    }
+    return say(`Link copied: ${link}`, false);
+  }
+
+  function download(name, text) {
+    const link = document.createElement("a"), url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.href = url;
+    link.download = `quadlens-${name}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }
+
+  return { fit, show, bind, say };
+})();

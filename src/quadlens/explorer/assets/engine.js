@@ -1,0 +1,213 @@
+// The model as edited: its weights, all p³ logits and all p² margins, kept up to date as cheaply as each change allows.
+Q.engine = (() => {
+  const F = Q.fourier;
+  // Up to this many changed neurons are rank-one updates; more, and all logits are summed again.
+  const FEW = 32;
+
+  /** The activation's part that is shown: "relu" (the whole), "abs" (its even part) or "identity" (its odd part). */
+  function activation(kind, part) {
+    if (kind === "relu") return { relu: (x) => (x > 0 ? x : 0), abs: (x) => Math.abs(x) / 2, identity: (x) => x / 2 }[part];
+    if (part === "identity") return () => 0;
+    return kind === "abs" ? Math.abs : (x) => x * x;
+  }
+
+  class Engine {
+    constructor(model) {
+      const { p, d } = model;
+      this.model = model;
+      this.info = Q.clusters.analyse(model);
+      this.Ua = model.Ua.slice();
+      this.Ub = model.Ub.slice();
+      this.WL = model.WL.slice();
+      this.delta = new Float64Array(d);
+      this.gain = new Float64Array(d).fill(1);
+      this.logits = new Float64Array(p * p * p);
+      this.margin = new Float64Array(p * p);
+      this.answer = new Int32Array(p * p);
+      this.rowsDone = 0;
+      // Rows summed at least once: further ones have no margin to show yet.
+      this.rowsSeen = 0;
+      this.how = { keep: "all", part: "relu", carry: true };
+      this.seed = null;
+      this.sigma = activation(model.activation, "relu");
+    }
+
+    get settled() {
+      return this.rowsDone === this.model.p;
+    }
+
+    /** Bring weights and logits to `state`; logits that need summing again are left to `work`. */
+    sync(state) {
+      const { d } = this.model;
+      if (state.seed !== this.seed) {
+        this.drawn = Q.edits.draws(d, state.seed);
+        this.seed = state.seed;
+      }
+      const { delta, gain } = Q.edits.apply(this.info, state, this.drawn);
+      const how = { keep: state.keep, part: state.part, carry: state.carry };
+      const whole = how.keep !== this.how.keep || how.carry !== this.how.carry;
+      const repart = how.part !== this.how.part;
+      const changed = [];
+      for (let i = 0; i < d; i++) if (whole || delta[i] !== this.delta[i] || gain[i] !== this.gain[i]) changed.push(i);
+      this.how = how;
+      this.delta = delta;
+      this.gain = gain;
+      if (changed.length > FEW || repart) {
+        this.sigma = activation(this.model.activation, how.part);
+        for (const i of changed) this.refresh(i);
+        if (repart || changed.length) this.restart();
+      } else for (const i of changed) this.replace(i);
+      return changed.length > 0 || repart;
+    }
+
+    /** Sum everything again from the weights; also clears the rounding that many small updates leave. */
+    restart() {
+      this.rowsDone = 0;
+    }
+
+    /** The edited waves of neuron i: moved along the circle by δ means every frequency j = m·k turns by m·δ. */
+    refresh(i) {
+      const { p } = this.model, { info, how } = this;
+      const delta = this.delta[i], gain = this.gain[i];
+      if (delta === 0 && how.keep === "all") {
+        for (let t = i * p; t < (i + 1) * p; t++) {
+          this.Ua[t] = this.model.Ua[t];
+          this.Ub[t] = this.model.Ub[t];
+          this.WL[t] = gain * this.model.WL[t];
+        }
+        return;
+      }
+      const m = info.multiples.get(info.kIn[i]);
+      F.turned(info.pathA, i, info.kIn[i], how.keep, m, delta, info.table, this.Ua, i * p, 1);
+      F.turned(info.pathB, i, info.kIn[i], how.keep, m, delta, info.table, this.Ub, i * p, 1);
+      F.turned(info.output, i, info.kOut[i], how.keep, m, how.carry ? 2 * delta : 0, info.table, this.WL, i * p, gain);
+    }
+
+    /** Change neuron i and add the difference it makes to every logit summed so far: p³ multiply-adds. */
+    replace(i) {
+      const { p } = this.model, { logits, sigma } = this, from = i * p;
+      const ua = this.Ua.slice(from, from + p), ub = this.Ub.slice(from, from + p), wl = this.WL.slice(from, from + p);
+      this.refresh(i);
+      for (let a = 0; a < this.rowsDone; a++) {
+        for (let b = 0; b < p; b++) {
+          const before = sigma(ua[a] + ub[b]), after = sigma(this.Ua[from + a] + this.Ub[from + b]);
+          if (before === 0 && after === 0) continue;
+          const at = (a * p + b) * p;
+          for (let c = 0; c < p; c++) logits[at + c] += after * this.WL[from + c] - before * wl[c];
+        }
+      }
+      for (let a = 0; a < this.rowsDone; a++) this.judge(a);
+    }
+
+    /** Sum logits of one row of inputs after another until `budget` milliseconds are over; true when all are done. */
+    work(budget) {
+      const start = performance.now();
+      while (this.rowsDone < this.model.p) {
+        this.row(this.rowsDone);
+        this.judge(this.rowsDone);
+        this.rowsDone++;
+        this.rowsSeen = Math.max(this.rowsSeen, this.rowsDone);
+        if (performance.now() - start > budget) break;
+      }
+      return this.settled;
+    }
+
+    /** logit(a, b, ·) for all b, from the weights; four active neurons at a time save most of the memory traffic. */
+    row(a) {
+      const { p, d, Sa, Sb } = this.model, { logits, sigma, Ua, Ub, WL } = this;
+      const hidden = new Float64Array(d + 3), from = new Int32Array(d + 3);
+      for (let b = 0; b < p; b++) {
+        const at = (a * p + b) * p;
+        for (let c = 0; c < p; c++) logits[at + c] = Sa[a * p + c] + Sb[b * p + c];
+        let n = 0;
+        for (let i = 0; i < d; i++) {
+          const h = sigma(Ua[i * p + a] + Ub[i * p + b]);
+          if (h !== 0 && this.gain[i] !== 0) {
+            hidden[n] = h;
+            from[n++] = i * p;
+          }
+        }
+        hidden.fill(0, n, n + 3);
+        from.fill(0, n, n + 3);
+        for (let j = 0; j < n; j += 4) {
+          const h0 = hidden[j], h1 = hidden[j + 1], h2 = hidden[j + 2], h3 = hidden[j + 3];
+          const w0 = from[j], w1 = from[j + 1], w2 = from[j + 2], w3 = from[j + 3];
+          for (let c = 0; c < p; c++) logits[at + c] += h0 * WL[w0 + c] + h1 * WL[w1 + c] + h2 * WL[w2 + c] + h3 * WL[w3 + c];
+        }
+      }
+    }
+
+    /** Margins and answers of one row; a tie is not right, and the answer given is then the other one. */
+    judge(a) {
+      const { p } = this.model, { logits } = this;
+      for (let b = 0; b < p; b++) {
+        const at = (a * p + b) * p, right = (a + b) % p;
+        let best = -Infinity, other = 0;
+        for (let c = 0; c < p; c++)
+          if (c !== right && logits[at + c] > best) {
+            best = logits[at + c];
+            other = c;
+          }
+        this.margin[a * p + b] = logits[at + right] - best;
+        this.answer[a * p + b] = logits[at + right] > best ? right : other;
+      }
+    }
+
+    /** Wrong inputs and the smallest margin over the rows done. */
+    verdict() {
+      const { p } = this.model;
+      let wrong = 0, smallest = Infinity, where = 0, largest = -Infinity;
+      for (let j = 0; j < this.rowsDone * p; j++) {
+        const m = this.margin[j];
+        if (!(m > 0)) wrong++;
+        if (m < smallest) [smallest, where] = [m, j];
+        if (m > largest) largest = m;
+      }
+      return { inputs: this.rowsDone * p, wrong, smallest, largest, a: Math.floor(where / p), b: where % p };
+    }
+
+    /** Phases, weights and amplitudes of a cluster as edited; dropped neurons are no nodes. */
+    scheme(k) {
+      const { info, how } = this, cluster = info.clusters.find((one) => one.k === k);
+      const neurons = (cluster ? cluster.neurons : []).filter((i) => this.gain[i] !== 0);
+      const take = (of) => Float64Array.from(neurons, of);
+      return Q.quadrature.scheme(
+        this.model.p, k, neurons,
+        take((i) => info.phi[i] + this.delta[i]), take((i) => info.psi[i] + (how.carry ? 2 * this.delta[i] : 0)),
+        take((i) => info.rho[i] * info.omega[i] * Math.abs(this.gain[i])),
+      );
+    }
+
+    /** The logits of one input split up: even part by cluster (the last entry: no cluster), odd part, skip, total. */
+    split(a, b) {
+      const { p, d, Sa, Sb } = this.model, { info, how } = this;
+      const even = activation(this.model.activation, "abs"), odd = activation(this.model.activation, "identity");
+      const byCluster = Array.from({ length: info.clusters.length + 1 }, () => new Float64Array(p));
+      const identity = new Float64Array(p), skip = new Float64Array(p), total = new Float64Array(p);
+      for (let i = 0; i < d; i++) {
+        if (this.gain[i] === 0) continue;
+        const x = this.Ua[i * p + a] + this.Ub[i * p + b];
+        const e = how.part === "identity" ? 0 : even(x), o = how.part === "abs" ? 0 : odd(x);
+        const mine = byCluster[info.clusterOf[i] < 0 ? info.clusters.length : info.clusterOf[i]];
+        for (let c = 0; c < p; c++) {
+          mine[c] += e * this.WL[i * p + c];
+          identity[c] += o * this.WL[i * p + c];
+        }
+      }
+      for (let c = 0; c < p; c++) {
+        skip[c] = Sa[a * p + c] + Sb[b * p + c];
+        total[c] = skip[c] + identity[c] + byCluster.reduce((x, part) => x + part[c], 0);
+      }
+      return { byCluster, identity, skip, total };
+    }
+
+    /** What neuron i adds to each logit of (a, b). */
+    share(i, a, b) {
+      const { p } = this.model, at = i * p;
+      const hidden = this.gain[i] === 0 ? 0 : this.sigma(this.Ua[at + a] + this.Ub[at + b]);
+      return this.WL.slice(at, at + p).map((x) => x * hidden);
+    }
+  }
+
+  return { Engine, activation };
+})();

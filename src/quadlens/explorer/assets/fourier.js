@@ -1,0 +1,94 @@
+// Real sequences over Z_p as sums of waves: x[t] = mean + Σ_k A_k cos(k w t + θ_k), w = 2π/p.
+Q.fourier = (() => {
+  const TURN = 2 * Math.PI;
+
+  /** cos and sin of 2πt/p for t = 0 … p-1. */
+  function tables(p) {
+    const cos = new Float64Array(p), sin = new Float64Array(p);
+    for (let t = 0; t < p; t++) {
+      cos[t] = Math.cos((TURN * t) / p);
+      sin[t] = Math.sin((TURN * t) / p);
+    }
+    return { cos, sin };
+  }
+
+  /** Coefficients A e^{iθ} of n sequences of length p; row i holds k = 1 … half at i·half + k - 1. */
+  function spectrum(x, n, p, table) {
+    const half = (p - 1) / 2;
+    const mean = new Float64Array(n), re = new Float64Array(n * half), im = new Float64Array(n * half);
+    const { cos, sin } = table;
+    for (let i = 0; i < n; i++) {
+      let sum = 0;
+      for (let t = 0; t < p; t++) sum += x[i * p + t];
+      mean[i] = sum / p;
+      for (let k = 1; k <= half; k++) {
+        let real = 0, imaginary = 0;
+        for (let t = 0, turn = 0; t < p; t++) {
+          real += x[i * p + t] * cos[turn];
+          imaginary -= x[i * p + t] * sin[turn];
+          turn += k;
+          if (turn >= p) turn -= p;
+        }
+        re[i * half + k - 1] = (real * 2) / p;
+        im[i * half + k - 1] = (imaginary * 2) / p;
+      }
+    }
+    return { n, p, half, mean, re, im };
+  }
+
+  const amplitude = (s, i, k) => Math.hypot(s.re[i * s.half + k - 1], s.im[i * s.half + k - 1]);
+  const phase = (s, i, k) => Math.atan2(s.im[i * s.half + k - 1], s.re[i * s.half + k - 1]);
+
+  /** The frequency with the largest amplitude, the first of equals. */
+  function primary(s, i) {
+    let best = 1, size = -1;
+    for (let k = 1; k <= s.half; k++) {
+      const mine = amplitude(s, i, k);
+      if (mine > size) [best, size] = [k, mine];
+    }
+    return best;
+  }
+
+  /** k folded to 1 … (p-1)/2 (0 for a multiple of p). */
+  function fold(k, p) {
+    const r = ((k % p) + p) % p;
+    return Math.min(r, p - r);
+  }
+
+  /** For each frequency j the smallest m ≥ 1 with m·k ≡ ±j (mod p), negative where the sign is minus, 0 if none. */
+  function multiples(k, p) {
+    const half = (p - 1) / 2;
+    const table = new Int32Array(half + 1);
+    for (let m = half; m >= 1; m--) {
+      const r = (m * k) % p;
+      if (r) table[Math.min(r, p - r)] = r > half ? -m : m;
+    }
+    return table;
+  }
+
+  /**
+   * Neuron i's wave with frequency j turned by rate·m_j·delta and only some frequencies kept, written to out[at …].
+   * keep: "primary" (own), "secondary" (own and its double) or "all" (everything, with the constant term).
+   */
+  function turned(s, i, own, keep, m, angle, table, out, at, gain) {
+    const { p, half } = s;
+    const { cos, sin } = table;
+    const second = fold(2 * own, p);
+    out.fill(keep === "all" ? gain * s.mean[i] : 0, at, at + p);
+    for (let j = 1; j <= half; j++) {
+      if (keep !== "all" && j !== own && !(keep === "secondary" && j === second)) continue;
+      const x = s.re[i * half + j - 1], y = s.im[i * half + j - 1];
+      const c = gain * Math.cos(m[j] * angle), d = gain * Math.sin(m[j] * angle);
+      const re = x * c - y * d, im = x * d + y * c;
+      for (let t = 0, turn = 0; t < p; t++) {
+        out[at + t] += re * cos[turn] - im * sin[turn];
+        turn += j;
+        if (turn >= p) turn -= p;
+      }
+    }
+  }
+
+  const wrap = (x) => x - TURN * Math.round(x / TURN);
+
+  return { TURN, tables, spectrum, amplitude, phase, primary, fold, multiples, turned, wrap };
+})();

@@ -1,0 +1,45 @@
+// Seven steps from one neuron to the theorem; each is a saved state with the view to look at.
+Q.tour = (() => {
+  const { short, count, percent } = Q.numbers;
+
+  const STEPS = [
+    {
+      title: "One neuron reads a wave", views: ["pre", "circle"], state: { keep: "primary" },
+      say: (f) => `Neuron ${f.high} reads a cosine of frequency ${f.engine.info.kIn[f.high]} of a and the same of b. Their sum is 2ρ cos u · cos(s + φ), with s from a + b and u from a − b: stripes over (a, b). ReLU keeps the blue half.`,
+    },
+    {
+      title: "It writes a wave with twice the phase", views: ["column", "circle"], state: {},
+      say: (f) => {
+        const { info } = f.engine, i = f.high;
+        return `Down its column of W_L the same neuron writes one cosine of the same frequency over c. Its phase ψ is twice its input phase φ: ψ − 2φ is ${short(Q.fourier.wrap(info.psi[i] - 2 * info.phi[i]))} radians here. Point at other dots to see theirs.`;
+      },
+    },
+    {
+      title: "A cluster covers the circle", views: ["circle"], state: { part: "abs" },
+      say: (f) => `${f.rule ? f.rule.neurons.length : 0} neurons share frequency ${f.state.k}. Their phases spread around the whole circle, so a sum over neurons is a sum over sample points φ_i with weights w_i that add up to 2π.`,
+    },
+    {
+      title: "The sum is an integral", views: ["rectangles"], state: { part: "abs" },
+      say: (f) => f.point ? `Each neuron is a rectangle: as wide as w_i, as high as |cos(s + φ_i)| cos(kwc + ψ_i). Together they make ${short(f.point.sum)}; the integral under the curve is 4/3 · cos(kw(a+b−c)) = ${short(f.point.integral)}. It is largest where c = a + b: integrating is how the network adds.` : "This frequency has no cluster to integrate with.",
+    },
+    {
+      title: "How wrong is it?", views: ["rectangles"], state: { part: "abs", period: "half" },
+      say: (f) => f.claims ? `The paper bounds the error from the orange band (how far each rectangle reaches from its phase): ${short(f.claims.totalAbsHalf)}, ${percent(f.claims.totalAbsHalf / f.claims.baseline)} of a typical integral. Sorting the phases once gives the worst error over all a, b, c exactly: ${short(f.claims.exactPsi.abs)}, or ${percent(f.claims.exactPsi.abs / f.claims.baseline)}.` : "No rule, no error.",
+    },
+    {
+      title: "Break it", views: ["circle", "rectangles", "grid"], state: { arc: 0.3 },
+      say: (f) => `Drop the neurons on 30 % of the circle and the rectangles must stretch over the gap: the exact error at frequency ${f.state.k} is now ${f.claims && f.shape in f.claims.exactPsi ? short(f.claims.exactPsi[f.shape]) : "without a rule"}, and ${count(f.verdict.wrong)} of ${count(f.engine.model.p ** 2)} inputs are answered wrong. Drag a dot, or turn another dial.`,
+    },
+    {
+      title: "The theorem", views: ["logits", "grid"], state: { show: "interpretation" },
+      say: (f) => `A few frequencies together single out one c: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(kw(a+b−c)), the dashed line${f.form ? ` with ${f.form.keys.map((k, j) => `C = ${short(f.form.C[j])}, D = ${short(f.form.D[j])} at k = ${k}`).join("; ")}` : ""}. Over all ${count(f.engine.model.p ** 2)} inputs ${f.verdict.wrong === 0 ? "every answer is right" : `${count(f.verdict.wrong)} are wrong`}, by a margin of at least ${short(f.verdict.smallest)}${f.difference !== null && f.difference !== undefined ? `, and no logit is further than ${short(f.difference)} from this formula` : ""}. quadlens certify turns this into a proof.`,
+    },
+  ];
+
+  /** The saved state of step 1 … 7. */
+  function stateOf(step, info) {
+    return { ...Q.state.defaults(info), ...STEPS[step - 1].state, tour: step };
+  }
+
+  return { STEPS, stateOf };
+})();

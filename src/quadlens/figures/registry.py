@@ -1,0 +1,91 @@
+"""Every figure, in the order of the paper, then ours."""
+
+from types import ModuleType
+
+from quadlens.errors import BadConfig
+from quadlens.figures import (
+    algorithm,
+    angles,
+    error_band,
+    exact_error,
+    freqcount,
+    frequencies_over_training,
+    frontier,
+    harmonic_phases,
+    infinite_width,
+    integrated_relu,
+    integration_3d,
+    learning_curve,
+    logit_waterfall,
+    moments,
+    neuron,
+    overlap,
+    population_counts,
+    population_histograms,
+    primsecfreq,
+    quadrature,
+    repair,
+    residual,
+    single_frequency,
+    task,
+    waterfall,
+)
+from quadlens.figures.picture import Picture
+from quadlens.figures.results import Results
+
+PAPER: tuple[ModuleType, ...] = (
+    infinite_width,
+    quadrature,
+    angles,
+    single_frequency,
+    error_band,
+    overlap,
+    harmonic_phases,
+    integration_3d,
+    integrated_relu,
+    freqcount,
+    population_counts,
+    residual,
+    population_histograms,
+    primsecfreq,
+)
+OURS: tuple[ModuleType, ...] = (
+    task,
+    algorithm,
+    neuron,
+    exact_error,
+    moments,
+    waterfall,
+    repair,
+    frontier,
+    logit_waterfall,
+    learning_curve,
+    frequencies_over_training,
+)
+
+
+def pictures_by_module(results: Results) -> dict[str, tuple[Picture, ...]]:
+    """Every module's NAME with the pictures it has for this model; () where the model has none."""
+    return {module.NAME: module.pictures(results) for module in PAPER + OURS}
+
+
+def all_pictures(results: Results) -> tuple[Picture, ...]:
+    """Every picture of this model, the paper's first."""
+    return tuple(picture for many in pictures_by_module(results).values() for picture in many)
+
+
+def chosen_pictures(results: Results, names: list[str]) -> tuple[Picture, ...]:
+    """Pictures by file name, by the paper's label, or by family (`quadrature`: all of them); order as asked, each once.
+
+    Raises:
+        BadConfig: for a name that this model has no picture of.
+    """
+    families, chosen = pictures_by_module(results), []
+    every = [picture for many in families.values() for picture in many]
+    for name in names:
+        found = [one for one in every if name in (one.name, one.label)] or list(families.get(name, ()))
+        if not found:
+            known = sorted({*(one.name for one in every), *(family for family, many in families.items() if many)})
+            raise BadConfig(f"no figure of this model is named {name}; there are: {', '.join(known)}")
+        chosen += [one for one in found if one not in chosen]
+    return tuple(chosen)

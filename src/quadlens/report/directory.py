@@ -1,0 +1,72 @@
+"""A directory that appears whole or not at all."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from quadlens.errors import BadFile
+
+MANIFEST = "manifest.json"
+FORMAT = "quadlens-report"
+
+
+def check_target(target: Path) -> None:
+    """Refuse a place that holds something else than a previous report, before any work is done."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise BadFile(f"{target} is a file; give the name of a directory for the report")
+    if any(target.iterdir()) and not is_report(target):
+        raise BadFile(
+            f"{target} holds files that are not a report of quadlens, and a report replaces its directory; "
+            "choose another directory, or empty this one"
+        )
+
+
+def is_report(directory: Path) -> bool:
+    """Whether a manifest says that quadlens wrote this directory."""
+    try:
+        manifest = json.loads((directory / MANIFEST).read_bytes())
+        return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    except (OSError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def replaced_directory(target: Path) -> Iterator[Path]:
+    """A fresh directory beside `target` that takes its place when the block ends well, else vanishes."""
+    target = Path(os.path.abspath(target))
+    check_target(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    except OSError as error:
+        raise BadFile(f"cannot write beside {target}: {error.strerror}; choose a place that is writable") from None
+    try:
+        fresh.chmod(0o755)
+        yield fresh
+        _swap(fresh, target)
+    except OSError as error:
+        raise BadFile(f"cannot write {target}: {error.strerror}; nothing was changed") from None
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _swap(fresh: Path, target: Path) -> None:
+    """Two renames: a reader sees the old report, for an instant none, then the new one."""
+    if not target.exists():
+        fresh.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
+    target.rename(old / "report")
+    try:
+        fresh.rename(target)
+    except OSError:
+        (old / "report").rename(target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

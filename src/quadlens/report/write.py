@@ -1,0 +1,82 @@
+"""`report(model, directory)`: gather, draw, write."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from quadlens.figures.results import Results, gather
+from quadlens.report.data_files import data_files
+from quadlens.report.directory import check_target, replaced_directory
+from quadlens.report.manifest import write_manifest
+from quadlens.report.page import page_html
+from quadlens.report.render import render, write_rendered
+from quadlens.report.story import story_tables
+from quadlens.report.tables import to_csv, to_latex
+
+PAGE = "index.html"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report on disk.
+
+    Attributes:
+        directory: Where it is.
+        page: The page to open.
+        files: Every file, relative to the directory.
+        page_bytes: Size of the page.
+        results: What it shows.
+    """
+
+    directory: Path
+    page: Path
+    files: tuple[str, ...]
+    page_bytes: int
+    results: Results
+
+
+def report(
+    model: str | Path,
+    output: str | Path,
+    workers: int = 1,
+    proofs: bool = True,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Report:
+    """Write the whole report of a model into a directory, which appears whole or not at all.
+
+    Args:
+        model: A file, or the name of a bundled model.
+        output: The directory; a previous report there is replaced, anything else is refused.
+        workers: Processes that draw; more than one needs a main module that can be imported again.
+        proofs: Also run every proof strategy.
+        progress: Called with what is about to be done.
+    """
+    output = Path(output)
+    check_target(output)
+    results = gather(model, proofs, progress)
+    command = f"quadlens report {shlex.quote(str(model))} -o {shlex.quote(str(output))}" + (
+        "" if proofs else " --no-proofs"
+    )
+    return write_report(results, output, command, workers, progress)
+
+
+def write_report(
+    results: Results, output: Path, command: str, workers: int = 1, progress: Callable[[str], None] = lambda step: None
+) -> Report:
+    """The same from results already gathered."""
+    with replaced_directory(output) as fresh:
+        rendered = render(results, workers, lambda done, every: progress(f"figures {done}/{every}"))
+        progress("page and files")
+        write_rendered(rendered, fresh)
+        for folder in ("data", "tables"):
+            (fresh / folder).mkdir()
+        for name, content in data_files(results).items():
+            (fresh / name).write_bytes(content)
+        for table in story_tables(results):
+            (fresh / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
+            (fresh / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
+        page = page_html(results, rendered)
+        (fresh / PAGE).write_text(page, encoding="utf-8")
+        manifest = write_manifest(fresh, results, command)
+    return Report(output, output / PAGE, tuple(manifest["files"]), len(page.encode()), results)

@@ -1,0 +1,108 @@
+"""The explorer in a real browser (Debian's Chromium through Playwright), with all that it complains about."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadlens.explorer import build_page
+from quadlens.model.bundled import load
+from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.model.params import Model
+
+READY = "html[data-ready=true][data-settled=true]"
+# Generous: the machine that runs the tests may be busy, and conditions are waited for, not times.
+PATIENCE = 60_000
+
+
+def small_model() -> Model:
+    """A hand-built model that needs no time: p = 23, 90 neurons, a little noise."""
+    return build_mlp(Recipe(p=23, keys=(2, 5, 9), neurons=90, jitter=0.05, noise=0.02, seed=3))
+
+
+@dataclass
+class Opened:
+    """A page with what it printed and asked for.
+
+    Attributes:
+        page: Playwright's page.
+        complaints: Console messages and uncaught errors.
+        requests: Addresses asked for, other than the page itself.
+    """
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def settle(self) -> None:
+        """Wait until every view shows the present state."""
+        self.page.wait_for_selector(READY, state="attached", timeout=PATIENCE)
+
+    def text(self, name: str) -> str:
+        """Text of an element by id."""
+        self.settle()
+        return str(self.page.locator(f"#{name}").text_content())
+
+    def state(self) -> dict[str, Any]:
+        """The page's state."""
+        self.settle()
+        found: dict[str, Any] = self.page.evaluate("Q.app.state()")
+        return found
+
+    def set_range(self, name: str, value: float) -> None:
+        """Move a slider as a person does: the value, then its input event."""
+        self.page.locator(f"#{name}").evaluate(
+            "(e, v) => { e.value = v; for (const n of ['input', 'change']) e.dispatchEvent(new Event(n)); }", value
+        )
+        self.settle()
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Pages of the bundled models and of small ones, by name."""
+    folder = tmp_path_factory.mktemp("explorer")
+    models: dict[str, Model] = {
+        "mainline": load("mainline"),
+        "mismatched": load("mismatched"),
+        "small": small_model(),
+        "wide": build_mlp(Recipe(p=113, keys=(3, 17, 40, 52), neurons=256)),
+    }
+    paths = {}
+    for name, model in models.items():
+        paths[name] = folder / f"{name}.html"
+        paths[name].write_text(build_page(model, name), encoding="utf-8")
+    return paths
+
+
+@pytest.fixture
+def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
+    """visit(name, fragment, **context options) opens a page and waits; at the end nothing may have gone wrong."""
+    opened: list[tuple[Any, Opened]] = []
+
+    def go(name: str = "small", fragment: str = "", script: bool = True, **options: Any) -> Opened:
+        context = chromium.new_context(
+            viewport=options.pop("viewport", {"width": 1440, "height": 900}),
+            java_script_enabled=script,
+            reduced_motion=options.pop("reduced_motion", "reduce"),
+            **options,
+        )
+        found = Opened(context.new_page())
+        opened.append((context, found))
+        found.page.set_default_timeout(PATIENCE)
+        found.page.on("console", lambda message: found.complaints.append(message.text))
+        found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
+        found.page.on("request", lambda request: found.requests.append(request.url))
+        found.page.goto(pages[name].as_uri() + fragment)
+        if script:
+            found.page.wait_for_selector(READY, timeout=PATIENCE)
+        return found
+
+    yield go
+    complaints = [words for _, one in opened for words in one.complaints]
+    network = [url for _, one in opened for url in one.requests if not url.startswith(("file:", "data:", "blob:"))]
+    for context, _ in opened:
+        context.close()
+    assert complaints == []
+    assert network == []

@@ -1,0 +1,118 @@
+"""The explorer's page as text, and its command."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from explorer_chromium import small_model
+from quadlens.errors import BadConfig
+from quadlens.explorer import LARGEST_P, build_page
+from quadlens.explorer.opening import opening_of
+from quadlens.explorer.page import SCRIPTS, asset
+from quadlens.explorer.words import VIEWS
+from quadlens.figures.style import FREQUENCY_COLOURS
+from quadlens.model.bundled import load
+from quadlens.model.config import MLPConfig
+from quadlens.model.evaluate import evaluate
+from quadlens.model.native import save
+from quadlens.model.params import MLPParams
+from strategies import mlps, transformers
+
+TWO_MEGABYTES = 2_000_000
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "quadlens", *words], capture_output=True, text=True, check=False)
+
+
+def test_page_is_one_file_of_at_most_two_megabytes_and_the_same_every_time() -> None:
+    model = load("mainline")
+    page = build_page(model, "mainline")
+    assert len(page.encode()) < TWO_MEGABYTES
+    assert page == build_page(model, "mainline")
+    # Nothing is fetched: no address of another file in any attribute, and the policy forbids it.
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", page)
+    assert "{{" not in page
+
+
+def test_every_view_has_a_static_picture_words_with_numbers_and_a_line_on_how_to_read_it() -> None:
+    page = build_page(small_model(), "small")
+    for view in VIEWS:
+        card = page[page.index(f'<figure id="view-{view.name}">') :].split("</figure>")[0]
+        assert re.search(r'<div id="stage-\w+" class="stage"><svg [^>]*role="img" aria-label="[^"]+"', card)
+        assert re.search(r'<p class="words"[^>]*>[^<]*\d', card)
+        assert view.how in card
+        assert f'id="data-{view.name}"' in card
+        assert f'id="link-{view.name}"' in card
+
+
+def test_colours_are_the_reports() -> None:
+    page = build_page(small_model(), "small")
+    for at, colour in enumerate(FREQUENCY_COLOURS):
+        assert f"--k{at}: {colour};" in page
+
+
+def test_name_cannot_break_the_page() -> None:
+    page = build_page(small_model(), '"><script>alert(1)</script>')
+    assert "<script>alert(1)" not in page
+
+
+def test_opening_agrees_with_evaluate_and_its_parts_add_up() -> None:
+    collapsed = load("mismatched").collapse()
+    opening = opening_of(collapsed)
+    assert opening.margins.min() == pytest.approx(evaluate(collapsed).min_margin, abs=1e-12)
+    np.testing.assert_allclose(sum(part for _, part in opening.parts), opening.logits, atol=1e-10)
+
+
+@settings(max_examples=25)
+@given(model=mlps() | transformers())
+def test_any_model_gets_a_page(model: MLPParams) -> None:
+    assert "</html>" in build_page(model, "any")
+
+
+def test_scripts_are_all_the_assets() -> None:
+    folder = Path(__file__).parents[1] / "src" / "quadlens" / "explorer" / "assets"
+    assert sorted(path.stem for path in folder.glob("*.js")) == sorted(SCRIPTS)
+    # A closing tag inside the script would end it.
+    assert all("</script" not in asset(f"{name}.js") for name in SCRIPTS)
+
+
+def test_too_large_a_modulus_is_refused() -> None:
+    p = LARGEST_P + 2
+    zeros = np.zeros((p, 1), dtype=np.float32)
+    model = MLPParams(MLPConfig(p, 1), zeros, zeros, zeros.T)
+    with pytest.raises(BadConfig, match=f"p = {p}; the explorer holds all p³ logits in the browser: at most p = 257"):
+        build_page(model, "large")
+
+
+def test_command_writes_the_page(tmp_path: Path) -> None:
+    model, output = tmp_path / "hand.safetensors", tmp_path / "page.html"
+    save(small_model(), model)
+    done = run("explore", str(model), "-o", str(output), "--json")
+    assert done.returncode == 0
+    value = json.loads(done.stdout)
+    assert value == {
+        "file": str(output),
+        "bytes": output.stat().st_size,
+        "model": str(model),
+        "p": 23,
+        "neurons": 90,
+    }
+    assert "<title>quadlens explorer: hand</title>" in output.read_text(encoding="utf-8")
+
+
+def test_command_refuses_bad_input(tmp_path: Path) -> None:
+    missing = run("explore", "nothing.safetensors", "-o", str(tmp_path / "page.html"))
+    assert missing.returncode == 2
+    assert "nothing.safetensors: no such file; bundled models are: mainline, mismatched" in missing.stderr
+    nowhere = run("explore", "mainline", "-o", str(tmp_path / "no" / "page.html"))
+    assert nowhere.returncode == 2
+    assert "cannot write" in nowhere.stderr
+    assert "quadlens explore mainline -o explorer.html" in run("explore", "--help").stdout

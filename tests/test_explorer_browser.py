@@ -1,0 +1,519 @@
+"""The explorer as a person meets it: controls, links between views, drags, keys, files, addresses, the tour."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from explorer_chromium import PATIENCE, Opened, pages, small_model, visit  # noqa: F401
+from quadlens.explorer.words import VIEWS
+from quadlens.model.bundled import load
+from quadlens.model.config import MLPConfig
+from quadlens.model.evaluate import evaluate
+from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.model.native import save, to_bytes
+from quadlens.model.params import MLPParams
+
+# ruff: noqa: F811
+NAMES = [view.name for view in VIEWS]
+
+
+def words(page: Opened) -> dict[str, str]:
+    """The numbers every view states, in one question to the page."""
+    page.settle()
+    said: dict[str, str] = page.page.evaluate(
+        "(names) => Object.fromEntries(names.map((n) => [n, document.getElementById(`words-${n}`).textContent]))", NAMES
+    )
+    return said
+
+
+def centre(page: Opened, selector: str) -> tuple[float, float]:
+    page.page.locator(selector).first.scroll_into_view_if_needed()
+    box = page.page.locator(selector).first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def heaviest(page: Opened) -> int:
+    return int(page.page.evaluate("Q.app.frame().chosen"))
+
+
+@pytest.mark.parametrize("name", ["mainline", "mismatched"])
+def test_opens_with_pythons_answers(visit: Any, name: str) -> None:
+    page, answers = visit(name), evaluate(load(name).collapse())
+    assert page.text("status-wrong") == f"{answers.pairs - answers.correct} of 3,481"
+    assert page.text("status-smallest") == f"smallest margin {answers.min_margin:.3g}"
+    a, b = answers.min_margin_pair
+    assert f"margins from {answers.min_margin:.3g} (a = {a}, b = {b})" in page.text("words-grid")
+    assert len(page.page.locator("#stage-circle .dot").all()) == 512
+
+
+def test_static_page_and_live_page_say_the_same(visit: Any) -> None:
+    still, live = visit("mainline", script=False), visit("mainline")
+    for name in ("answer", "margin", "wrong", "smallest", "exact", "relative", "bound"):
+        before = re.findall(r"[\d.]+", still.page.locator(f"#status-{name}").text_content())
+        after = re.findall(r"[\d.]+", live.text(f"status-{name}"))
+        assert [float(x) for x in before] == [float(x) for x in after]
+
+
+def test_without_script_every_view_is_a_picture_with_numbers(visit: Any) -> None:
+    page = visit("mismatched", script=False, color_scheme="dark").page
+    assert "JavaScript is off" in page.locator("noscript, .note").first.inner_text()
+    for name in NAMES:
+        assert page.locator(f"#stage-{name} svg").is_visible()
+        assert re.search(r"\d", page.locator(f"#words-{name}").inner_text())
+    assert not page.locator("#panel").is_visible()
+
+
+SLIDERS: dict[str, tuple[float, set[str]]] = {
+    "in-a": (3, {"rectangles", "logits", "pre", "grid"}),
+    "in-b": (4, {"rectangles", "logits", "pre", "grid"}),
+    "in-c": (5, {"rectangles", "logits", "column"}),
+    "in-jitter": (0.4, set(NAMES)),
+    "in-drop": (0.6, {"circle", "rectangles", "logits", "grid"}),
+    "in-arc": (0.3, {"circle", "rectangles", "logits", "grid"}),
+    "in-uneven": (1, {"circle", "rectangles", "logits", "column", "grid"}),
+    "in-phi": (1.5, set(NAMES)),
+    "in-gain": (3, {"circle", "rectangles", "logits", "column", "grid"}),
+}
+
+
+def test_sliders_change_their_views_and_reset_brings_all_back(visit: Any) -> None:
+    page = visit("small")
+    before = words(page)
+    for control, (value, changes) in SLIDERS.items():
+        page.set_range(control, value)
+        after = words(page)
+        assert {name for name in changes if before[name] != after[name]} == changes, control
+        assert page.page.locator("#reset").is_enabled()
+        page.page.locator("#reset").click()
+        assert words(page) == before, control
+        assert page.page.locator("#reset").is_disabled()
+
+
+def test_choices_change_what_is_shown(visit: Any) -> None:
+    page = visit("small")
+    before = words(page)
+    expected = {
+        "part": ("abs", "identity", "relu"),
+        "period": ("half", "full"),
+        "keep": ("primary", "secondary", "all"),
+        "show": ("interpretation", "difference", "model"),
+        "scope": ("k", "all"),
+    }
+    for name, values in expected.items():
+        seen = set()
+        for value in values:
+            page.page.locator(f"input[name={name}][value={value}]").check()
+            assert page.state()[name] == value
+            seen.add(tuple(words(page).values()))
+        # Interpretation and difference share their words (the pictures differ); scope needs a dial to matter.
+        assert len(seen) == {"show": 2, "scope": 1}.get(name, len(values))
+        assert words(page) == before
+    page.page.locator("#in-k").select_option("5")
+    assert page.state()["k"] == 5
+    assert "k = 5" in page.text("words-rectangles")
+    page.page.locator("#in-follow").uncheck()
+    page.set_range("in-a", 1)
+    assert page.state()["c"] == page.page.evaluate("Q.app.frame().c") == 10
+    page.page.locator("#in-follow").check()
+    assert (1 + page.state()["b"]) % 23 == page.page.evaluate("Q.app.frame().c")
+
+
+def test_scope_seed_carry_drop_and_neuron(visit: Any) -> None:
+    page = visit("small", "#jitter=0.3")
+    everything = page.page.evaluate("[...Q.app.engine().delta]")
+    page.page.locator("input[name=scope][value=k]").check()
+    page.settle()
+    k_in, delta = page.page.evaluate("[[...Q.app.info().kIn], [...Q.app.engine().delta]]")
+    k = page.state()["k"]
+    assert [d != 0 for d in delta] == [mine == k for mine in k_in]
+    page.page.locator("#redraw-seed").click()
+    assert page.state()["seed"] == 2
+    assert page.page.evaluate("[...Q.app.engine().delta]") != everything
+    page.page.locator("#in-n").fill("7")
+    assert page.state()["n"] == 7
+    page.page.locator("#in-off").check()
+    assert page.state()["off"] == [7]
+    assert "Neuron 7 is dropped" in page.text("words-column")
+    angle = page.text("words-rectangles")
+    page.page.locator("#in-carry").uncheck()
+    assert page.state()["carry"] is False
+    assert page.text("words-rectangles") != angle
+
+
+def test_pointing_at_a_dot_highlights_it_everywhere_and_the_other_way_round(visit: Any) -> None:
+    page = visit("small")
+    dot = page.page.evaluate("Q.app.frame().rule.neurons[11]")
+    page.page.mouse.move(*centre(page, f".dot[data-i='{dot}']"))
+    page.settle()
+    assert page.page.locator(".mark").get_attribute("data-i") == str(dot)
+    for name in ("pre", "column", "circle"):
+        assert f"Neuron {dot}" in page.text(f"words-{name}")
+    assert f"Neuron {dot} adds" in page.text("words-logits")
+    # A rectangle back to its dot.
+    box = page.page.locator("#stage-rectangles canvas").bounding_box()
+    page.page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + box["height"] / 2)
+    page.settle()
+    other = int(page.page.locator(".mark").get_attribute("data-i"))
+    assert other != dot
+    assert other in page.page.evaluate("Q.app.frame().rule.neurons")
+    assert f"Neuron {other}" in page.text("words-column")
+    # A logit to the neurons that make it, and to the same c in the column.
+    box = page.page.locator("#stage-logits canvas").bounding_box()
+    page.page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + box["height"] / 3)
+    page.settle()
+    c = page.page.evaluate("Q.app.frame().hoverC")
+    assert f"Logit at c = {c}:" in page.text("words-logits")
+    assert f"W_L at c = {c}:" in page.text("words-column")
+    rings = page.page.eval_on_selector_all(
+        ".top", "all => all.filter((x) => x.style.display !== 'none').map((x) => x.dataset.i)"
+    )
+    assert len(rings) == 12
+    page.page.mouse.move(2, 2)
+    page.settle()
+    assert int(page.page.locator(".mark").get_attribute("data-i")) == heaviest(page)
+
+
+def test_click_in_the_grid_chooses_a_and_b(visit: Any) -> None:
+    page = visit("small")
+    canvas = page.page.locator("#stage-grid canvas")
+    canvas.scroll_into_view_if_needed()
+    x0, y0, cell = page.page.evaluate(
+        "(() => { const m = document.querySelector('#stage-grid canvas').map; return [m.x0, m.y0, m.cell]; })()"
+    )
+    canvas.click(position={"x": x0 + 3.5 * cell, "y": y0 + (22 - 20 + 0.5) * cell})
+    state = page.state()
+    assert (state["a"], state["b"]) == (3, 20)
+    assert page.text("status-answer") == "3 + 20 ≡ 0 ✓"
+
+
+def test_drag_moves_the_neuron_and_leaves_no_rounding(visit: Any) -> None:
+    page = visit("small")
+    i, before = heaviest(page), page.text("status-exact")
+    x, y = centre(page, f".dot[data-i='{i}']")
+    page.page.mouse.move(x, y)
+    page.page.mouse.down()
+    i = page.state()["n"]
+    circle = centre(page, "#stage-circle svg")
+    for turn in range(12):
+        angle = 0.5 * turn
+        page.page.mouse.move(circle[0] + 60 * np.cos(angle), circle[1] - 60 * np.sin(angle))
+        page.settle()
+    phi = page.page.evaluate("(i) => Q.app.info().phi[i] + Q.app.engine().delta[i]", i)
+    assert np.cos(phi - 5.5) > 0.999
+    assert page.text("status-exact") != before
+    dragged = page.page.evaluate("[...Q.app.engine().margin]")
+    page.page.mouse.up()
+    page.settle()
+    summed = page.page.evaluate("[...Q.app.engine().margin]")
+    np.testing.assert_allclose(dragged, summed, atol=1e-9)
+    assert list(page.state()["moves"]) == [str(i)]
+
+
+def test_a_finger_drags_a_dot_and_scrolls_elsewhere(visit: Any) -> None:
+    page = visit("small", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    dots, i = centre(page, "#stage-circle svg"), heaviest(page)
+    x, y = centre(page, f".dot[data-i='{i}']")
+    session = page.page.context.new_cdp_session(page.page)
+
+    def touch(kind: str, *point: float) -> None:
+        points = [{"x": point[0], "y": point[1]}] if point else []
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", x, y)
+    chosen = page.state()["n"]
+    for turn in range(1, 8):
+        touch("touchMove", dots[0] + 70 * np.cos(0.3 * turn), dots[1] - 70 * np.sin(0.3 * turn))
+    touch("touchEnd")
+    assert list(page.state()["moves"]) == [str(chosen)]
+    phi = page.page.evaluate("(i) => Q.app.info().phi[i] + Q.app.engine().delta[i]", chosen)
+    assert np.cos(phi - 2.1) > 0.99
+
+
+def test_a_drag_costs_less_than_a_frame(visit: Any) -> None:
+    """Processor time of the page's thread, which a busy machine does not change (benchmarks/explorer.py has more)."""
+    page = visit("mainline")
+    session = page.page.context.new_cdp_session(page.page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def drag(moves: int) -> float:
+        page.page.evaluate(
+            """async (moves) => {
+              for (let j = 0; j < moves; j++) {
+                Q.app.move(Q.app.chosen(), -3 + (6 * j) / moves);
+                await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+              }
+            }""",
+            moves,
+        )
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(one["value"]) for one in metrics if one["name"] == "ScriptDuration")
+
+    warm = drag(40)
+    assert (drag(60) - warm) / 60 < 0.016
+
+
+def test_breaking_it_makes_wrong_answers(visit: Any) -> None:
+    page = visit("mainline")
+    page.set_range("in-arc", 0.4)
+    wrong = int(page.text("status-wrong").split(" of ")[0].replace(",", ""))
+    assert wrong > 1000
+    assert page.page.locator("#status-wrong").get_attribute("class") == "bad"
+
+
+def test_keyboard_reaches_and_drives_everything(visit: Any) -> None:
+    page = visit("small")
+    press = page.page.keyboard.press
+    wanted = page.page.evaluate(
+        """[...document.querySelectorAll('button, input, select, canvas, #stage-circle svg')]
+        .filter((e) => !e.disabled && e.offsetParent !== null || e.tagName === 'svg').length"""
+    )
+    reached = set()
+    for _ in range(120):
+        press("Tab")
+        reached.add(
+            page.page.evaluate(
+                "(() => { const e = document.activeElement; return e.id || e.name || e.parentElement.id; })()"
+            )
+        )
+    assert {f"stage-{name}" for name in NAMES} <= reached
+    assert {"in-a", "in-k", "part", "period", "keep", "show", "scope", "in-jitter", "in-phi", "open-file"} <= reached
+    assert {f"data-{name}" for name in NAMES} | {f"link-{name}" for name in NAMES} <= reached
+    # Radio buttons of one group share one stop.
+    assert len(reached) >= wanted - 10
+    page.page.locator("#stage-circle svg").focus()
+    first = heaviest(page)
+    press("ArrowRight")
+    chosen = page.state()["n"]
+    assert chosen != first
+    press("ArrowLeft")
+    assert page.state()["n"] == first
+    press("Shift+ArrowUp")
+    assert page.state()["moves"] == {str(first): pytest.approx(0.2, abs=1e-4)}
+    press("+")
+    assert page.state()["gains"] == {str(first): 1.1}
+    press("Delete")
+    assert page.state()["off"] == [first]
+    press("Delete")
+    assert page.state()["off"] == []
+    page.page.locator("#stage-grid canvas").focus()
+    before = page.state()
+    press("ArrowRight")
+    press("ArrowUp")
+    assert (page.state()["a"], page.state()["b"]) == ((before["a"] + 1) % 23, (before["b"] + 1) % 23)
+    page.page.locator("#stage-logits canvas").focus()
+    c = page.page.evaluate("Q.app.frame().c")
+    press("ArrowRight")
+    assert page.state()["c"] == (c + 1) % 23
+    page.page.locator("#stage-rectangles canvas").focus()
+    press("ArrowRight")
+    assert page.state()["n"] != first
+
+
+def test_tour_has_seven_steps_each_a_saved_view(visit: Any) -> None:
+    page = visit("small")
+    page.page.locator("#tour-start").click()
+    seen = set()
+    for step in range(1, 8):
+        assert page.text("tour-title").startswith(f"{step} of 7: ")
+        said = page.text("tour-words")
+        assert re.search(r"\d", said)
+        assert "undefined" not in said
+        assert "NaN" not in said
+        seen.add(said)
+        assert page.page.locator("figure.spot").count() >= 1
+        assert page.page.locator("figure.spot").first.is_visible()
+        if step == 6:
+            assert not page.text("status-wrong").startswith("0 of")
+        if step == 7:
+            # The step's address alone brings the same view back.
+            again = visit("small", "#tour=7")
+            assert again.text("tour-words") == said
+            assert again.state() == page.state()
+        page.page.locator("#tour-next").click()
+    assert len(seen) == 7
+    assert page.state()["tour"] == 0
+    assert page.text("status-wrong") == "0 of 529"
+
+
+def test_good_files_are_read_here(visit: Any, tmp_path: Path) -> None:
+    page = visit("small", "#jitter=0.2")
+    model = build_mlp(Recipe(p=13, keys=(2, 3), neurons=40))
+    drop(page, "other.safetensors", to_bytes(model))
+    page.page.wait_for_selector("html[data-model='other.safetensors']", state="attached")
+    assert page.text("model-name") == "other.safetensors: p = 13, 40 neurons"
+    assert "read on this computer only" in page.text("message")
+    assert page.text("status-wrong") == "0 of 169"
+    assert page.state()["jitter"] == 0
+    save(load("mismatched"), tmp_path / "second.safetensors")
+    page.page.locator("#open-file").set_input_files(str(tmp_path / "second.safetensors"))
+    page.page.wait_for_selector("html[data-model='second.safetensors']", state="attached")
+    assert page.text("status-wrong") == "0 of 3,481"
+
+
+def test_bad_files_get_a_clear_message_and_change_nothing(visit: Any) -> None:
+    page = visit("small")
+    before, good = words(page), to_bytes(small_model())
+    flipped = bytearray(good)
+    flipped[-5] ^= 1
+    foreign = b"\x45\0\0\0\0\0\0\0" + b'{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(0x45) + b"\0" * 4
+    cases = {
+        b"": "not a safetensors file, or it is cut short",
+        b"hello, this is a text file": "not a safetensors file, or it is cut short",
+        good[: len(good) // 2]: "cut short or damaged at",
+        bytes(flipped): "do not match its checksum",
+        foreign: "has no quadlens config in its metadata",
+        to_bytes(large()): "p = 259; this page holds all p³ logits and takes at most p = 257",
+    }
+    for at, (content, message) in enumerate(cases.items()):
+        drop(page, f"bad{at}.safetensors", content)
+        page.page.wait_for_selector(f"#message.bad:has-text('bad{at}.safetensors')")
+        assert message in page.text("message")
+        assert "The page still shows small." in page.text("message")
+        assert words(page) == before
+    page.set_range("in-a", 2)
+    assert page.text("status-answer").startswith("2 + ")
+
+
+def large() -> MLPParams:
+    zeros = np.zeros((259, 1), dtype=np.float32)
+    return MLPParams(MLPConfig(259, 1), zeros, zeros, zeros.T)
+
+
+def drop(page: Opened, name: str, content: bytes) -> None:
+    page.page.evaluate(
+        """([name, bytes]) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([new Uint8Array(bytes)], name));
+          for (const kind of ['dragover', 'drop'])
+            dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, cancelable: true, bubbles: true }));
+        }""",
+        [name, list(content)],
+    )
+
+
+def test_address_round_trip(visit: Any) -> None:
+    page = visit("small")
+    page.set_range("in-jitter", 0.25)
+    page.set_range("in-gain", 2.5)
+    page.set_range("in-c", 6)
+    page.page.locator("input[name=part][value=abs]").check()
+    page.page.locator("#in-off").check()
+    page.page.locator("#in-carry").uncheck()
+    state, said = page.state(), words(page)
+    page.page.locator("#copy-link").click()
+    link = page.text("message").removeprefix("Link copied: ").removeprefix("Copy this link: ")
+    fragment = "#" + link.split("#")[1]
+    again = visit("small", fragment)
+    assert again.state() == state
+    assert words(again) == said
+    # The address itself follows, so that reloading keeps the view.
+    page.page.wait_for_url(f"**{fragment}", timeout=PATIENCE)
+    page.page.reload()
+    assert page.state() == state
+    same = page.page.evaluate(
+        """() => {
+          const info = Q.app.info(), random = Q.edits.generator(4), pick = (x) => x[Math.floor(random() * x.length)];
+          for (let j = 0; j < 300; j++) {
+            const s = Q.state.defaults(info), at = () => Math.floor(random() * info.d), r = Q.state.rounded;
+            Object.assign(s, {
+              a: pick([0, 22]), b: at() % 23, c: pick([null, 0, 22]), k: pick([2, 5, 9]), n: pick([null, 0, at()]),
+              part: pick(['relu', 'abs', 'identity']), period: pick(['full', 'half']), carry: pick([true, false]),
+              keep: pick(['all', 'primary']), show: pick(['model', 'difference']), scope: pick(['all', 'k']),
+              jitter: r(random()), drop: r(random()), arc: r(random()), uneven: r(random()), seed: at(),
+              moves: { [at()]: r(random()), [at()]: -1.5 }, gains: { [at()]: 0 }, off: [at()], tour: at() % 8,
+            });
+            const back = Q.state.fromFragment(Q.state.toFragment(s, info), info);
+            const flat = (x) => JSON.stringify(x, Object.keys(Q.state.defaults(info)));
+            const deep = (x) => flat(x) + JSON.stringify([x.moves, x.gains]);
+            if (deep(back) !== deep(s)) return [deep(s), deep(back)];
+          }
+          return null;
+        }"""
+    )
+    assert same is None
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    ["#a=99&b=-1&k=4&part=cube&jitter=x&moves=1:,:2,9999:1&off=,z&seed=&tour=9&view=<b>", "#%E0%A4%A", "#==&&"],
+)
+def test_nonsense_in_the_address_is_ignored(visit: Any, fragment: str) -> None:
+    page, plain = visit("small", fragment), visit("small")
+    assert page.state() == plain.state()
+
+
+def test_link_of_a_view_leads_to_it(visit: Any) -> None:
+    page = visit("small")
+    page.page.locator("#link-grid").click()
+    link = page.text("message")
+    assert "view=grid" in link
+    again = visit("small", "#" + link.split("#")[1], viewport={"width": 900, "height": 500})
+    assert again.page.locator("#view-grid.spot").count() == 1
+    assert again.page.evaluate("document.getElementById('view-grid').getBoundingClientRect().top < innerHeight")
+
+
+def test_every_view_gives_its_data(visit: Any) -> None:
+    page = visit("small", "#show=interpretation")
+    model = small_model().collapse()
+    rows = {}
+    for name in NAMES:
+        with page.page.expect_download() as waiting:
+            page.page.locator(f"#data-{name}").click()
+        rows[name] = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8"))))
+        assert waiting.value.suggested_filename == f"quadlens-{name}.csv"
+    assert len(rows["circle"]) == 90
+    assert len(rows["rectangles"]) == int(page.page.evaluate("Q.app.frame().rule.neurons.length"))
+    i, state = heaviest(page), page.state()
+    np.testing.assert_allclose([float(row["W_L"]) for row in rows["column"]], model.W_L[:, i], atol=1e-9)
+    pre = np.array([float(row["pre_activation"]) for row in rows["pre"]]).reshape(23, 23)
+    np.testing.assert_allclose(pre, model.U_a[:, i, None] + model.U_b[None, :, i], atol=1e-9)
+    logits = model.logits(state["a"])[state["b"]]
+    np.testing.assert_allclose([float(row["logit"]) for row in rows["logits"]], logits, atol=1e-9)
+    assert min(float(row["margin"]) for row in rows["grid"]) == pytest.approx(evaluate(model).min_margin, abs=1e-9)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone_width_has_no_sideways_scroll(visit: Any, scheme: str) -> None:
+    page = visit("small", viewport={"width": 360, "height": 740}, color_scheme=scheme, has_touch=True, is_mobile=True)
+    assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not page.page.locator("#in-a").is_visible()
+    page.page.locator("#controls > summary").click()
+    assert page.page.locator("#in-a").is_visible()
+    page.page.locator("#tour-start").tap()
+    assert page.text("tour-title").startswith("1 of 7")
+    assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_dark_follows_the_system_at_once(visit: Any) -> None:
+    page = visit("small", color_scheme="light")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.page.evaluate(ground)
+    page.page.emulate_media(color_scheme="dark")
+    page.settle()
+    assert page.page.evaluate(ground) != light
+    assert page.page.evaluate("Q.draw.colour('fg')") == "#f1f3f5"
+
+
+def test_large_and_odd_models(visit: Any) -> None:
+    page = visit("wide")
+    assert page.text("status-wrong") == "0 of 12,769"
+    rng = np.random.default_rng(1)
+    square = MLPConfig(9, 6, "square")
+    odd = {
+        "square": MLPParams(square, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(square).items()}),
+        "zero": MLPParams(MLPConfig(3, 1), np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((1, 3))),
+        "one": build_mlp(Recipe(p=7, keys=(2,), neurons=1)),
+    }
+    for name, model in odd.items():
+        drop(page, f"{name}.safetensors", to_bytes(model))
+        page.page.wait_for_selector(f"html[data-model='{name}.safetensors']", state="attached")
+        answers = evaluate(model.collapse())
+        assert page.text("status-wrong") == f"{answers.pairs - answers.correct} of {answers.pairs}"
+        for step in range(1, 8):
+            page.page.evaluate("(step) => Q.app.goTo(step)", step)
+            assert "NaN" not in "".join(words(page).values()) + page.text("tour-words")

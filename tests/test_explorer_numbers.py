@@ -1,0 +1,327 @@
+"""The page's JavaScript and the Python rooms compute the same numbers, to 1e-9, for many random states."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from explorer_chromium import pages, small_model, visit  # noqa: F401
+from quadlens.logits.closed_form import closed_forms
+from quadlens.logits.parts import take_apart
+from quadlens.model.bundled import load
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.native import save
+from quadlens.model.params import MLPParams, Model, Params
+from quadlens.quadrature import (
+    NoBound,
+    Scheme,
+    bound_abs_full,
+    bound_abs_half,
+    bound_angle,
+    bound_relu_full,
+    bound_relu_half,
+    cos_baseline,
+    exact_errors,
+    scheme_of,
+)
+from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
+from quadlens.spectrum.harmonics import multiples_of
+from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
+
+TOLERANCE = 1e-9
+# What the page's own engine says at a state, reached from whatever state it was in before.
+READ = """(fragment) => {
+  const engine = Q.app.engine(), info = engine.info, state = Q.state.fromFragment(fragment, info);
+  engine.sync(state);
+  engine.work(Infinity);
+  const rule = state.k === null ? null : engine.scheme(state.k), claims = rule && Q.quadrature.claims(rule);
+  if (claims) [claims.shifts, claims.full, claims.half] = [[claims.full.shift, claims.half.shift], null, null];
+  const split = engine.split(state.a, state.b), row = state.a * info.p + state.b;
+  const point = rule && Q.quadrature.at(rule, state.part, state.a, state.b, state.c);
+  return {
+    state, claims, keys: info.keys, margin: [...engine.margin], answer: [...engine.answer], verdict: engine.verdict(),
+    logits: [...engine.logits.subarray(row * info.p, (row + 1) * info.p)],
+    delta: [...engine.delta], gain: [...engine.gain], share: [...engine.share(state.n, state.a, state.b)],
+    total: [...split.total], identity: [...split.identity], skip: [...split.skip],
+    byCluster: split.byCluster.map((x) => [...x]), point: point && [point.sum, point.integral],
+  };
+}"""
+
+
+def mulberry(seed: int) -> Any:
+    """The page's generator, written again."""
+    state = seed & 0xFFFFFFFF
+
+    def imul(x: int, y: int) -> int:
+        return (x * y) & 0xFFFFFFFF
+
+    def following() -> float:
+        nonlocal state
+        state = (state + 0x6D2B79F5) & 0xFFFFFFFF
+        t = imul(state ^ (state >> 15), state | 1)
+        t ^= (t + imul(t ^ (t >> 7), t | 61)) & 0xFFFFFFFF
+        return ((t ^ (t >> 14)) & 0xFFFFFFFF) / 2**32
+
+    return following
+
+
+def edits(roles: NeuronRoles, state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Phase shift and gain of each neuron."""
+    d = len(roles.phi)
+    following = mulberry(state["seed"])
+    delta, gain = np.zeros(d), np.ones(d)
+    for i in range(d):
+        radius, angle = np.sqrt(-2 * np.log(1 - following())), 2 * np.pi * following()
+        dropped = following() < state["drop"] or (roles.phi[i] + np.pi) / (2 * np.pi) % 1 < state["arc"]
+        if state["scope"] == "all" or roles.k_in[i] == state["k"]:
+            delta[i] = state["jitter"] * radius * np.cos(angle)
+            gain[i] = 0.0 if dropped else np.exp(state["uneven"] * radius * np.sin(angle))
+        delta[i] += state["moves"].get(str(i), 0.0)
+        gain[i] *= state["gains"].get(str(i), 1.0)
+        gain[i] = 0.0 if i in state["off"] else gain[i]
+    return delta, gain
+
+
+def edited(one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.ndarray) -> Collapsed:
+    """Every frequency j = ±m·k of neuron i turned by ±mδ (twice that in W_L), some kept, W_L times the gain."""
+    collapsed, roles = one.collapsed, one.roles
+    p = collapsed.p
+    tables = {int(k): multiples_of(int(k), p) for k in np.unique(roles.k_in)}
+    turns = np.stack([np.where(tables[k][1], -1, 1) * tables[k][0] for k in roles.k_in.tolist()], axis=1)
+    frequency = np.arange((p + 1) // 2)[:, None]
+
+    def bent(x: np.ndarray, own: np.ndarray, rate: float) -> np.ndarray:
+        waves = np.fft.rfft(x, axis=0)
+        waves[1:] *= np.exp(1j * rate * turns * delta)
+        second = np.minimum(2 * own % p, p - 2 * own % p)
+        primary = frequency == own
+        kept = {"primary": primary, "secondary": primary | (frequency == second)}.get(state["keep"], True)
+        return np.fft.irfft(waves * kept, n=p, axis=0)
+
+    return Collapsed(
+        p,
+        collapsed.activation,
+        bent(collapsed.U_a, roles.k_in, 1.0),
+        bent(collapsed.U_b, roles.k_in, 1.0),
+        bent(collapsed.W_L, roles.k_out, 2.0 if state["carry"] else 0.0) * gain,
+        collapsed.S_a,
+        collapsed.S_b,
+    )
+
+
+def hidden(activation: str, part: str, x: np.ndarray) -> np.ndarray:
+    if activation == "relu":
+        return {"relu": np.maximum(x, 0), "abs": np.abs(x) / 2, "identity": x / 2}[part]
+    return {"abs": np.abs(x), "square": np.square(x)}[activation] * (part != "identity")
+
+
+@dataclass
+class Checked:
+    """A model with its page and its unedited analysis."""
+
+    collapsed: Collapsed
+    roles: NeuronRoles
+    clusters: tuple[Cluster, ...]
+
+
+def checked(model: Model) -> Checked:
+    collapsed = model.collapse()
+    spectra = neuron_spectra(collapsed)
+    return Checked(collapsed, find_roles(spectra), find_clusters(spectra))
+
+
+def check(found: dict[str, Any], one: Checked) -> None:
+    """Compare everything the page said with the Python rooms."""
+    state, p = found["state"], one.collapsed.p
+    delta, gain = edits(one.roles, state)
+    close(found["delta"], delta)
+    close(found["gain"], gain)
+    model, part, a, b = edited(one, state, delta, gain), state["part"], state["a"], state["b"]
+    pre = model.U_a[:, None, :] + model.U_b[None, :, :]
+    logits = hidden(model.activation, part, pre) @ model.W_L.T + model.S_a[:, None, :] + model.S_b[None]
+    right = (np.arange(p)[:, None] + np.arange(p)) % p
+    best = np.take_along_axis(logits, right[:, :, None], axis=2)[:, :, 0]
+    np.put_along_axis(logits, right[:, :, None], -np.inf, axis=2)
+    margin = best - logits.max(axis=2)
+    np.put_along_axis(logits, right[:, :, None], best[:, :, None], axis=2)
+    close(found["margin"], margin.ravel())
+    close(found["logits"], logits[a, b])
+    close(found["total"], logits[a, b])
+    # A tie within rounding may be called either way; everything else must be called alike.
+    assert (margin < -TOLERANCE).sum() <= found["verdict"]["wrong"] <= (margin <= TOLERANCE).sum()
+    sure, answers = np.abs(margin) > TOLERANCE, np.where(margin > 0, right, logits.argmax(axis=2))
+    assert (np.array(found["answer"]).reshape(p, p)[sure] == answers[sure]).all()
+    even, odd = hidden(model.activation, "abs", pre[a, b]), hidden(model.activation, "identity", pre[a, b])
+    even, odd = even * (part != "identity"), odd * (part != "abs")
+    close(found["identity"], model.W_L @ odd)
+    close(found["skip"], model.S_a[a] + model.S_b[b])
+    for values, cluster in zip(found["byCluster"], one.clusters, strict=False):
+        close(values, model.W_L[:, cluster.neurons] @ even[cluster.neurons])
+    n = state["n"]
+    close(found["share"], model.W_L[:, n] * hidden(model.activation, part, pre[a, b])[n])
+    check_rule(found, one, delta, gain)
+
+
+def check_rule(found: dict[str, Any], one: Checked, delta: np.ndarray, gain: np.ndarray) -> None:
+    """Exact errors, the paper's rows and the sum at one (a, b, c)."""
+    state = found["state"]
+    cluster = next((c for c in one.clusters if c.k == state["k"]), None)
+    if cluster is None:
+        assert found["claims"] is None
+        return
+    kept = gain[cluster.neurons] != 0
+    i = cluster.neurons[kept]
+    carried = 2.0 if state["carry"] else 0.0
+    bent = Cluster(
+        cluster.p,
+        cluster.k,
+        i,
+        cluster.phi[kept] + delta[i],
+        cluster.psi[kept] + carried * delta[i],
+        cluster.rho[kept],
+        cluster.omega[kept] * gain[i],
+    )
+    rule = scheme_of(bent)
+    if isinstance(rule, NoBound):
+        assert found["claims"] is None
+        return
+    claims, exact, psi = found["claims"], exact_errors(rule), exact_errors(rule, folded_angle=True)
+    angle = bound_angle(rule).value
+    for part, full, half in (
+        ("Abs", bound_abs_full(rule).value, bound_abs_half(rule).value),
+        ("Relu", bound_relu_full(rule).value, bound_relu_half(rule).value),
+    ):
+        close(claims[f"{part.lower()}Full"], full)
+        close(claims[f"{part.lower()}Half"], half)
+        close(claims[f"total{part}Full"], full + angle)
+        close(claims[f"total{part}Half"], 2 * half + angle)
+    close(claims["angle"], angle)
+    for name, errors in (("exact", exact), ("exactPsi", psi)):
+        values = [errors.absolute.middle, errors.identity.middle, errors.relu.middle]
+        close([claims[name][part] for part in ("abs", "identity", "relu")], values)
+    close(claims["baseline"], cos_baseline(rule).middle)
+    check_point(found, rule)
+
+
+def check_point(found: dict[str, Any], rule: Scheme) -> None:
+    state = found["state"]
+    s, u = (np.pi * rule.k * (state["a"] + sign * state["b"]) / rule.p for sign in (1, -1))
+    x = np.sign(np.cos(u)) * np.cos(s + rule.phi)
+    shape = {"relu": np.maximum(x, 0), "abs": np.abs(x), "identity": x}[state["part"]]
+    angle = 2 * np.pi * rule.k / rule.p
+    integral = {"relu": 2 / 3, "abs": 4 / 3, "identity": 0.0}[state["part"]]
+    close(
+        found["point"],
+        [
+            float((rule.w * shape * np.cos(angle * state["c"] + rule.psi)).sum()),
+            integral * np.cos(angle * (state["a"] + state["b"] - state["c"])),
+        ],
+    )
+
+
+def close(found: Any, mine: Any) -> None:
+    np.testing.assert_allclose(np.asarray(found), mine, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def fragment(rng: np.random.Generator, one: Checked, few: bool) -> str:
+    """A random state as an address; with `few` only single neurons are bent."""
+    p, d = one.collapsed.p, one.collapsed.d_mlp
+
+    def neurons(n: int) -> list[int]:
+        return [int(i) for i in rng.choice(d, size=min(n, d), replace=False)]
+
+    words = {key: int(rng.integers(p)) for key in "abc"} | {"n": int(rng.integers(d)), "seed": int(rng.integers(99))}
+    if one.clusters:
+        words["k"] = int(rng.choice([c.k for c in one.clusters]))
+    choices = {"part": ["relu", "abs", "identity"], "carry": ["0", "1"], "scope": ["all", "k"]}
+    choices["keep"] = ["all", "secondary", "primary"]
+    said = [f"{key}={value}" for key, value in words.items()]
+    said += [f"{key}={rng.choice(options)}" for key, options in choices.items() if not few]
+    for key, most in {"jitter": 0.5, "drop": 0.6, "arc": 0.4, "uneven": 1.0}.items():
+        if not few and rng.random() < 0.5:
+            said.append(f"{key}={rng.uniform(0, most):.4f}")
+    said.append("moves=" + ",".join(f"{i}:{rng.uniform(-3, 3):.4f}" for i in neurons(4)))
+    said.append("gains=" + ",".join(f"{i}:{rng.uniform(0, 3):.4f}" for i in neurons(3)))
+    said.append("off=" + ",".join(map(str, neurons(2))))
+    return "&".join(said)
+
+
+def random_transformer(equals: bool, offset: bool, read: int) -> Params:
+    """Every bias, three positions, tokens of its own for b: nothing about collapsing is left out."""
+    p, rng = 15, np.random.default_rng(5)
+    config = Config(
+        p=p,
+        d_model=7,
+        d_mlp=20,
+        n_heads=2,
+        d_head=3,
+        d_vocab=2 * p + 2,
+        d_vocab_out=p + 1,
+        n_ctx=3,
+        attention=(0.5, 0.25, 0.3) if equals else (0.5, 0.7),
+        read_position=read,
+        b_token_offset=p if offset else 0,
+    )
+    shapes = Params.shapes(config)
+    return Params(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
+
+
+def random_mlp(activation: Any) -> MLPParams:
+    rng = np.random.default_rng(8)
+    shapes = MLPParams.shapes(MLPConfig(15, 24, activation))
+    return MLPParams(MLPConfig(15, 24, activation), **{n: rng.standard_normal(s) for n, s in shapes.items()})
+
+
+def opened_in(page: Any, model: Model, path: Path) -> None:
+    """Give the page a model file as a reader does."""
+    save(model, path)
+    page.page.locator("#open-file").set_input_files(str(path))
+    page.page.wait_for_selector(f"html[data-model='{path.name}']", state="attached")
+    page.settle()
+
+
+MODELS: dict[str, tuple[Callable[[], Model], int]] = {
+    "mainline": (lambda: load("mainline"), 6),
+    "mismatched": (lambda: load("mismatched"), 5),
+    "small": (small_model, 16),
+    "equals": (lambda: random_transformer(equals=True, offset=True, read=2), 16),
+    "read at a": (lambda: random_transformer(equals=False, offset=False, read=0), 12),
+    "abs": (lambda: random_mlp("abs"), 8),
+    "square": (lambda: random_mlp("square"), 8),
+}
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_numbers_equal_pythons(visit: Any, tmp_path: Path, name: str) -> None:  # noqa: F811
+    make, count = MODELS[name]
+    model = make()
+    one = checked(model)
+    page = visit("small")
+    opened_in(page, model, tmp_path / "model.safetensors")
+    rng = np.random.default_rng(len(name))
+    keys = key_frequencies(one.clusters)
+    for turn in range(count):
+        found = page.page.evaluate(READ, fragment(rng, one, few=turn % 3 == 2))
+        assert tuple(found["keys"]) == keys
+        check(found, one)
+
+
+@pytest.mark.parametrize("name", ["mainline", "small", "abs", "square"])
+def test_interpretation_equals_pythons(visit: Any, tmp_path: Path, name: str) -> None:  # noqa: F811
+    model = MODELS[name][0]()
+    collapsed = model.collapse()
+    keys = key_frequencies(find_clusters(neuron_spectra(collapsed)))
+    page = visit("small")
+    opened_in(page, model, tmp_path / "model.safetensors")
+    found = page.page.evaluate(
+        "(() => { const f = Q.closedForm.fit(Q.app.engine().model, Q.app.info()).relu;"
+        " return {C: f.C, D: f.D, margin: Math.min(...f.margins)}; })()"
+    )
+    form = closed_forms(take_apart(collapsed, keys)).by_parts
+    close(found["C"], form.C)
+    close(found["D"], form.D)
+    close(found["margin"], form.min_margin)

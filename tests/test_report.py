@@ -1,0 +1,260 @@
+"""The report on disk: every file, the tables, the page in a browser, and that it is written whole or not at all."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import pytest
+
+from quadlens.errors import BadFile
+from quadlens.figures.registry import all_pictures, chosen_pictures
+from quadlens.figures.results import Results, gather, gather_results
+from quadlens.figures.style import FIGURE_FORMATS, figure_bytes
+from quadlens.model import Recipe, build_mlp, save
+from quadlens.report.data_files import data_files
+from quadlens.report.directory import check_target, replaced_directory
+from quadlens.report.fact_tables import model_table
+from quadlens.report.page import page_html
+from quadlens.report.render import Rendered
+from quadlens.report.story import story, story_tables, warnings
+from quadlens.report.tables import bound_tables, to_csv, to_latex
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "quadlens", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A report of a toy through the command, drawn by two processes; made once, also where workers share the tests."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return _make(tmp_path_factory.mktemp("report"))
+    shared = tmp_path_factory.getbasetemp().parent / "shared-report"
+    try:
+        shared.mkdir()
+    except FileExistsError:
+        while not (shared / "said.json").exists():
+            time.sleep(0.2)
+        return shared / "out", json.loads((shared / "said.json").read_text())
+    return _make(shared)
+
+
+def _make(folder: Path) -> tuple[Path, dict[str, Any]]:
+    save(build_mlp(Recipe(p=5, keys=(2,), neurons=7, jitter=0.2)), folder / "toy.safetensors")
+    done = run("report", str(folder / "toy.safetensors"), "-o", str(folder / "out"), "--workers", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "figures …" in done.stderr
+    (folder / "said.json").write_text(done.stdout)
+    return folder / "out", json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def mainline() -> Results:
+    return gather("mainline", proofs=False)
+
+
+@pytest.fixture(scope="module")
+def page(mainline: Results, made: tuple[Path, dict[str, Any]]) -> str:
+    """The page of the mainline model with one small picture in every place: all its words and tables, quickly."""
+    stand_in = Rendered(
+        "any",
+        (
+            ("svg", (made[0] / "figures" / "freqcount.svg").read_bytes()),
+            ("png", (made[0] / "figures" / "freqcount.png").read_bytes()),
+        ),
+    )
+    return page_html(mainline, {picture.name: stand_in for picture in all_pictures(mainline)})
+
+
+def test_the_command_says_what_it_made(made: tuple[Path, dict[str, Any]]) -> None:
+    directory, said = made
+    assert said["page"] == str(directory / "index.html")
+    assert said["page_bytes"] == (directory / "index.html").stat().st_size < 4_000_000
+    assert said["verdict"] in ("CERTIFIED", "PARTLY", "NOT")
+    on_disk = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
+    assert on_disk == {*said["files"], "manifest.json"}
+    assert not [path for path in directory.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_the_manifest_has_the_hash_of_every_file(made: tuple[Path, dict[str, Any]]) -> None:
+    directory, said = made
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert manifest["format"] == "quadlens-report"
+    assert manifest["command"].startswith("quadlens report ")
+    assert set(manifest["files"]) == set(said["files"])
+    for name, entry in manifest["files"].items():
+        assert hashlib.sha256((directory / name).read_bytes()).hexdigest() == entry["sha256"]
+
+
+def test_every_link_of_the_page_leads_to_a_file_or_an_anchor(made: tuple[Path, dict[str, Any]]) -> None:
+    directory, _ = made
+    document = html5lib.parse((directory / "index.html").read_text(), namespaceHTMLElements=False)
+    anchors = {element.get("id") for element in document.iter() if element.get("id")}
+    links = [element.get("href") for element in document.iter("a")]
+    assert links
+    for link in links:
+        assert link[1:] in anchors if link.startswith("#") else (directory / link).is_file(), link
+
+
+def test_files_do_not_depend_on_the_number_of_processes(made: tuple[Path, dict[str, Any]]) -> None:
+    directory, _ = made
+    results = gather(directory.parent / "toy.safetensors")
+    (picture,) = chosen_pictures(results, ["frontier"])
+    figure = picture.draw()
+    for kind in FIGURE_FORMATS:
+        assert (directory / "figures" / f"frontier.{kind}").read_bytes() == figure_bytes(figure, kind)
+    for name, content in data_files(results).items():
+        assert (directory / name).read_bytes() == content
+
+
+@pytest.mark.parametrize("which", ["toy", "mainline"])
+def test_valid_html_with_words_for_every_picture(which: str, made: tuple[Path, dict[str, Any]], page: str) -> None:
+    text = page if which == "mainline" else (made[0] / "index.html").read_text()
+    document = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
+    images = list(document.iter("img"))
+    assert images
+    for image in images:
+        assert image.get("src").startswith("data:image/")
+        assert len(image.get("alt")) > 20
+    identifiers = [element.get("id") for element in document.iter() if element.get("id")]
+    assert len(identifiers) == len(set(identifiers))
+    assert not list(document.iter("script"))
+    assert len([1 for caption in document.iter("b") if caption.text == "How to read this figure."]) == len(images)
+
+
+def test_every_picture_is_on_the_page_once(mainline: Results, page: str) -> None:
+    for picture in all_pictures(mainline):
+        assert page.count(f'id="fig-{picture.name}"') == 1
+    for table in story_tables(mainline):
+        assert page.count(f'id="table-{table.name}"') == 1
+    assert [section.name for section in story(mainline)][:9] == [
+        "task",
+        "algorithm",
+        "neuron",
+        "cluster",
+        "integral",
+        "error",
+        "secondary",
+        "theorem",
+        "population",
+    ]
+
+
+def test_tables_hold_our_numbers_and_the_papers(mainline: Results) -> None:
+    relative, more, relu, beyond = bound_tables(mainline)
+    assert (relative.label, more.label, relu.label, beyond.label) == (
+        "table:error",
+        "table:error:more",
+        "table:error:relu",
+        None,
+    )
+    assert [len(table.rows) for table in (relative, more, relu)] == [2, 11, 9]
+    assert relative.rows[1].paper == ("0.70", "0.49", "0.54", "0.48")
+    lines = list(csv.reader(io.StringIO(to_csv(more))))
+    assert lines[0] == ["row", "kind", "k = 5", "k = 9", "k = 11", "paper 12", "paper 18", "paper 21", "paper 22"]
+    for row, line in zip(more.rows, lines[1:], strict=True):
+        assert len(line) == len(lines[0])
+        for shown, full in zip(row.ours, line[2:5], strict=True):
+            assert abs(float(shown) - float(full)) <= 1e-4
+            if row.mark == "≤":
+                assert float(shown) >= float(full)
+    latex = to_latex(more)
+    assert all(word in latex for word in (r"\toprule", r"\midrule", r"\bottomrule", r"\label{table:error:more}"))
+    assert all(line.count("&") == 8 for line in latex.split("\n") if line.endswith(r"\\") and "multicolumn" not in line)
+    facts = {row.title: row for row in model_table(mainline).rows}
+    assert facts["R² of all logits, clock form"].paper == ("0.98",)
+
+
+def test_an_honest_page_for_a_model_without_structure() -> None:
+    noisy = build_mlp(Recipe(p=7, keys=(1, 2, 3), neurons=30, noise=5.0))
+    results = gather_results(noisy, "noisy", "0" * 64, None, proofs=True, progress=lambda step: None)
+    words = " ".join(notice.text for notice in warnings(results))
+    assert "This model is wrong on" in words
+    assert "no clear clusters" in words
+    text = " ".join(block.text for section in story(results) for block in section.blocks if hasattr(block, "text"))
+    assert "it cannot be said to follow these steps" in text
+    assert "its error is" not in text
+
+
+def test_refuses_what_is_not_a_report_and_replaces_what_is(tmp_path: Path) -> None:
+    target = tmp_path / "mine"
+    target.mkdir()
+    check_target(target)
+    (target / "thesis.tex").write_text("years of work")
+    with pytest.raises(BadFile, match="not a report of quadlens"):
+        check_target(target)
+    refused = run("report", "-o", str(target))
+    assert refused.returncode == 2
+    assert "choose another directory" in refused.stderr
+    assert (target / "thesis.tex").read_text() == "years of work"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadFile, match="is a file"):
+        check_target(tmp_path / "file")
+    report = tmp_path / "report"
+    for content in ("first", "second"):
+        with replaced_directory(report) as fresh:
+            (fresh / "manifest.json").write_text(json.dumps({"format": "quadlens-report", "content": content}))
+    assert json.loads((report / "manifest.json").read_text())["content"] == "second"
+    with pytest.raises(ZeroDivisionError):
+        _fail_half_way(report)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine", "report"]
+    assert json.loads((report / "manifest.json").read_text())["content"] == "second"
+
+
+def _fail_half_way(target: Path) -> None:
+    with replaced_directory(target) as fresh:
+        (fresh / "half").write_text("a part")
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("which", ["toy", "mainline"])
+def test_the_page_opens_from_disk(
+    which: str, width: int, scheme: str, chromium: Any, made: tuple[Path, dict[str, Any]], page: str, tmp_path: Path
+) -> None:
+    path = made[0] / "index.html"
+    if which == "mainline":
+        path = tmp_path / "index.html"
+        path.write_text(page)
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    try:
+        tab = context.new_page()
+        problems: list[str] = []
+        requests: list[str] = []
+        tab.on("console", lambda message: problems.append(message.text))
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.on("request", lambda request: requests.append(request.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_load_state("load")
+        assert problems == []
+        assert {url for url in requests if not url.startswith("data:")} == {path.as_uri()}
+        shown, broken, scroll = tab.evaluate(
+            "[document.images.length, [...document.images].filter(i => !(i.complete && i.naturalWidth)).length,"
+            " document.documentElement.scrollWidth]"
+        )
+        assert shown > 20
+        assert broken == 0
+        assert scroll <= width
+        ground, ink = tab.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+        )
+        light = [sum(int(part) for part in colour[4:-1].split(",")[:3]) for colour in (ground, ink)]
+        assert (light[0] > light[1]) == (scheme == "light")
+    finally:
+        context.close()
+
+
+def test_help_stays_light() -> None:
+    heavy = ("matplotlib", "jinja2", "numpy", "torch")
+    code = f"import sys; import quadlens.cli.main; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,178 @@
+"""Claims that were once false, or limits that once did not hold: each stays here as the model that showed it."""
+
+import hashlib
+import json
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadlens.certify import certify
+from quadlens.certify.check.checker import check
+from quadlens.certify.summary import summary
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.evaluate import all_pairs
+from quadlens.model.exact import exact_logits
+from quadlens.model.native import save, to_bytes
+from quadlens.model.params import MLPParams, Params
+from quadlens.quadrature.exact import exact_abs_error
+from quadlens.quadrature.scheme import Scheme
+
+f = np.float32
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, dtype=f)
+
+
+def adder(heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: float = 1.0) -> Params:
+    """p = 3, exact: one neuron a pair. `lost` terms of just under half an ulp of 1 reach the logits through attention.
+
+    A float32 program that adds them to b_O = 1 one by one loses them all.
+    """
+    p, d = 3, 10
+    config = Config(
+        p=p, d_model=d, d_mlp=9, n_heads=heads, d_head=width, d_vocab=2 * p + 1, d_vocab_out=p + extra_outputs, n_ctx=3,
+        attention=(1.0, 1.0, 1.0), read_position=1, b_token_offset=p,
+    )  # fmt: skip
+    W_E, tiny = zeros(7, d), f(2.0**-24) * f(1 - 2.0**-20)
+    W_E[np.arange(6), np.arange(6)] = 1
+    W_E[:, 9] = tiny
+    W_V, W_O = zeros(heads, d, width), zeros(heads, width, d)
+    slots = [(head, k) for head in range(heads) for k in range(width)]
+    for j, (head, k) in enumerate(slots[: 3 + lost]):
+        dimension = j if j < 3 else 9
+        W_V[head, dimension, k] = W_O[head, k, dimension] = 1
+    b_O, W_in, b_in, W_out = zeros(d), zeros(d, 9), np.full(9, -1, dtype=f), zeros(9, d)
+    b_O[9] = 1
+    for n in range(9):
+        W_in[n // 3, n] = W_in[3 + n % 3, n] = 1
+        W_out[n, 6 + (n // 3 + n % 3) % 3] = size
+    W_U, b_U = zeros(d, p + extra_outputs), zeros(p + extra_outputs)
+    W_U[6:9, :3] = np.eye(3)
+    W_U[9, :2] = 0.5, -0.5
+    offset = 1 + (3 * lost + 1) * float(tiny)
+    b_U[:2] = -offset / 2, offset / 2
+    b_U[3:] = 100
+    return Params(config, W_E, zeros(3, d), W_V, zeros(heads, width), W_O, b_O, W_in, b_in, W_out, zeros(d), W_U, b_U)
+
+
+def forward_float32(model: Params) -> np.ndarray:
+    """`Params.forward`, every number a float32, sums one by one in the order they are written."""
+    config, w, pairs = model.config, model.tensors(), all_pairs(3)
+    tokens = [pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(len(pairs), config.equals_token)]
+    streams = [w["W_E"][token] + w["W_pos"][n] for n, token in enumerate(tokens)]
+    attended = w["b_O"]
+    for head in range(config.n_heads):
+        for weight, stream in zip(config.attention, streams, strict=True):
+            values = f(weight) * (stream @ w["W_V"][head] + w["b_V"][head])
+            for k in range(config.d_head):
+                attended = attended + values[:, k : k + 1] * w["W_O"][head, k]
+    middle = streams[config.read_position] + attended
+    neurons = np.maximum(middle @ w["W_in"] + w["b_in"], f(0))
+    return np.asarray(((middle + neurons @ w["W_out"] + w["b_out"]) @ w["W_U"] + w["b_U"])[:, :3])
+
+
+@pytest.mark.parametrize(("heads", "width"), [(503, 1), (1, 503), (40, 13)])
+def test_float32_counts_every_addition_of_attention(heads: int, width: int, tmp_path: Path) -> None:
+    model = adder(heads, width, lost=500, size=8e-5)
+    certificate = certify(model, "brute")
+    truth = exact_logits(model).to_floats().reshape(9, 3)
+    off = np.abs(forward_float32(model).astype(float) - truth).max()
+    assert certificate.float32.error is not None
+    assert float(certificate.float32.error) >= off
+    assert not certificate.float32_certified  # this program does answer wrongly
+    save(model, tmp_path / "m.safetensors")
+    certificate.save(tmp_path / "c.json")
+    assert check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")).verdict == "VERIFIED"
+    claims = json.loads((tmp_path / "c.json").read_text())
+    n, d = map(int, claims["claims"]["float32_error"].split("/"))
+    claims["claims"]["float32_error"] = f"{n * 10**9 - d}/{d * 10**9}"  # 1e-9 less
+    (tmp_path / "c.json").write_text(json.dumps(claims))
+    assert check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")).verdict == "REJECTED"
+
+
+def test_the_statement_is_about_answers_not_about_outputs_beyond_them() -> None:
+    certificate = certify(adder(1, 3, extra_outputs=1), "auto")
+    assert certificate.verdict == "CERTIFIED"
+    assert "exceeds that of every other answer" in certificate.statement
+
+
+def test_a_partial_statement_speaks_of_its_own_inputs_only() -> None:
+    W_out = zeros(9, 3)
+    for n in range(1, 9):
+        W_out[n, (n // 3 + n % 3) % 3] = 1
+    W_a = (np.kron(np.eye(3), np.ones((1, 3))) - 0.5).astype(f)
+    W_b = (np.kron(np.ones((1, 3)), np.eye(3)) - 0.5).astype(f)
+    certificate = certify(MLPParams(MLPConfig(3, 9), W_a, W_b, W_out), "brute")
+    assert certificate.verdict == "PARTLY"
+    assert certificate.statement.endswith("so their answers are the same.")
+
+
+def rewritten(model: Params, **changes: Any) -> bytes:
+    """The model's file with its config changed."""
+    content = to_bytes(model)
+    (size,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + size])
+    about = json.loads(header["__metadata__"]["quadlens"])
+    about["config"] |= changes
+    header["__metadata__"]["quadlens"] = json.dumps(about)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + content[8 + size :]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"attention": ["1e-30000000", 0.5, 0.5]}, "attention is not numbers"),
+        ({"attention": [True, 0.5, 0.5]}, "attention is not numbers"),
+        ({"rotary": True}, "unknown or missing keys"),
+        ({"p": 100_003}, "p is not an odd number in 3…257"),
+    ],
+)
+def test_the_checker_refuses_such_configs_at_once(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    model = adder(1, 3)
+    certificate = certify(model, "brute").to_json()
+    content = rewritten(model, **changes)
+    certificate["model"]["sha256"] = hashlib.sha256(content).hexdigest()
+    (tmp_path / "m").write_bytes(content)
+    (tmp_path / "c").write_text(json.dumps(certificate))
+    began = time.monotonic()
+    report = check(str(tmp_path / "c"), str(tmp_path / "m"), 2.0)
+    assert report.verdict == "REJECTED"
+    assert reason in report.reason
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("change", [{"version": True}, {"witnesses": {}}, {"uncertified": ""}, {"cost": {}}])
+def test_the_checker_wants_the_types_it_names(tmp_path: Path, change: dict[str, Any]) -> None:
+    model = adder(1, 3)
+    save(model, tmp_path / "m")
+    (tmp_path / "c").write_text(json.dumps(certify(model, "brute").to_json() | change))
+    assert check(str(tmp_path / "c"), str(tmp_path / "m")).verdict == "REJECTED"
+
+
+def test_a_scheme_owns_its_doubles() -> None:
+    rng = np.random.default_rng(0)
+    single = [rng.uniform(0.5, 3, 30).astype(f) for _ in range(4)]
+    mine, theirs = Scheme(59, 3, *single), Scheme(59, 3, *(x.astype(float) for x in single))
+    assert exact_abs_error(mine).lower == exact_abs_error(theirs).lower
+    base = rng.uniform(0.5, 3, 60)
+    scheme = Scheme(59, 3, base[:30], *(rng.uniform(0.5, 3, 30) for _ in range(3)))
+    before = exact_abs_error(scheme)
+    base[:] = 0
+    assert exact_abs_error(scheme) == before
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 1.7e308])
+@pytest.mark.parametrize("strategy", ["lipschitz", "moments", "arcs", "auto"])
+def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None:
+    rng = np.random.default_rng(0)
+    shapes = MLPParams.shapes(MLPConfig(5, 6))
+    model = MLPParams(MLPConfig(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    value = summary(certify(model, strategy))
+    assert value["verdict"] in ("CERTIFIED", "PARTLY", "NOT")
+    assert (value["reason"] is None) == (value["verdict"] == "CERTIFIED")
