@@ -14,11 +14,13 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from quadlens.certify.produce import certify
+from quadlens.certify.proof import NoHints
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model import load
+from quadlens.model import Recipe, build_transformer, load
 from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, Watch, dataset, sweep
-from quadlens.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
+from quadlens.population.analysis import ALL_STRATEGIES, analyse, best_certificate, results_to_bytes
 from quadlens.population.backend import Backend
 from quadlens.population.one_model import Task, make_model, usable_checkpoint
 from quadlens.population.store import Busy
@@ -275,6 +277,18 @@ def test_a_short_run_comes_out_as_it_is_stored(tmp_path: Path) -> None:
         mine, theirs = (frame.select(name).explode(name).unnest(name) for frame in (again, stored))
         drop = ["seconds"] if name == "proofs" else []
         assert_frame_equal(mine.drop(drop), theirs.drop(drop), rel_tol=1e-5, abs_tol=1e-9)
+
+
+def test_the_certificate_kept_is_the_cheapest_of_the_strongest_that_can_be_checked() -> None:
+    model = build_transformer(Recipe(p=7, keys=(1, 2), neurons=32))
+    certificates = {name: certify(model, name) for name in ("brute", "lipschitz", "arcs")}
+    best = best_certificate(list(certificates.values()))
+    assert best is not None
+    assert best.certified_inputs == 49
+    strongest = [certificates[name] for name in ("brute", "arcs")]
+    assert best.proof.operations.total == min(one.proof.operations.total for one in strongest)
+    proof = dataclasses.replace(certificates["arcs"].proof, hints=NoHints())
+    assert best_certificate([dataclasses.replace(certificates["arcs"], proof=proof)]) is None
 
 
 def test_all_strategies_are_the_rooms_own() -> None:
