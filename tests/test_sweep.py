@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,13 +14,15 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from quadlens.certify.produce import certify
+from quadlens.certify.proof import NoHints
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model import load
+from quadlens.model import Recipe, build_transformer, load
 from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, Watch, dataset, sweep
-from quadlens.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
+from quadlens.population.analysis import ALL_STRATEGIES, analyse, best_certificate, results_to_bytes
 from quadlens.population.backend import Backend
-from quadlens.population.one_model import Task, make_model
+from quadlens.population.one_model import Task, make_model, usable_checkpoint
 from quadlens.population.store import Busy
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
@@ -143,31 +146,44 @@ def test_three_failures_are_recorded_and_the_sweep_goes_on(tmp_path: Path) -> No
     assert set(Store(tmp_path).failures()) == {diverging.run_id()}
 
 
+@pytest.mark.parametrize("content", [b"", b"no checkpoint at all" * 50])
+def test_damaged_checkpoint_is_of_no_use(tmp_path: Path, content: bytes) -> None:
+    path, notes = tmp_path / "model.checkpoint", list[str]()
+    path.write_bytes(content)
+    assert usable_checkpoint(TINY, path, notes) is None
+    assert not path.exists()
+    assert "(seed 0) starts again, its checkpoint is of no use" in notes[0]
+
+
 def test_damaged_checkpoint_starts_again(undisturbed: Path, tmp_path: Path) -> None:
+    """A model killed in the middle whose checkpoint then loses a bit: made from the beginning, the same bytes."""
     config, backend = CONFIGS[0], LocalBackend(1)
     notes: list[str] = []
 
-    def stop_in_the_middle() -> bool:
-        if backend.workers:
-            wait_for(lambda: has_checkpoint(tmp_path, config))
-        return bool(backend.workers)
+    def kill_and_damage(state: object) -> None:
+        if notes or config.run_id() not in backend.workers:
+            return
+        wait_for(lambda: has_checkpoint(tmp_path, config))
+        os.kill(worker := backend.workers[config.run_id()], signal.SIGKILL)
+        with Store(tmp_path).only_worker(config.run_id()):  # until it is gone
+            checkpoint = Store(tmp_path).unfinished(config.run_id()).training.checkpoint
+            content = bytearray(checkpoint.read_bytes())
+            content[-100] ^= 1
+            checkpoint.write_bytes(content)
+        notes.append(f"killed {worker}")
 
-    stopped = run([config], tmp_path, backend, watch=Watch(should_stop=stop_in_the_middle))
-    assert stopped == SweepReport(total=1, made=0, already=0, failed={}, left=1)
-    checkpoint = Store(tmp_path).unfinished(config.run_id()).training.checkpoint
-    content = bytearray(checkpoint.read_bytes())
-    content[-100] ^= 1
-    checkpoint.write_bytes(content)
-    assert run([config], tmp_path, watch=Watch(on_note=notes.append)).made == 1
-    assert len(notes) == 1
-    assert "its checkpoint is of no use" in notes[0]
+    report = run([config], tmp_path, backend, watch=Watch(on_state=kill_and_damage, on_note=notes.append))
+    assert report == SweepReport(total=1, made=1, already=0, failed={}, left=0)
+    assert len(notes) == 3
+    assert "its worker was killed by SIGKILL" in notes[1]
+    assert "its checkpoint is of no use" in notes[2]
     assert hashes(tmp_path)[config.run_id()] == hashes(undisturbed)[config.run_id()]
 
 
-def test_damaged_result_and_a_further_strategy_are_made_without_training(tmp_path: Path) -> None:
+def test_damaged_result_and_a_further_strategy_are_made_without_training(undisturbed: Path, tmp_path: Path) -> None:
     config = TINY
     notes: list[str] = []
-    run([config], tmp_path)
+    shutil.copytree(Store(undisturbed).finished(config.run_id()).path, Store(tmp_path).finished(config.run_id()).path)
     directory, before = Store(tmp_path).finished(config.run_id()), hashes(tmp_path)
     trained = directory.training.manifest.stat().st_mtime_ns
     directory.results.write_text("{}")
@@ -202,10 +218,6 @@ def test_disk_that_fills(small_disk: Path) -> None:
     before = changed(small_disk)
     assert 1 <= len(hashes(small_disk)) <= 3
     assert not Store(small_disk).failures()
-    with pytest.raises(DiskFull):  # still full: nothing is lost or counted twice by trying
-        run(configs, small_disk)
-    assert changed(small_disk).items() >= before.items()
-    before = changed(small_disk)
     subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
     report = run(configs, small_disk)
     assert report == SweepReport(4, 4 - len(before), len(before), {}, 0)
@@ -265,6 +277,18 @@ def test_a_short_run_comes_out_as_it_is_stored(tmp_path: Path) -> None:
         mine, theirs = (frame.select(name).explode(name).unnest(name) for frame in (again, stored))
         drop = ["seconds"] if name == "proofs" else []
         assert_frame_equal(mine.drop(drop), theirs.drop(drop), rel_tol=1e-5, abs_tol=1e-9)
+
+
+def test_the_certificate_kept_is_the_cheapest_of_the_strongest_that_can_be_checked() -> None:
+    model = build_transformer(Recipe(p=7, keys=(1, 2), neurons=32))
+    certificates = {name: certify(model, name) for name in ("brute", "lipschitz", "arcs")}
+    best = best_certificate(list(certificates.values()))
+    assert best is not None
+    assert best.certified_inputs == 49
+    strongest = [certificates[name] for name in ("brute", "arcs")]
+    assert best.proof.operations.total == min(one.proof.operations.total for one in strongest)
+    proof = dataclasses.replace(certificates["arcs"].proof, hints=NoHints())
+    assert best_certificate([dataclasses.replace(certificates["arcs"], proof=proof)]) is None
 
 
 def test_all_strategies_are_the_rooms_own() -> None:

@@ -5,7 +5,7 @@ import io
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from quadlens.certify import STRATEGIES, Certificate
 from quadlens.certify.produce import certify
+from quadlens.certify.proof import NoHints
 from quadlens.certify.summary import summary
 from quadlens.explanation import explain
 from quadlens.model.collapsed import Collapsed
@@ -35,7 +36,7 @@ class Analysis:
     Attributes:
         results: JSON types only; the same model gives the same value.
         neurons: The frame of one row a neuron, as a Parquet file's bytes.
-        certificate: The proof of most inputs, the cheapest among equals.
+        certificate: The proof of most inputs that can be checked, the cheapest among equals.
         seconds: How long each step took.
     """
 
@@ -81,8 +82,20 @@ def analyse(model: Model, strategies: tuple[str, ...] = ALL_STRATEGIES, model_sh
         "bounds": {**table, "clusters": clusters},
         "proofs": [summary(certificate) for certificate in certificates],
     }
-    best = min(certificates, key=lambda one: (-one.certified_inputs, one.proof.operations.total))
-    return Analysis(_plain(results), neurons.getvalue(), best, seconds)
+    return Analysis(
+        _plain(results), neurons.getvalue(), best_certificate(certificates) or certify(model, "arcs"), seconds
+    )
+
+
+def best_certificate(certificates: Sequence[Certificate]) -> Certificate | None:
+    """The proof of most inputs that a checker can follow, the cheapest among equals; None if there is none."""
+
+    def can_be_checked(one: Certificate) -> bool:
+        # Brute force needs no hints and "nothing is proved" no proof; other proofs without hints are for their numbers.
+        return one.proof.margin is None or one.proof.strategy == "brute" or not isinstance(one.proof.hints, NoHints)
+
+    usable = [one for one in certificates if can_be_checked(one)]
+    return min(usable, key=lambda one: (-one.certified_inputs, one.proof.operations.total), default=None)
 
 
 def results_to_bytes(results: Mapping[str, Any]) -> bytes:

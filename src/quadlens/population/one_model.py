@@ -108,12 +108,12 @@ def _make(task: Task, notes: list[str]) -> None:
 def _train(task: Task, place: RunDirectory, notes: list[str]) -> dict[str, Any]:
     files, began = place.training, time.perf_counter()
     hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint), checkpoint_every=task.checkpoint_every)
-    resume = _usable_checkpoint(task.config, files.checkpoint, notes)
+    resume = usable_checkpoint(task.config, files.checkpoint, notes)
     result = train(task.config, device="cpu", threads=1, resume=resume, hooks=hooks)
     return write_run(files, result, time.perf_counter() - began)
 
 
-def _usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Checkpoint | None:
+def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Checkpoint | None:
     """The checkpoint to go on from; a damaged one is thrown away, because the run can be had from the beginning."""
     if not path.exists():
         return None
