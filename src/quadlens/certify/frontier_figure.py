@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from quadlens.certify.frontier import Frontier
-from quadlens.errors import MissingExtra
 
 # Okabe and Ito's colours, distinct for colour-blind readers; one colour a strategy everywhere.
 COLOURS = {
@@ -17,10 +16,8 @@ COLOURS = {
 
 def draw_frontier(result: Frontier, path: Path) -> None:
     """Certified share and margin against operations (logarithmic), one dot a strategy."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("drawing the frontier", "figures") from None
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     share, margin = figure.subplots(1, 2)
     for n, point in enumerate(result.points):
@@ -42,10 +39,8 @@ def draw_frontier(result: Frontier, path: Path) -> None:
 
 def draw_waterfall(result: Frontier, path: Path) -> None:
     """Each term of the itemised bound on |logit - closed form|, stacked up to their sum."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("drawing the waterfall", "figures") from None
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     axes = figure.subplots()
     steps = [step for step in result.waterfall if step.term != "all"]
