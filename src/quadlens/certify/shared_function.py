@@ -9,7 +9,8 @@ from quadlens.certify.order import Group
 from quadlens.model.collapsed import Collapsed
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
-# `math.md` §5 has degree 2. Degree 4 costs the proof nothing more and proves more on models with strong harmonics.
+# `math.md` §5 has degree 2. With 4 the bundled `mismatched` needs one attempt fewer; on `mainline` the margins differ
+# by less than 0.001.
 DEGREE = 4
 # Irregular neurons spoil the fit of the others: leave them out and fit again.
 FITS = 3
