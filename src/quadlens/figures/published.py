@@ -111,12 +111,23 @@ def read_published() -> Published:
 
 
 def read_population() -> PopulationSummary | None:
-    """Ours, from the package's population.json in the layout of published.json; None where there is none."""
-    path = files("quadlens") / "data" / "population.json"
-    if not path.is_file():
+    """Ours, from the dataset shipped with the package; None where there is none."""
+    from quadlens.population.comparison import compare
+    from quadlens.population.dataset import read, shipped_path
+
+    if not shipped_path().is_file():
         return None
-    data = json.loads(path.read_text(encoding="utf-8"))
-    return population_of(data, data["models"])
+    comparison = compare(read(shipped_path()))
+    # The two outer bins hold what lies outside the paper's axis, which its figure does not show.
+    bars = {one.name: Histogram(one.edges, one.ours[1:-1]) for one in comparison.histograms}
+    frequencies = bars.pop("neurons_per_frequency_1_to_29")
+    return PopulationSummary(
+        models=comparison.models,
+        facts=tuple((one.name, float(one.ours)) for one in comparison.statements if one.ours is not None),
+        key_counts=tuple(sorted(comparison.key_counts.ours.items())),
+        neurons_per_frequency=tuple(int(count) for count in frequencies.count),
+        histograms=tuple(bars.items()),
+    )
 
 
 def population_of(data: dict[str, Any], models: int) -> PopulationSummary:
