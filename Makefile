@@ -12,7 +12,7 @@ report: $(VENV)/.base
 
 test: $(VENV)/.test check
 	tools/install-browser
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+	$(BIN)/python -m pytest -n 3 --cov --cov-report=term
 
 check: $(VENV)/.test
 	$(BIN)/ruff format --check src tests
