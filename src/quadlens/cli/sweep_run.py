@@ -1,7 +1,6 @@
 """A sweep as a person sees it: flags, progress, what to do after a stop."""
 
 import contextlib
-import signal
 import sys
 import time
 import tomllib
@@ -10,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quadlens.cli.interrupt import asked_to_stop
 from quadlens.cli.output import note
 from quadlens.errors import BadConfig
 from quadlens.training.config import TrainConfig
@@ -82,7 +82,7 @@ def run(
     from quadlens.population.store import Store
     from quadlens.population.sweep import Watch, sweep
 
-    with _asked_to_stop() as should_stop, _progress(quiet, len(configs)) as (on_state, on_note):
+    with asked_to_stop() as should_stop, _progress(quiet, len(configs)) as (on_state, on_note):
         report = sweep(
             configs,
             output.resolve(),
@@ -96,25 +96,6 @@ def run(
     if report.left:
         note(quiet, "stopped; finished models are whole. Run the same command again to go on")
     return report
-
-
-@contextlib.contextmanager
-def _asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM become a question the driver asks; a second Ctrl-C ends at once."""
-    asked = False
-
-    def handler(number: int, frame: object) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)
 
 
 @contextlib.contextmanager

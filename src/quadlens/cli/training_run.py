@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 import typer
 
+from quadlens.cli.interrupt import asked_to_stop
 from quadlens.cli.output import note
 from quadlens.errors import BadConfig, BadFile
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
@@ -47,7 +47,7 @@ def run_one(
     if not quiet:
         note(quiet, _announcement(config, output, checkpoint, device, threads))
     started = time.perf_counter()
-    with _interrupt_flag() as should_stop, _progress(config, checkpoint, quiet) as on_step:
+    with asked_to_stop() as should_stop, _progress(config, checkpoint, quiet) as on_step:
         hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
         try:
             result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)
@@ -116,25 +116,6 @@ def _announcement(
         f"{threads or available_threads()} threads, into {output}: "
         f"{1e3 * each:.1f} ms an epoch, about {_duration(each * (config.epochs - begin))}"
     )
-
-
-@contextlib.contextmanager
-def _interrupt_flag() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and SIGTERM into a question the loop asks between two steps; a second Ctrl-C ends at once."""
-    asked = False
-
-    def handler(number: int, frame: object) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)
 
 
 @contextlib.contextmanager
