@@ -204,7 +204,7 @@ def bound_float64(model: Model) -> float:
 
     The collapse associates products differently, which lengthens no path more than twice; means over c and the FFT add
     at most 2p additions to a path, and a cosine of a rounded angle is off by less than 32 units, in amplitudes that are
-    at most twice the largest entry they belong to. Four times N, 2p and 128 are an allowance for all of it: argued here,
+    at most twice the largest entry they belong to. Four times N, 2p and 128 are an allowance for all of it: argued,
     not derived operation by operation, and tested against a closed form in float64, not against an enclosure.
     """
     N = 4 * roundings(model.config) + 2 * model.config.p + 128
