@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.params import MLPParams, Model, Params
-from quadlens.spectrum.cluster import find_clusters, neuron_spectra
+from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
 from soundness import check_complete, check_sound, true_margins
 from strategies import mlps, seeds
@@ -133,25 +134,58 @@ def closed_form(collapsed: Collapsed) -> np.ndarray:
     return total
 
 
+def rational(value: Fraction) -> fmpq:
+    return fmpq(value.numerator, value.denominator)
+
+
+def enclosed_closed_form(clusters: tuple[Cluster, ...], p: int, a: int, b: int, c: int) -> arb:
+    """The same, one logit at a time, in Arb's balls."""
+    total = arb(0)
+    for cluster in clusters:
+        products = (
+            Fraction(x) * Fraction(y) for x, y in zip(cluster.rho.tolist(), cluster.omega.tolist(), strict=True)
+        )
+        C = arb(rational(sum(products, Fraction(0)) * 4 / 3)) / (2 * arb.pi())
+        cos_u = abs(arb.cos_pi_fmpq(fmpq(cluster.k * (a - b), p)))
+        total += C * cos_u * arb.cos_pi_fmpq(fmpq(2 * cluster.k * (a + b - c), p))
+    return total
+
+
 @settings(max_examples=80)
 @given(st.one_of(small_models, random_transformers()))
 def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Model) -> None:
+    """Exact logits against a closed form enclosed to 200 bits: no tolerance."""
     proof = Lipschitz().prove(model)
     check_sound(proof, true_margins(model))
     if model.config.activation != "relu":
         assert "lipschitz knows" in str(proof.reason)
         return
     assert proof.logit_error is not None
-    collapsed = model.collapse()
-    logits = np.stack([collapsed.logits(a) for a in range(collapsed.p)])
-    centred = logits - logits.mean(axis=2, keepdims=True)
-    assert np.abs(centred - closed_form(collapsed)).max() <= proof.logit_error
+    collapsed, p = model.collapse(), model.config.p
     clusters = find_clusters(neuron_spectra(collapsed))
+    exact = exact_logits(model)
+    with ctx.workprec(200):
+        bound = arb(rational(proof.logit_error))
+        for a, b in np.ndindex(p, p):
+            row = [exact.logit(a, b, c) for c in range(p)]
+            mean = sum(row, Fraction(0)) / p
+            for c in range(p):
+                distance = abs(arb(rational(row[c] - mean)) - enclosed_closed_form(clusters, p, a, b, c))
+                assert distance <= bound
     clustered = sum(len(cluster.neurons) for cluster in clusters)
-    formula = lipschitz_operations(collapsed.p, collapsed.d_mlp, clustered, len(clusters))
+    formula = lipschitz_operations(p, collapsed.d_mlp, clustered, len(clusters))
     assert proof.operations.total == formula
     assert set(proof.terms) == {*TERMS, "rounding"}
     assert sum(term.bound for term in proof.terms.values()) * (1 + Fraction(1, 10**12)) >= proof.logit_error
+
+
+def test_lipschitz_says_when_float64_is_not_enough() -> None:
+    """The exact strategies go on; this one gives a reason instead of a number."""
+    shapes, rng = MLPParams.shapes(MLPConfig(5, 6)), np.random.default_rng(0)
+    model = MLPParams(MLPConfig(5, 6), **{n: 1e300 * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    proof = Lipschitz().prove(model)
+    assert proof.verdict == "NOT"
+    assert "beyond float64" in str(proof.reason)
 
 
 @settings(max_examples=60)

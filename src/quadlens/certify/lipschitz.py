@@ -12,15 +12,20 @@ most ε(a,b), the sum of
 - phase: Σ_i 2 ρ_i ω_i |cos u| |ψ_i - 2φ_i|, the distance around the circle;
 - quadrature: 2 |cos u| Σ_i ρ_i ω_i / 2π times 2 Σ_i ∫_{rectangle i} |x - φ_i| dx  (the paper's linear-time bound);
 - skip: max_c |S_a[a,c]| + max_c |S_b[b,c]|;
-- rounding: of the float64 arithmetic behind these numbers.
+- rounding: of adding these up.
 
 Proof. Replace one thing at a time. W_L by its wave: the difference meets ReLU(pre) ≤ ReLU(U_a) + ReLU(U_b). pre by
 2ρ cos u cos(s+φ): the ReLU is 1-Lipschitz. ψ by 2φ: cos is 1-Lipschitz and the ReLU at most 2ρ|cos u|. The sum over
 neurons by the integral: ReLU(±cos(s+φ)) cos(θ+2φ) has slope at most 2 in φ, rectangles of width w_i tile the circle,
 and the integral of the ReLU's wave is (2/3) cos(θ-2s), which 2|cos u| Σρω/2π makes the closed form. ∎
 
+The proof holds for any numbers ρ_i, φ_i, ω_i, ψ_i, constant terms and second waves whatever: what they miss is in a
+residual. So those of the float64 spectrum are taken as they are, as hints, and nothing is known or assumed about the
+rounding of the FFT that made them. From there on every number is enclosed (`enclosed.py`): the exact collapse rounded
+once, cos and sin by Arb, and each term an upper bound with its own rounding in it.
+
 T3 follows: the margin is at least that of the closed form less 2 ε(a,b). It is vacuous on trained models, and says by
-how much and why. Cost: `lipschitz_operations`, O(p d_mlp + p² |K|).
+how much and why. Cost: `lipschitz_operations`, O(p d_mlp + p² |K|); one operation on an enclosed number counts as one.
 """
 
 from dataclasses import dataclass
@@ -29,21 +34,29 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.certify.float32 import gain, magnitude, roundings
+from quadlens.certify.circle import enclosed_circle, enclosed_waves
+from quadlens.certify.enclosed import RELATIVE, Enclosed, bound_weighted_sum, upward, upward_sum
+from quadlens.certify.enclosed_collapse import EnclosedCollapsed, enclosed_collapse
 from quadlens.certify.operations import Operations
 from quadlens.certify.proof import NoHints, Proof, Term, nothing_proved
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import Model
+from quadlens.spectrum.amplitude_phase import AmplitudePhase
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters, neuron_spectra
 
-# Relative slack for the float64 arithmetic on the terms themselves: sums of at most 10^5 numbers of one sign.
-SLACK = 1e-10
 TERMS = ("quadrature", "phase", "harmonics", "cross-frequency", "output residual", "kink", "skip")
+TWO_PI = Enclosed(np.array([2 * np.pi]), np.array([2.0**-51]))
 
 
 def lipschitz_operations(p: int, d_mlp: int, clustered: int, clusters: int) -> int:
-    """20 p n + 8 p d_mlp + 2 p² |K| + 13 p², n the neurons in clusters: what is counted (trigonometry aside)."""
-    return 20 * p * clustered + 8 * p * d_mlp + 2 * p**2 * clusters + 13 * p**2
+    """30 p n + 24 n + 8 p d_mlp + 3 p² |K| + 20 p²: n the neurons in clusters, trigonometry and O(p |K|) aside.
+
+    A neuron in a cluster: on each path two waves (6), what is left (3) and two weighted sums (4), and its wave in W_L
+    taken off (4), for every token; its rectangle, its phase and its constant term 24. Any neuron and token: W_L less
+    its mean and the largest of it (4), two ReLUs with weighted sums (4). The lead of a cluster 3 for each (a - b, δ),
+    and for each input: skip terms less their mean and the largest of them (8), the smallest lead, the sum of the
+    terms, the margin and its sign (12).
+    """
+    return 30 * p * clustered + 24 * clustered + 8 * p * d_mlp + 3 * p**2 * clusters + 20 * p**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +64,10 @@ class Budget:
     """Every term as a function of the input: term(a,b) = of_a[a] + of_b[b] + of_difference[(a-b) mod p].
 
     Attributes:
-        of_a: By name, over a.
+        of_a: By name, over a; upper bounds.
         of_b: By name, over b.
         of_difference: By name, over a - b.
-        lead: The closed form's smallest lead over another answer, for each a - b.
+        lead: A lower bound of the closed form's smallest lead over another answer, for each a - b.
     """
 
     of_a: dict[str, Float[np.ndarray, " p"]]
@@ -68,7 +81,7 @@ class Budget:
         difference = np.subtract.outer(np.arange(p), np.arange(p)) % p
         zero = np.zeros(p)
         spread = np.add.outer(self.of_a.get(name, zero), self.of_b.get(name, zero))
-        return np.asarray(spread + self.of_difference.get(name, zero)[difference])
+        return upward_sum(spread + self.of_difference.get(name, zero)[difference])
 
 
 @dataclass(frozen=True)
@@ -87,16 +100,24 @@ class Lipschitz:
                 f"lipschitz knows the closed form of relu models; this one has {model.config.activation}: "
                 "use --strategy arcs (abs) or brute",
             )
-        collapsed = model.collapse()
-        spectra = neuron_spectra(collapsed)
-        clusters = find_clusters(spectra)
-        ops = Operations()
-        budget = error_budget(collapsed, spectra, clusters, ops)
-        rounding = bound_float64(model)
-        tables = {name: budget.table(name) * (1 + SLACK) for name in TERMS}
-        error = sum(tables.values(), start=np.full((p, p), rounding))
-        lead = budget.lead[np.subtract.outer(np.arange(p), np.arange(p)) % p]
-        margins = lead * (1 - SLACK) - 2 * error
+        too_large = "numbers of this model or their products are beyond float64: use --strategy brute, arcs or moments"
+        spectra = neuron_spectra(model.collapse())
+        clusters, ops = find_clusters(spectra), Operations()
+        try:
+            collapsed = enclosed_collapse(model)
+        except OverflowError:
+            return nothing_proved(self.name, p, too_large)
+        with np.errstate(over="ignore", invalid="ignore"):
+            budget = error_budget(p, collapsed, spectra, clusters, ops)
+            tables = {name: budget.table(name) for name in TERMS}
+            total = np.sum(list(tables.values()), axis=0)
+            # Seven additions and one more lose less than 16 u of what is added up; this is 32 u.
+            rounding = RELATIVE * float(total.max())
+            error = total + rounding
+            lead = budget.lead[np.subtract.outer(np.arange(p), np.arange(p)) % p]
+            margins = (Enclosed.exactly(lead) - Enclosed.exactly(2 * error)).lower()
+        if not (np.isfinite(error).all() and np.isfinite(margins).all()):
+            return nothing_proved(self.name, p, too_large)
         certified = margins > 0
         # Eight tables added up, one doubled and taken from the lead, one comparison.
         ops.additions += 9 * p * p
@@ -129,84 +150,138 @@ def _where(table: Float[np.ndarray, "p p"]) -> tuple[int, int]:
 
 
 def error_budget(
-    collapsed: Collapsed, spectra: NeuronSpectra, clusters: tuple[Cluster, ...], ops: Operations
+    p: int, collapsed: EnclosedCollapsed, spectra: NeuronSpectra, clusters: tuple[Cluster, ...], ops: Operations
 ) -> Budget:
     """All terms but rounding."""
-    p, tokens = collapsed.p, np.arange(collapsed.p)
-    w = 2 * np.pi / p
     of_a = {name: np.zeros(p) for name in TERMS}
     of_b = {name: np.zeros(p) for name in TERMS}
     of_difference = {name: np.zeros(p) for name in ("quadrature", "phase")}
-    lead = np.zeros((p, p))
-    residual = collapsed.W_L - collapsed.W_L.mean(axis=0)
+    half = enclosed_circle(2 * p)
+    residual = collapsed.W_L - _mean(collapsed.W_L, 0)
+    ops.additions += 2 * residual.size
+    reach = np.ascontiguousarray(residual.magnitude().max(axis=0))
+    ops.comparisons += 2 * residual.size
+    lead = Enclosed.exactly(np.zeros((p, p)))
     for cluster in clusters:
-        mine, k = cluster.neurons, cluster.k
-        double = min(2 * k % p, p - 2 * k % p)
-        residual[:, mine] -= cluster.omega * np.cos(np.outer(tokens * k % p, np.ones(len(mine))) * w + cluster.psi)
-        paths = ((of_a, collapsed.U_a, spectra.path_a), (of_b, collapsed.U_b, spectra.path_b))
-        for terms, U, path in paths:
-            main = cluster.rho * np.cos((tokens * k % p)[:, None] * w + cluster.phi)
-            second = path.amplitude[double - 1, mine] * np.cos(
-                (tokens * double % p)[:, None] * w + path.phase[double - 1, mine]
+        mine, omega = cluster.neurons, np.abs(cluster.omega)
+        cos_phi, sin_phi = enclosed_waves(cluster.phi)
+        main = _wave(half, cluster.k, _times(cluster.rho, cos_phi), _times(cluster.rho, sin_phi))
+        for terms, U, path in ((of_a, collapsed.U_a, spectra.path_a), (of_b, collapsed.U_b, spectra.path_b)):
+            second = _second_wave(half, path, cluster)
+            other = U[:, mine] - Enclosed.exactly(path.mean[mine]) - main - second
+            terms["harmonics"] = upward_sum(terms["harmonics"] + bound_weighted_sum(second.magnitude(), omega))
+            terms["cross-frequency"] = upward_sum(
+                terms["cross-frequency"] + bound_weighted_sum(other.magnitude(), omega)
             )
-            other = U[:, mine] - path.mean[mine] - main - second
-            terms["harmonics"] += np.abs(second) @ cluster.omega
-            terms["cross-frequency"] += np.abs(other) @ cluster.omega
-            # main and second, three differences, two weighted sums
-            ops.multiplications += 4 * other.size
-            ops.additions += 5 * other.size
-        of_b["kink"] += np.abs(spectra.path_a.mean[mine] + spectra.path_b.mean[mine]) @ cluster.omega
-        ops.multiplications += p * len(mine)
-        ops.additions += p * len(mine)
-        weight = cluster.rho * cluster.omega
-        cos_u = np.abs(np.cos(tokens * k % (2 * p) * w / 2))
-        # a - b modulo p fixes |cos u|: adding p to a - b turns k w (a-b)/2 by k π.
-        of_difference["phase"] += 2 * cos_u * (weight @ circular_distance(cluster.psi, 2 * cluster.phi))
-        of_difference["quadrature"] += 2 * cos_u * (weight.sum() / (2 * np.pi)) * bound_rectangles(cluster.phi, weight)
-        lead += np.outer(cos_u * weight.sum() / (2 * np.pi) * 4 / 3, 1 - np.cos(tokens * k % p * w))
-        ops.multiplications += lead.size
+            # two waves, three differences, two weighted sums
+            ops.multiplications += 6 * other.size
+            ops.additions += 7 * other.size
+        constant = Enclosed.exactly(spectra.path_a.mean[mine]) + Enclosed.exactly(spectra.path_b.mean[mine])
+        of_b["kink"] = upward_sum(of_b["kink"] + bound_weighted_sum(constant.magnitude(), omega))
+        cos_psi, sin_psi = enclosed_waves(cluster.psi)
+        wave = _wave(half, cluster.k, _times(cluster.omega, cos_psi), _times(cluster.omega, sin_psi))
+        reach[mine] = (residual[:, mine] - wave).magnitude().max(axis=0)
+        ops.multiplications += 2 * wave.size
+        ops.additions += 2 * wave.size
+        _add_rule(cluster, half, of_difference)
+        lead = lead + _lead(cluster, half)
+        # four products of amplitudes with cos or sin, 3 for the constant term, 17 for phase and rectangle
+        ops.multiplications += 12 * len(mine)
+        ops.additions += 12 * len(mine)
+        ops.multiplications += 2 * lead.size
         ops.additions += lead.size
-    reach = np.abs(residual).max(axis=0)
-    # mean taken off and largest found; then two ReLUs and two weighted sums; then skip terms and the smallest lead
-    ops.comparisons += 3 * residual.size + 3 * lead.size
-    ops.additions += 3 * residual.size
-    ops.multiplications += 2 * residual.size
-    of_a["output residual"] = np.maximum(collapsed.U_a, 0) @ reach
-    of_b["output residual"] = np.maximum(collapsed.U_b, 0) @ reach
-    of_a["skip"] = np.abs(collapsed.S_a - collapsed.S_a.mean(axis=1, keepdims=True)).max(axis=1)
-    of_b["skip"] = np.abs(collapsed.S_b - collapsed.S_b.mean(axis=1, keepdims=True)).max(axis=1)
-    return Budget(of_a, of_b, of_difference, np.ascontiguousarray(lead[:, 1:].min(axis=1)))
+    of_a["output residual"] = bound_weighted_sum(np.maximum(collapsed.U_a.upper(), 0), reach)
+    of_b["output residual"] = bound_weighted_sum(np.maximum(collapsed.U_b.upper(), 0), reach)
+    ops.comparisons += 2 * residual.size
+    ops.multiplications += residual.size
+    ops.additions += residual.size
+    for terms, S in ((of_a, collapsed.S_a), (of_b, collapsed.S_b)):
+        if S is not None:
+            terms["skip"] = (S - _mean(S, 1)).magnitude().max(axis=1)
+    # Skip terms less their mean and the largest of them, on two paths; the smallest lead.
+    ops.additions += 4 * p * p
+    ops.comparisons += 6 * p * p
+    return Budget(of_a, of_b, of_difference, np.ascontiguousarray(lead.lower()[:, 1:].min(axis=1)))
 
 
-def circular_distance(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """|x - y| around the circle, at most π (erratum 8)."""
-    return np.abs((x - y + np.pi) % (2 * np.pi) - np.pi)
+def _mean(x: Enclosed, axis: int) -> Enclosed:
+    """The mean over the answers c, kept as an axis."""
+    return x.sum(axis) / _number(float(x.middle.shape[axis]))
 
 
-def bound_rectangles(phi: Float[np.ndarray, " n"], weight: Float[np.ndarray, " n"]) -> float:
+def _number(x: float) -> Enclosed:
+    return Enclosed.exactly(np.array([x]))
+
+
+def _times(amplitude: Float[np.ndarray, " n"], wave: Enclosed) -> Enclosed:
+    return Enclosed.exactly(amplitude) * wave
+
+
+def _wave(half: tuple[Enclosed, Enclosed], k: int, cosine: Enclosed, sine: Enclosed) -> Enclosed:
+    """The wave r cos(k w n + phase) = r cos(phase) cos(k w n) - r sin(phase) sin(k w n), [n, neuron]."""
+    p = half[0].size // 2
+    at = (2 * (np.arange(p) * k % p))[:, None]
+    return half[0][at] * cosine[None] - half[1][at] * sine[None]
+
+
+def _second_wave(half: tuple[Enclosed, Enclosed], path: AmplitudePhase, cluster: Cluster) -> Enclosed:
+    """What a path has at 2k, [token, neuron]; its two coefficients are hints."""
+    double = min(2 * cluster.k % cluster.p, cluster.p - 2 * cluster.k % cluster.p)
+    amplitude, phase = path.amplitude[double - 1, cluster.neurons], path.phase[double - 1, cluster.neurons]
+    cosine, sine = amplitude * np.cos(phase), amplitude * np.sin(phase)
+    return _wave(half, double, Enclosed.exactly(cosine), Enclosed.exactly(sine))
+
+
+def _half_turns(cluster: Cluster, half: tuple[Enclosed, Enclosed]) -> Enclosed:
+    """|cos u| for each a - b; adding p to a - b turns u = k w (a-b)/2 by k π and changes nothing."""
+    return abs(half[0][np.arange(cluster.p) * cluster.k % (2 * cluster.p)])
+
+
+def _density(cluster: Cluster) -> tuple[Enclosed, Enclosed]:
+    """ρ_i ω_i, and Σ_i ρ_i ω_i / 2π."""
+    weight = Enclosed.exactly(cluster.rho) * Enclosed.exactly(cluster.omega)
+    return weight, weight.sum(0) / TWO_PI
+
+
+def _lead(cluster: Cluster, half: tuple[Enclosed, Enclosed]) -> Enclosed:
+    """C_k |cos u| (1 - cos k w δ), [a - b, δ]."""
+    C = _density(cluster)[1] * (_number(4.0) / _number(3.0))
+    turn = half[0][2 * (np.arange(cluster.p) * cluster.k % cluster.p)]
+    return (_half_turns(cluster, half) * C)[:, None] * (Enclosed.exactly(np.ones(cluster.p)) - turn)[None]
+
+
+def _add_rule(
+    cluster: Cluster, half: tuple[Enclosed, Enclosed], of_difference: dict[str, Float[np.ndarray, " p"]]
+) -> None:
+    """The cluster as a quadrature rule: what its phases and its rectangles miss."""
+    weight, density = _density(cluster)
+    twice_cos_u = 2 * _half_turns(cluster, half).magnitude()
+    distance = circular_distance(cluster.psi, 2 * cluster.phi).magnitude()
+    phase = bound_weighted_sum(distance, weight.magnitude())
+    quadrature = upward(density.magnitude() * bound_rectangles(cluster.phi, weight))
+    of_difference["phase"] = upward(of_difference["phase"] + twice_cos_u * phase)
+    of_difference["quadrature"] = upward(of_difference["quadrature"] + twice_cos_u * quadrature)
+
+
+def circular_distance(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> Enclosed:
+    """The angle x - y less the nearest number of full turns (erratum 8)."""
+    turns = np.rint((x - y) / (2 * np.pi))
+    return Enclosed.exactly(x) - Enclosed.exactly(y) - Enclosed.exactly(turns) * TWO_PI
+
+
+def bound_rectangles(phi: Float[np.ndarray, " n"], weight: Enclosed) -> float:
     """2 Σ_i ∫_{rectangle i} |x - φ_i| dx with widths in proportion to `weight` (the paper's bound, erratum 3).
 
-    Any place for the first edge is sound; the median distance from node to middle is a good one.
+    Any place for the first edge is sound; the median distance from node to middle is a good one. The integral from
+    `left` to `right` is F(right) - F(left) with F(x) = x|x|/2, which grows with x.
     """
     order = np.argsort(phi)
-    node, width = phi[order], weight[order] * (2 * np.pi / weight.sum())
-    stop = np.cumsum(width)
-    first = np.median(node - (stop - width / 2))
-    right = stop + first - node
+    node, mine = Enclosed.exactly(phi[order]), weight[order]
+    width = mine * (TWO_PI / mine.sum(0))
+    stop = width.running_sum(0)
+    first = float(np.median(node.middle - (stop.middle - width.middle / 2)))
+    right = stop + _number(first) - node
     left = right - width
-    inside = (left <= 0) & (right >= 0)
-    area = np.where(inside, (right**2 + left**2) / 2, np.abs(right**2 - left**2) / 2)
-    return float(2 * area.sum())
-
-
-def bound_float64(model: Model) -> float:
-    """Rounding of the float64 collapse and of the logits it stands for: the theorem of `float32.py` with u = 2^-53.
-
-    The collapse associates products differently, which lengthens no path more than twice; means over c and the FFT add
-    at most 2p additions to a path, and a cosine of a rounded angle is off by less than 32 units, in amplitudes that are
-    at most twice the largest entry they belong to. Four times N, 2p and 128 are an allowance for all of it: argued,
-    not derived operation by operation, and tested against a closed form in float64, not against an enclosure.
-    """
-    N = 4 * roundings(model.config) + 2 * model.config.p + 128
-    gamma = Fraction(N, (1 << 53) - N)
-    return float(gamma * (magnitude(model) + N * gain(model) * Fraction(1, 1 << 900))) * 1.01
+    top, bottom = Enclosed.exactly(right.upper()), Enclosed.exactly(left.lower())
+    twice_area = top * abs(top) - bottom * abs(bottom)
+    return float(twice_area.sum(0).magnitude()[0])

@@ -31,6 +31,8 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.certify.circle import TRIGONOMETRY, circle
+from quadlens.certify.enclosed import UNIT
 from quadlens.certify.operations import Operations
 from quadlens.certify.order import group_by_frequency
 from quadlens.certify.plan import ArcPlan, Signs, correction_sizes
@@ -38,8 +40,6 @@ from quadlens.certify.proof import NoHints, Proof, Term
 from quadlens.model.collapsed import Collapsed
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
-UNIT = 2.0**-53
-TRIGONOMETRY = 2.0**-50
 SECOND_ORDER = 1.01
 MOST_KEYS = 64
 PLAN_BYTES = 1 << 21
@@ -182,19 +182,6 @@ def running_sums(
     ops.multiplications += U.size * len(weights)
     ops.additions += U.size * len(weights)
     return sums
-
-
-def circle(p: int) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-    """cos(2π n/p) and sin(2π n/p) for n = 0 … p-1, each within 2^-50 of the true value (Arb's enclosure says so)."""
-    from flint import arb, fmpq
-
-    waves = []
-    for wave in (arb.cos_pi_fmpq, arb.sin_pi_fmpq):
-        balls = [wave(fmpq(2 * n, p)) for n in range(p)]
-        if not all(float(ball.rad()) < 4 * UNIT for ball in balls):
-            raise ValueError(f"Arb's enclosures of the {p}-th roots of unity are wider than 2^-51")
-        waves.append(np.array([float(ball.mid()) for ball in balls]))
-    return waves[0], waves[1]
 
 
 def turn_and_group(

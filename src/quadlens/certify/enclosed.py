@@ -1,0 +1,130 @@
+"""Float64 with a proved error: arrays of a middle and a radius, each true value within the radius of its middle.
+
+Theorem. Every operation below returns an enclosure of what it would be on the true values. Where nothing overflows, an
+IEEE operation returns z (1 + δ) + η, |δ| ≤ u = 2^-53, |η| ≤ 2^-1075. So the rounding of the middle is at most
+u |middle| + 2^-1074, which joins what the radii of the operands do. The radius itself is computed from numbers that are
+not negative with at most 16 roundings on a path, each of which loses at most a factor 1 - u: `upward` multiplies by
+1 + 2^-48 and adds 2^-1000, which is more than all of them together and any η took. What overflows has an infinite
+radius or is not a number; `finite` tells.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+UNIT = 2.0**-53
+RELATIVE = 2.0**-48
+ABSOLUTE = 2.0**-1000
+
+Array = Float[np.ndarray, "..."]
+
+
+def upward(x: Array) -> Array:
+    """At least what x ≥ 0 would be if the (at most 16) operations that made it had not been rounded."""
+    return np.asarray(x * (1 + RELATIVE) + ABSOLUTE)
+
+
+def upward_sum(x: Array) -> Array:
+    """The same for a sum of at most 16 floats that are not negative: additions never underflow, so 0 stays 0."""
+    return np.asarray(x * (1 + RELATIVE))
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosed:
+    """Numbers x with |x - middle| ≤ radius.
+
+    Attributes:
+        middle: Any floats.
+        radius: Of the same shape, not negative.
+    """
+
+    middle: Array
+    radius: Array
+
+    @classmethod
+    def exactly(cls, x: Array) -> "Enclosed":
+        """The floats themselves."""
+        return cls(x, np.zeros_like(x))
+
+    @classmethod
+    def nearest(cls, x: Array) -> "Enclosed":
+        """Numbers that were rounded to the nearest float once."""
+        return cls(x, upward(UNIT * np.abs(x)))
+
+    @property
+    def finite(self) -> bool:
+        """Whether nothing overflowed on the way here."""
+        return bool(np.isfinite(self.middle).all() and np.isfinite(self.radius).all())
+
+    @property
+    def size(self) -> int:
+        """How many numbers."""
+        return self.middle.size
+
+    def __getitem__(self, at: Any) -> "Enclosed":
+        return Enclosed(self.middle[at], self.radius[at])
+
+    def __add__(self, other: "Enclosed") -> "Enclosed":
+        middle = self.middle + other.middle
+        return Enclosed(middle, upward(self.radius + other.radius + UNIT * np.abs(middle)))
+
+    def __sub__(self, other: "Enclosed") -> "Enclosed":
+        middle = self.middle - other.middle
+        return Enclosed(middle, upward(self.radius + other.radius + UNIT * np.abs(middle)))
+
+    def __mul__(self, other: "Enclosed") -> "Enclosed":
+        """|XY - xy| ≤ |x| r_y + |y| r_x + r_x r_y."""
+        middle = self.middle * other.middle
+        reach = np.abs(self.middle) * other.radius + (np.abs(other.middle) + other.radius) * self.radius
+        return Enclosed(middle, upward(reach + UNIT * np.abs(middle)))
+
+    def __truediv__(self, other: "Enclosed") -> "Enclosed":
+        """For divisors proved positive: |X/Y - x/y| = |Xy - xY| / Yy ≤ (r_x + |x/y| r_y) / (y - r_y)."""
+        smallest = other.lower()
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            middle = self.middle / other.middle
+            # Rounded up before the division: a small divisor would enlarge what was lost to underflow.
+            reach = upward(self.radius + upward(np.abs(middle)) * other.radius) / smallest
+        radius = np.where(smallest > 0, upward(reach + UNIT * np.abs(middle)), np.inf)
+        return Enclosed(middle, radius)
+
+    def __abs__(self) -> "Enclosed":
+        return Enclosed(np.abs(self.middle), self.radius)
+
+    def sum(self, axis: int) -> "Enclosed":
+        """The sum along an axis, which stays, of length 1."""
+        sizes = np.abs(self.middle).sum(axis=axis, keepdims=True)
+        middle, radii = (x.sum(axis=axis, keepdims=True) for x in (self.middle, self.radius))
+        return Enclosed(middle, _radius_of_sum(self.middle.shape[axis], radii, sizes))
+
+    def running_sum(self, axis: int) -> "Enclosed":
+        """All sums of the first 1, 2, … n numbers along an axis."""
+        sizes = np.abs(self.middle).cumsum(axis=axis)
+        middle, radii = (x.cumsum(axis=axis) for x in (self.middle, self.radius))
+        return Enclosed(middle, _radius_of_sum(self.middle.shape[axis], radii, sizes))
+
+    def upper(self) -> Array:
+        """Floats that are not below the numbers."""
+        top = self.middle + self.radius
+        return np.asarray(top + upward(RELATIVE * np.abs(top)))
+
+    def lower(self) -> Array:
+        """Floats that are not above the numbers."""
+        bottom = self.middle - self.radius
+        return np.asarray(bottom - upward(RELATIVE * np.abs(bottom)))
+
+    def magnitude(self) -> Array:
+        """Floats that are not below |x|."""
+        return upward(np.abs(self.middle) + self.radius)
+
+
+def _radius_of_sum(n: int, radii: Array, sizes: Array) -> Array:
+    """A sum of n numbers in any order is within n u Σ|middle| (1 + 2 n u) of the sum of the middles."""
+    return upward((radii + n * UNIT * sizes) * (1 + 4 * n * UNIT))
+
+
+def bound_weighted_sum(x: Float[np.ndarray, "... n"], weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, "..."]:
+    """Not below Σ_i x_i weights_i, all numbers not negative: n products and additions in any order, fused or not."""
+    return upward(np.asarray(x @ weights * (1 + 4 * (len(weights) + 2) * UNIT)))
