@@ -12,6 +12,7 @@ from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.produce import STRATEGIES
 from quadlens.certify.proof import Proof, Term, Verdict
 from quadlens.certify.summary import rounded_down, rounded_up
+from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import Model
 
 # Past this many of brute force's operations, strategies that work out every logit in integers take minutes: left out.
@@ -78,23 +79,24 @@ class Frontier:
 def frontier(model: Model, progress: Callable[[str], None] = lambda name: None) -> Frontier:
     """Run every strategy but `auto`; `progress` is told each name before it runs."""
     p, d_mlp = model.config.p, model.config.d_mlp
-    points, waterfall = [], []
+    points: list[FrontierPoint] = []
+    steps: tuple[WaterfallStep, ...] = ()
     for name in strategies_for(p, d_mlp):
         progress(name)
         began = time.perf_counter()
         proof = STRATEGIES[name].prove(model)
         points.append(_point(model, proof, time.perf_counter() - began))
         if name == "lipschitz":
-            waterfall = _waterfall(model, proof)
-    return Frontier(p, d_mlp, tuple(points), tuple(waterfall))
+            steps = waterfall(model.collapse(), proof)
+    return Frontier(p, d_mlp, tuple(points), steps)
 
 
-def _waterfall(model: Model, proof: Proof) -> list[WaterfallStep]:
-    """The terms of the itemised proof beside their measured sizes, and last the whole."""
+def waterfall(collapsed: Collapsed, proof: Proof) -> tuple[WaterfallStep, ...]:
+    """The terms of the itemised proof beside their measured sizes, and last the whole; none for other proofs."""
     if not proof.terms or proof.logit_error is None:
-        return []
-    small = brute_force_operations(model.config.p, model.config.d_mlp) <= MAX_EXACT_OPERATIONS
-    measured = {term.name: term for term in measure_budget(model.collapse())} if small else {}
+        return ()
+    small = brute_force_operations(collapsed.p, collapsed.d_mlp) <= MAX_EXACT_OPERATIONS
+    measured = {term.name: term for term in measure_budget(collapsed)} if small else {}
     steps = []
     for name, term in {**proof.terms, "all": Term(proof.logit_error)}.items():
         found = measured.get(name)
@@ -107,7 +109,7 @@ def _waterfall(model: Model, proof: Proof) -> list[WaterfallStep]:
                 measured_at="{}+{}→{}".format(*found.worst) if found else None,
             )
         )
-    return steps
+    return tuple(steps)
 
 
 def strategies_for(p: int, d_mlp: int) -> Iterator[str]:

@@ -82,7 +82,8 @@ def _arrow(axis: "Axes", tip: complex, colour: str, name: str) -> None:
         "", (tip.real, tip.imag), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0}
     )
     if name:
-        outside = tip / abs(tip) * (abs(tip) + 0.2) if abs(tip) > 0 else 0.2
+        # Always outside the circle, where no arrow and no token is.
+        outside = tip / abs(tip) * 1.17 if abs(tip) > 0 else 1.17
         side = "left" if outside.real > 0.3 else "right" if outside.real < -0.3 else "center"
         axis.text(outside.real, outside.imag, name, color=colour, ha=side, va="center")
 

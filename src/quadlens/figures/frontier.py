@@ -1,6 +1,7 @@
 """What each way of proving costs and what it proves (beyond the paper)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "frontier"
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+RULE_MARKERS = ("o", "s", "^", "D")
+EXACT_STRATEGIES = ("brute", "arcs")
+# One mark a strategy, in every picture.
+STRATEGY_MARKERS = {"brute": "P", "lipschitz": "o", "arcs": "D", "arcs-bounded": "^", "moments": "s", "auto": "X"}
+
+
+@dataclass(frozen=True)
+class ProofPoint:
+    """What one strategy proves of the whole model (T3), and for how many operations beyond the collapse.
+
+    Attributes:
+        strategy: Its name.
+        operations: Counted.
+        share: Of all inputs, proved right.
+        margin: Lower bound on those inputs; 0 when there are none.
+    """
+
+    strategy: str
+    operations: int
+    share: float
+    margin: float
 
 
 def draw(clusters: tuple[ClusterBounds, ...], certificates: tuple[Certificate, ...]) -> "Figure":
@@ -65,7 +86,7 @@ def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, flo
 def _draw_rules(axis: "Axes", clusters: tuple[ClusterBounds, ...]) -> None:
     axis.set_title("error of the rule (T1)", loc="left")
     axis.axhline(1, color=QUIET_COLOUR, lw=1.2)
-    for (name, cost, worst, concept), marker in zip(rule_points(clusters), MARKERS, strict=False):
+    for (name, cost, worst, concept), marker in zip(rule_points(clusters), RULE_MARKERS, strict=True):
         axis.plot([cost], [worst], marker, ms=8, color=CONCEPT_COLOURS[concept], label=name)
     axis.set(ylabel="worst relative error proved", ylim=(0, None))
 
@@ -75,13 +96,39 @@ def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
     brute = certificates[0].brute_force_flops
     axis.axvline(brute, color=QUIET_COLOUR, lw=1.2)
     axis.text(brute, 50, "brute force ", rotation=90, ha="right", va="center", fontsize=8, color="#666666")
-    for certificate, marker in zip(certificates, MARKERS, strict=False):
-        share = 100 * certificate.certified_inputs / certificate.p**2
-        proof = certificate.proof
-        concept = "exact" if proof.exact else "bound"
-        cost = max(proof.operations.total, 1)
-        axis.plot([cost], [share], marker, ms=8, color=CONCEPT_COLOURS[concept], label=proof.strategy, clip_on=False)
+    for one in certificates:
+        _mark(axis, one.proof.strategy, one.proof.operations.total, 100 * one.certified_inputs / one.p**2)
     axis.set(ylabel="inputs proved right, %", ylim=(0, 105))
+
+
+def _mark(axis: "Axes", strategy: str, operations: int, y: float) -> None:
+    """Bounds are filled, exact strategies hollow and larger: two that cost the same can both be seen."""
+    exact = strategy in EXACT_STRATEGIES
+    colour = CONCEPT_COLOURS["exact" if exact else "bound"]
+    size, face = (11, "none") if exact else (8, colour)
+    marker = STRATEGY_MARKERS.get(strategy, "*")
+    axis.plot([max(operations, 1)], [y], marker, ms=size, mfc=face, mec=colour, mew=1.8, label=strategy, clip_on=False)
+
+
+def draw_strategies(points: tuple[ProofPoint, ...]) -> "Figure":
+    """Share of inputs, and margin, against operations: every strategy, brute force too."""
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.6, 3.6))
+        share, margin = figure.subplots(1, 2)
+        for point in points:
+            _mark(share, point.strategy, point.operations, 100 * point.share)
+            _mark(margin, point.strategy, point.operations, point.margin)
+        share.set(ylabel="inputs proved right, %", ylim=(0, 105))
+        margin.set(
+            ylabel="margin proved, logits", ylim=(0, 1.1 * max((point.margin for point in points), default=0) or 1)
+        )
+        for axis in (share, margin):
+            axis.set(xscale="log", xlabel="operations beyond the collapse")
+            _whole_decades(axis)
+        figure.legend(*share.get_legend_handles_labels(), loc="outside lower center", ncols=len(points), fontsize=8)
+        return figure
 
 
 def pictures(results: Results) -> tuple[Picture, ...]:

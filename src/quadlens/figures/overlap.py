@@ -43,7 +43,7 @@ def draw(scheme: Scheme, keys: tuple[int, ...]) -> "Figure":
                 )
         fine = np.linspace(-np.pi, np.pi, 721)
         top.plot(fine, h(fine), color=CONCEPT_COLOURS["truth"], lw=1.2)
-        top.set(ylabel="h(φ)", xlim=(-np.pi, np.pi), ylim=(-0.75, 1.05))
+        top.set(ylabel="h(φ)", xlim=(-np.pi, np.pi), ylim=(-0.35, 1.05))
         top.set_title(f"k = {scheme.k}: boxes centred at φ, darker where they overlap", loc="left")
         density = box_density(scheme)
         bottom.stairs(density.count, density.edges, color=colour, fill=True, alpha=0.5)
