@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,6 @@ from quadlens.certify import STRATEGIES, certify
 from quadlens.certify import plan as plan_module
 from quadlens.certify.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.certify.brute import Brute, brute_force_operations
-from quadlens.certify.budget import measure_budget
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.float32 import bound_float32
 from quadlens.certify.integers import integer_model
@@ -27,7 +28,6 @@ from quadlens.certify.moments_large import moments_large_operations, prove_large
 from quadlens.certify.operations import Operations
 from quadlens.certify.order import group_by_frequency
 from quadlens.errors import BadConfig
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
@@ -112,6 +112,26 @@ def test_moments_in_float64_prove_a_clean_model_and_count_their_operations() -> 
     assert proof.operations.total == counted
 
 
+def test_moments_in_float64_refuse_what_their_theorem_does_not_cover() -> None:
+    """Skip terms that make nearly every answer wrong, and another activation: no proof instead of a false one."""
+    collapsed = build_mlp(Recipe(31, (3, 7, 11, 13), 200)).collapse()
+    wrong = replace(collapsed, S_a=collapsed.S_a + 1e6 * (np.arange(31) == 0))
+    for outside in (wrong, replace(collapsed, activation="abs")):
+        with pytest.raises(ValueError, match="relu models without skip terms"):
+            prove_large("moments", outside)
+
+
+def test_auto_takes_the_cheap_proof_unless_it_is_to_be_checked() -> None:
+    """Past the largest p of integer moments: float64 moments to know, arcs to have a certificate."""
+    model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.001))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Moments, "__init__", partialmethod(Moments.__init__, largest_integer_p=0))
+        known, saved = certify(model, "auto"), certify(model, "auto", checkable=True)
+    assert (known.proof.strategy, known.verdict, known.checkable) == ("moments", "CERTIFIED", False)
+    assert (saved.proof.strategy, saved.verdict, saved.checkable) == ("arcs", "CERTIFIED", True)
+    assert known.proof.operations.total < saved.proof.operations.total
+
+
 def test_large_models_take_the_float64_path() -> None:
     keys = (10, 71, 8, 104, 108, 42, 19, 82)
     model = build_mlp(Recipe(251, keys, 128, noise=0.001))
@@ -123,23 +143,12 @@ def test_large_models_take_the_float64_path() -> None:
         certificate.save(Path("never-written.json"))
 
 
-def closed_form(collapsed: Collapsed) -> np.ndarray:
-    """Σ_k C_k |cos u| cos(k w (a+b-c)), written the obvious way."""
-    p, n, total = collapsed.p, np.arange(collapsed.p), np.zeros((collapsed.p,) * 3)
-    for cluster in find_clusters(neuron_spectra(collapsed)):
-        angle = cluster.k * 2 * np.pi / p
-        C = 4 / 3 * float(cluster.rho @ cluster.omega) / (2 * np.pi)
-        cos_u = np.abs(np.cos(angle * np.subtract.outer(n, n) / 2))
-        total += C * cos_u[:, :, None] * np.cos(angle * (n[:, None, None] + n[None, :, None] - n[None, None, :]))
-    return total
-
-
 def rational(value: Fraction) -> fmpq:
     return fmpq(value.numerator, value.denominator)
 
 
 def enclosed_closed_form(clusters: tuple[Cluster, ...], p: int, a: int, b: int, c: int) -> arb:
-    """The same, one logit at a time, in Arb's balls."""
+    """Σ_k C_k |cos u| cos(k w (a+b-c)) in Arb's balls."""
     total = arb(0)
     for cluster in clusters:
         products = (
@@ -176,7 +185,6 @@ def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Mod
     formula = lipschitz_operations(p, collapsed.d_mlp, clustered, len(clusters))
     assert proof.operations.total == formula
     assert set(proof.terms) == {*TERMS, "rounding"}
-    assert sum(term.bound for term in proof.terms.values()) * (1 + Fraction(1, 10**12)) >= proof.logit_error
 
 
 def test_lipschitz_says_when_float64_is_not_enough() -> None:
@@ -186,22 +194,6 @@ def test_lipschitz_says_when_float64_is_not_enough() -> None:
     proof = Lipschitz().prove(model)
     assert proof.verdict == "NOT"
     assert "beyond float64" in str(proof.reason)
-
-
-@settings(max_examples=60)
-@given(adders())
-def test_measured_terms_are_within_their_bounds(model: Model) -> None:
-    """What each term is, in float64, against what is proved about it; 1e-9 is for the measurement."""
-    collapsed = model.collapse()
-    proof = Lipschitz().prove(model)
-    measured = {term.name: term for term in measure_budget(collapsed)}
-    assert set(measured) == {*TERMS, "all"}
-    for name in TERMS:
-        assert measured[name].largest <= float(proof.terms[name].bound) + 1e-9
-    logits = np.stack([collapsed.logits(a) for a in range(collapsed.p)])
-    difference = np.abs(logits - logits.mean(axis=2, keepdims=True) - closed_form(collapsed))
-    assert measured["all"].largest == pytest.approx(difference.max())
-    assert difference[measured["all"].worst] == pytest.approx(difference.max())
 
 
 def test_lipschitz_proves_a_perfect_wide_model() -> None:

@@ -12,12 +12,16 @@ import pytest
 
 from quadlens.certify import certify
 from quadlens.certify.check.checker import check
+from quadlens.certify.frontier import frontier
 from quadlens.certify.summary import summary
+from quadlens.figures.frontier import rule_points
+from quadlens.model import load
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import exact_logits
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Params
+from quadlens.quadrature import bounds
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.scheme import Scheme
 
@@ -176,3 +180,19 @@ def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None
     value = summary(certify(model, strategy))
     assert value["verdict"] in ("CERTIFIED", "PARTLY", "NOT")
     assert (value["reason"] is None) == (value["verdict"] == "CERTIFIED")
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e300])
+def test_the_frontier_survives_weights_of_any_size(size: float) -> None:
+    rng = np.random.default_rng(0)
+    shapes = MLPParams.shapes(MLPConfig(5, 6))
+    model = MLPParams(MLPConfig(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    assert frontier(model).points[0].strategy == "brute"
+
+
+def test_what_is_quoted_as_at_most_is_not_below_the_proved_end() -> None:
+    """The frontier's numbers are upper ends, not middles, of the enclosures they come from."""
+    clusters = bounds(load("mainline")).bounded
+    for name, _, worst, _ in rule_points(clusters):
+        ends = [one.exact_psi.absolute.relative_to(one.baseline).upper for one in clusters]
+        assert worst >= max(ends), name

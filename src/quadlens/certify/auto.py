@@ -13,18 +13,25 @@ from quadlens.model.params import Model
 
 @dataclass(frozen=True)
 class Auto:
-    """Moments when they prove every input; else arcs, or brute force without arcs, which prove all that is true."""
+    """Moments when they prove every input; else arcs, or brute force without arcs, which prove all that is true.
+
+    Attributes:
+        checkable: Pass over a proof that the checker cannot follow (moments in float64, for large p).
+    """
 
     name: str = "auto"
+    checkable: bool = False
 
     def prove(self, model: Model) -> Proof:
         """The proof of the strategy chosen, under that strategy's own name."""
         if not is_piecewise_linear(model.config.activation):
             return Brute().prove(model)
         proof = attempt(Moments(), model)
-        plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
-        if proof.verdict != "CERTIFIED" or plan is None:
+        if proof.verdict != "CERTIFIED":
             return ArcsStrategy().prove(model)
+        plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
+        if plan is None:
+            return ArcsStrategy().prove(model) if self.checkable else proof
         # Both strategies use the same plan, so what arcs would cost is known before they are tried.
         p, d_mlp = model.config.p, model.config.d_mlp
         dearer = proof.operations.total > arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)

@@ -8,10 +8,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.certify.arcs import ArcsStrategy
+from quadlens.certify.attempt import attempt
 from quadlens.certify.brute import Brute, brute_force_operations
 from quadlens.certify.lipschitz import Lipschitz
 from quadlens.certify.moments import Moments
 from quadlens.certify.proof import Strategy
+from quadlens.certify.summary import rounded_down
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.handmade import Recipe, build_mlp
 
@@ -102,7 +104,7 @@ def run_certify_bench(
             strategies += [ArcsStrategy(), Brute()]
         for strategy in strategies:
             began = time.perf_counter()
-            proof = strategy.prove(model)
+            proof = attempt(strategy, model)
             seconds = time.perf_counter() - began
             rows.append(
                 CertifyRow(
@@ -114,7 +116,7 @@ def run_certify_bench(
                     brute_force_flops=brute_force_operations(p, d_mlp),
                     brute_force_seconds=brute_seconds,
                     certified_share=float(proof.certified.mean()),
-                    margin_lower_bound=None if proof.margin is None else float(proof.margin),
+                    margin_lower_bound=rounded_down(proof.margin),
                 )
             )
         progress(done + 1)

@@ -16,6 +16,10 @@ from quadlens.model.atomic import write_atomic
 
 FORMAT = "quadlens-certificate"
 VERSION = 1
+# The checker holds p³ exact logits and refuses more.
+LARGEST_CHECKED_P = 257
+# Their proofs carry no hints: the checker has no theorem to check them by.
+UNCHECKED_STRATEGIES = ("arcs-bounded", "lipschitz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,12 @@ class Certificate:
     def certified_inputs(self) -> int:
         """How many of the p² inputs are proved right."""
         return int(self.proof.certified.sum())
+
+    @property
+    def checkable(self) -> bool:
+        """Whether the checker can follow the proof: it has hints or needs none, and p is within the checker's reach."""
+        has_hints = self.proof.strategy == "brute" or not isinstance(self.proof.hints, NoHints)
+        return self.proof.margin is None or (has_hints and self.p <= LARGEST_CHECKED_P)
 
     @property
     def float32_certified(self) -> bool:
@@ -121,19 +131,22 @@ class Certificate:
         """Write the file, whole or not at all.
 
         Raises:
-            BadConfig: for a proof that carries no hints, which nobody could check.
+            BadConfig: for a proof that nobody could check.
         """
-        if self.proof.margin is not None and self.proof.strategy != "brute" and isinstance(self.proof.hints, NoHints):
-            why = (
-                "uses bounds that the checker does not know"
-                if self.proof.strategy == "arcs-bounded"
-                else "is in float64 with a rounding bound"
-            )
-            raise BadConfig(
-                f"the proof of strategy {self.proof.strategy} at p = {self.p} {why} and "
-                "has no certificate; run without -o, or with --strategy arcs"
-            )
+        if not self.checkable:
+            raise BadConfig(not_checkable(self.proof.strategy, self.p))
         write_atomic(path, self.to_bytes())
+
+
+def not_checkable(strategy: str, p: int) -> str:
+    """Why a proof by this strategy has no certificate file, and what to do."""
+    if p > LARGEST_CHECKED_P:
+        why, advice = f"is beyond the checker, which takes p up to {LARGEST_CHECKED_P}", ""
+    elif strategy in UNCHECKED_STRATEGIES:
+        why, advice = "uses bounds that the checker does not know", ", or with --strategy arcs"
+    else:
+        why, advice = "is in float64 with a rounding bound", ", or with --strategy arcs"
+    return f"the proof of strategy {strategy} at p = {p} {why} and has no certificate; run without -o{advice}"
 
 
 def rational(x: Fraction | None) -> str | None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, fields
 
+from quadlens.certify.attempt import attempt
 from quadlens.certify.brute import brute_force_operations
 from quadlens.certify.budget import measure_budget
 from quadlens.certify.collapse_cost import collapse_operations
@@ -84,7 +85,7 @@ def frontier(model: Model, progress: Callable[[str], None] = lambda name: None) 
     for name in strategies_for(p, d_mlp):
         progress(name)
         began = time.perf_counter()
-        proof = STRATEGIES[name].prove(model)
+        proof = attempt(STRATEGIES[name], model)
         points.append(_point(model, proof, time.perf_counter() - began))
         if name == "lipschitz":
             steps = waterfall(model.collapse(), proof)

@@ -41,6 +41,7 @@ from quadlens.model.collapsed import Collapsed
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
 SECOND_ORDER = 1.01
+LARGEST_SUM = 1 << 40
 MOST_KEYS = 64
 PLAN_BYTES = 1 << 21
 
@@ -101,6 +102,8 @@ class Groups:
 
 def prove_large(strategy: str, collapsed: Collapsed) -> Proof:
     """Moments for a ReLU model whose float64 collapse is exact and has no skip terms (an MLP with float32 weights)."""
+    if collapsed.activation != "relu" or collapsed.S_a.any() or collapsed.S_b.any():
+        raise ValueError("moments in float64 are for relu models without skip terms")
     ops, p = Operations(), collapsed.p
     order = np.concatenate([group.neurons for group in group_by_frequency(collapsed)])
     U_a, U_b, W_L = (np.ascontiguousarray(x[:, order]) for x in (collapsed.U_a, collapsed.U_b, collapsed.W_L))
@@ -286,6 +289,8 @@ def group_margins(tables: Tables, groups: Groups, ops: Operations) -> Float[np.n
 def bound_rounding(tables: Tables, groups: Groups, d_mlp: int) -> float:
     """What rounding can take from a margin: through h, through ρ, through the turn, and through the last sum."""
     K, E, Q = len(tables.keys), groups.ends, groups.wrong
+    if E * d_mlp >= LARGEST_SUM:
+        raise ValueError(f"{E} arcs of {d_mlp} neurons: the bound on rounding holds below 2^40 terms")
     sums = SECOND_ORDER * UNIT * tables.sizes * (E * (d_mlp + 3) + E * E + Q + 4)
     waves = tables.sizes[: 2 * K].sum()
     turn = waves * (5 * TRIGONOMETRY + (9 * K + 60) * UNIT)

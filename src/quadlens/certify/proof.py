@@ -46,6 +46,10 @@ class NoHints:
         return {}
 
 
+class ImpossibleProof(RuntimeError):
+    """A proof that contradicts itself: a mistake of a strategy, never an outcome."""
+
+
 @dataclass(frozen=True, eq=False)
 class Proof:
     """What one strategy proved about one model, in real arithmetic on the stored weights (T3 of `math.md` §5).
@@ -79,11 +83,11 @@ class Proof:
 
     def __post_init__(self) -> None:
         if (self.margin is None) != (not self.certified.any()):
-            raise ValueError("a proof has a margin exactly when it certifies some input")
+            raise ImpossibleProof("a proof has a margin exactly when it certifies some input")
         if self.margin is not None and self.margin <= 0:
-            raise ValueError(f"margin {self.margin} is not positive: a tie is not a right answer")
+            raise ImpossibleProof(f"margin {self.margin} is not positive: a tie is not a right answer")
         if (self.reason is None) != bool(self.certified.all()):
-            raise ValueError("a proof gives a reason exactly when it leaves some input out")
+            raise ImpossibleProof("a proof gives a reason exactly when it leaves some input out")
 
     @property
     def verdict(self) -> Verdict:

@@ -42,7 +42,7 @@ def command(
     loaded, digest = load_file(path), hashlib.sha256(path.read_bytes()).hexdigest()
     note(quiet, f"proving {model} with strategy {strategy}")
     began = time.perf_counter()
-    certificate = certify(loaded, strategy, digest)
+    certificate = certify(loaded, strategy, digest, checkable=output is not None)
     value = {**summary(certificate), "seconds": time.perf_counter() - began}
     if output is not None:
         certificate.save(output)

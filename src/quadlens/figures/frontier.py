@@ -10,7 +10,7 @@ from quadlens.certify.certificate import Certificate
 from quadlens.figures.picture import Picture, at_most, percent
 from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, style
-from quadlens.quadrature import ClusterBounds, Exact, UpperBound, printed
+from quadlens.quadrature import ClusterBounds, Exact, UpperBound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,6 +67,11 @@ def _whole_decades(axis: "Axes") -> None:
     axis.set_xlim(float(10 ** np.floor(np.log10(low))), float(10 ** np.ceil(np.log10(high))))
 
 
+def _upper(claim: UpperBound | Exact) -> float:
+    """The end that "at most" may quote."""
+    return claim.upper if isinstance(claim, Exact) else claim.value
+
+
 def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, float, str]]:
     """(name, operations over all clusters, worst relative bound, concept) of each way to bound the quadrature error."""
     ways: tuple[tuple[str, str, Callable[[ClusterBounds], UpperBound | Exact]], ...] = (
@@ -77,8 +82,8 @@ def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, flo
     )
     points = []
     for name, concept, claim_of in ways:
-        claims = [(claim_of(one), one.baseline.lower) for one in clusters]
-        worst = max(printed(claim) / scale for claim, scale in claims)
+        claims = [(claim_of(one), one.baseline) for one in clusters]
+        worst = max(_upper(claim.relative_to(baseline)) for claim, baseline in claims)
         points.append((name, sum(claim.cost.operations for claim, _ in claims), worst, concept))
     return points
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.certify.attempt import attempt
 from quadlens.certify.brute import brute_force_operations
 from quadlens.certify.certificate import Certificate
 from quadlens.certify.frontier import EXACT
@@ -85,10 +86,15 @@ class Results:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The one to show: most inputs proved, then the largest margin, then the cheapest."""
+        """The one to show: most inputs proved, then one that can be checked, the largest margin, and the cheapest."""
         return max(
             self.certificates,
-            key=lambda one: (one.certified_inputs, one.proof.margin or 0, -one.proof.operations.total),
+            key=lambda one: (
+                one.certified_inputs,
+                one.checkable,
+                one.proof.margin or 0,
+                -one.proof.operations.total,
+            ),
             default=None,
         )
 
@@ -178,7 +184,7 @@ def _prove(model: Model, sha256: str) -> tuple[Certificate, ...]:
         names = [name for name in names if name not in EXACT]
     first = certify(model, names[0], sha256)
     # Only the proof differs between strategies; the float32 line is the same for all.
-    found = [first, *(replace(first, proof=STRATEGIES[name].prove(model)) for name in names[1:])]
+    found = [first, *(replace(first, proof=attempt(STRATEGIES[name], model)) for name in names[1:])]
     if "arcs" in names and not any(one.proof.exact for one in found):
-        found.append(replace(first, proof=STRATEGIES["brute"].prove(model)))
+        found.append(replace(first, proof=attempt(STRATEGIES["brute"], model)))
     return tuple(sorted(found, key=lambda one: one.proof.operations.total))

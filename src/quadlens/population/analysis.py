@@ -14,7 +14,6 @@ from jaxtyping import Float
 
 from quadlens.certify import STRATEGIES, Certificate
 from quadlens.certify.produce import certify
-from quadlens.certify.proof import NoHints
 from quadlens.certify.summary import summary
 from quadlens.explanation import explain
 from quadlens.model.collapsed import Collapsed
@@ -89,12 +88,7 @@ def analyse(model: Model, strategies: tuple[str, ...] = ALL_STRATEGIES, model_sh
 
 def best_certificate(certificates: Sequence[Certificate]) -> Certificate | None:
     """The proof of most inputs that a checker can follow, the cheapest among equals; None if there is none."""
-
-    def can_be_checked(one: Certificate) -> bool:
-        # Brute force needs no hints and "nothing is proved" no proof; other proofs without hints are for their numbers.
-        return one.proof.margin is None or one.proof.strategy == "brute" or not isinstance(one.proof.hints, NoHints)
-
-    usable = [one for one in certificates if can_be_checked(one)]
+    usable = [one for one in certificates if one.checkable]
     return min(usable, key=lambda one: (-one.certified_inputs, one.proof.operations.total), default=None)
 
 

@@ -37,7 +37,7 @@ def data_files(results: Results) -> dict[str, bytes]:
         files |= _cluster_files(results)
     if results.clusters or results.certificates:
         files["data/frontier.csv"] = _frontier(results)
-    if results.certificate is not None:
+    if results.certificate is not None and results.certificate.checkable:
         files["data/certificate.json"] = results.certificate.to_bytes()
     if results.history is not None:
         for name, frame in (("history", results.history.curve_frame()), ("spectrum", results.history.spectrum_frame())):

@@ -21,18 +21,21 @@ def proof_section(results: Results, pictures: tuple[Picture, ...]) -> Section:
     blocks: list[Block] = [
         Text(
             "Everything above explains; this proves. The statement neglects no term: it is about the model's stored "
-            "weights, in exact arithmetic, and a checker that shares no code with the prover can re-prove it from "
-            "the certificate."
+            "weights, and no rounding is neglected either. "
+            + (
+                "A checker that shares no code with the prover can re-prove it from the certificate."
+                if certificate.checkable
+                else "This proof is too large for the stand-alone checker, so there is no certificate file."
+            )
         ),
         Verdict(certificate.verdict, certificate.statement),
     ]
     if certificate.proof.reason:
         blocks.append(Notice(f"Why not everything: {certificate.proof.reason}."))
-    blocks += [
-        Facts(_facts(certificate)),
-        Text("To check it yourself:"),
-        Formula(f"quadlens check data/certificate.json {results.name}"),
-    ]
+    blocks.append(Facts(_facts(certificate)))
+    if certificate.checkable:
+        command = f"quadlens check data/certificate.json {results.name}"
+        blocks += [Text("To check it yourself, in the directory of this page:"), Formula(command)]
     blocks += [Text(_strategies(results.certificates)), Figures(pictures)]
     return Section("theorem", TITLE, tuple(blocks))
 
@@ -45,11 +48,8 @@ def _facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
         ("inputs proved right", f"{certificate.certified_inputs:,} of {inputs:,}"),
         ("strategy", proof.strategy),
         ("operations", f"{cost:,}"),
-        (
-            "brute force would take",
-            f"{certificate.brute_force_flops:,} ({certificate.brute_force_flops / max(cost, 1):.1f} times as many)",
-        ),
-        ("float32 changes a logit by", "–" if error is None else f"at most {at_most(error, 3)}"),
+        ("brute force would take", f"{certificate.brute_force_flops / max(cost, 1):.1f} times as many"),
+        ("float32 moves a logit", "–" if error is None else f"at most {at_most(error, 3)}"),
     ]
     for name, term in proof.terms.items():
         bound = rounded_up(term.bound)
