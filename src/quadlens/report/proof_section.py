@@ -46,8 +46,7 @@ def _facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
     error = rounded_up(certificate.float32.error)
     facts = [
         ("inputs proved right", f"{certificate.certified_inputs:,} of {inputs:,}"),
-        ("strategy", proof.strategy),
-        ("operations", f"{cost:,}"),
+        (f"operations of {proof.strategy}", f"{cost:,}"),
         ("brute force would take", f"{certificate.brute_force_flops / max(cost, 1):.1f} times as many"),
         ("float32 moves a logit", "–" if error is None else f"at most {at_most(error, 3)}"),
     ]
