@@ -203,6 +203,20 @@ for words in (
     assert '"accuracy": 1.0' in _child(code)
 
 
+@pytest.mark.parametrize("seeds", [["--seed", "0"], ["--seeds", "0:2"]])
+def test_training_without_torch_says_what_to_install(tmp_path: Path, seeds: list[str]) -> None:
+    code = f"""
+import sys
+sys.modules.update(torch=None)
+from quadlens.cli.main import main
+sys.argv = ["quadlens", "train", *{seeds!r}, "-o", {str(tmp_path / "m")!r}]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "training needs the extra 'train'" in done.stderr
+
+
 def test_the_module_runs_as_a_program() -> None:
     result = subprocess.run(
         [sys.executable, "-m", "quadlens", "--version"], capture_output=True, text=True, check=True, timeout=60

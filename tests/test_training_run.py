@@ -86,9 +86,23 @@ def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path:
     assert output.read_bytes() == uninterrupted.read_bytes()
 
 
+def test_an_interrupt_before_the_first_epoch_is_not_a_crash(tmp_path: Path) -> None:
+    """While libraries load and kernels compile, an exception out of nowhere would abort the process."""
+    process = subprocess.Popen(command(tmp_path / "model.safetensors"), stderr=subprocess.PIPE, text=True)
+    if process.stderr is None:
+        raise RuntimeError("no pipe")
+    assert process.stderr.readline().startswith("preparing")
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert "stopped before the first epoch; nothing was written" in errors
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_before_it_starts_it_says_what_and_how_long(tmp_path: Path) -> None:
     done = run(tmp_path / "model.safetensors", "--epochs", "20")
-    first, *_ = done.stderr.splitlines()
+    preparing, first, *_ = done.stderr.splitlines()
+    assert preparing.startswith("preparing")
     assert first.startswith("training p = 23, 96 neurons, seed 0 on 423 of 529 pairs, epochs 0 to 20, 1 threads, into")
     assert "ms an epoch, about" in first
 

@@ -1,6 +1,7 @@
 """The door: `quadlens COMMAND …`. Each command is one file in this folder."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -77,9 +78,16 @@ for _name, _command, _example in COMMANDS:
 app.add_typer(bench.app, name="bench")
 
 
+def _stop(number: int, frame: object) -> None:
+    """Ctrl-C outside of work that has its own way to stop."""
+    sys.stderr.write("stopped\n")
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; exit 0 done, 1 the answer is no, 2 usage or bad input."""
     debug = "--debug" in sys.argv
+    signal.signal(signal.SIGINT, _stop)
     try:
         app()
     except QuadlensError as error:

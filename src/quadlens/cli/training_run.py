@@ -44,18 +44,26 @@ def run_one(
         )
     check_writable(files, config)
     checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
-    if not quiet:
-        note(quiet, _announcement(config, output, checkpoint, device, threads))
-    started = time.perf_counter()
-    with asked_to_stop() as should_stop, _progress(config, checkpoint, quiet) as on_step:
-        hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
-        try:
-            result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)
-        except Interrupted as stop:
-            stop.checkpoints[0].save(files.checkpoint)
-            message = f"stopped after {stop.checkpoints[0].epoch} epochs, saved; go on with: {_resume_command()}"
-            sys.stderr.write(message + "\n")
-            raise typer.Exit(1) from None
+    if output.exists():
+        note(quiet, f"{output} exists and will be replaced when this run is done")
+    # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process would abort.
+    with asked_to_stop() as should_stop:
+        if not quiet:
+            note(quiet, "preparing: loading libraries, compiling, timing a few epochs")
+            note(quiet, _announcement(config, output, checkpoint, device, threads))
+        if should_stop():
+            sys.stderr.write("stopped before the first epoch; nothing was written\n")
+            raise typer.Exit(1)
+        started = time.perf_counter()
+        with _progress(config, checkpoint, quiet) as on_step:
+            hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
+            try:
+                result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)
+            except Interrupted as stop:
+                stop.checkpoints[0].save(files.checkpoint)
+                message = f"stopped after {stop.checkpoints[0].epoch} epochs, saved; go on with: {_resume_command()}"
+                sys.stderr.write(message + "\n")
+                raise typer.Exit(1) from None
     return write_run(files, result, time.perf_counter() - started)
 
 

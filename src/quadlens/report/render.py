@@ -8,6 +8,7 @@ from quadlens.figures.picture import Picture
 from quadlens.figures.registry import all_pictures
 from quadlens.figures.results import Results
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
+from quadlens.workers import deaf_to_interrupts
 
 # Portions each process draws, one after the other: enough that none waits long for the last.
 CHUNKS = 4
@@ -46,8 +47,16 @@ def _drawn(results: Results, pictures: tuple[Picture, ...], workers: int) -> Ite
     chunks = [names[start :: CHUNKS * workers] for start in range(CHUNKS * workers)]
     # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(_draw_named, results, chunk) for chunk in chunks if chunk]):
-            yield from future.result()
+        with deaf_to_interrupts():
+            futures = [pool.submit(_draw_named, results, chunk) for chunk in chunks if chunk]
+        try:
+            for future in as_completed(futures):
+                yield from future.result()
+        except BaseException:
+            # Leaving the pool would wait for pictures that nobody wants any more.
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
 
 
 def _draw_named(results: Results, names: list[str]) -> list[Rendered]:

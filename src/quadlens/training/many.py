@@ -10,9 +10,12 @@ from typing import Any
 
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
-from quadlens.training.device import choose_device
 from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
-from quadlens.training.train import CHECKPOINT_EVERY, Hooks, available_threads, train, train_batch
+from quadlens.training.train import CHECKPOINT_EVERY, Hooks, available_threads, place, train, train_batch
+from quadlens.workers import deaf_to_interrupts
+
+# Seconds between two lines about how far the seeds are.
+PROGRESS_EVERY = 15.0
 
 
 def train_many(
@@ -31,37 +34,77 @@ def train_many(
     """
     for config in configs:
         check_writable(_files(config, directory), config)
-    if choose_device(device) != "cpu":
+    if place(device, None, None)[0] != "cpu":
         return _train_together(configs, directory, device, resume, checkpoint_every, report)
     manifests: dict[int, dict[str, Any]] = {}
     workers = min(processes or available_threads(), len(configs))
     # Forking a process that has used OpenMP threads can hang; a fresh interpreter cannot.
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=_die_quietly) as pool:
-        futures = {pool.submit(_train_alone, config, directory, resume, checkpoint_every): config for config in configs}
-        for done, future in enumerate(concurrent.futures.as_completed(futures), start=1):
-            seed = futures[future].seed
-            manifests[seed] = future.result()
-            report(f"seed {seed} done, {done} of {len(configs)}")
+    epochs = context.Array("q", len(configs))
+    with concurrent.futures.ProcessPoolExecutor(workers, context, _start_worker, (epochs,)) as pool:
+        with deaf_to_interrupts():
+            futures = {
+                pool.submit(_train_alone, config, slot, directory, resume, checkpoint_every): config
+                for slot, config in enumerate(configs)
+            }
+        waiting, progress = set(futures), _Progress(configs, epochs, report)
+        while waiting:
+            ready, waiting = concurrent.futures.wait(waiting, PROGRESS_EVERY, concurrent.futures.FIRST_COMPLETED)
+            for future in ready:
+                seed = futures[future].seed
+                manifests[seed] = future.result()
+                report(f"seed {seed} done, {len(manifests)} of {len(configs)}")
+            if waiting and not ready:
+                progress.tell()
     return [manifests[config.seed] for config in configs]
+
+
+class _Progress:
+    """Epochs done by all workers, and from that the time left."""
+
+    def __init__(self, configs: Sequence[TrainConfig], epochs: Any, report: Callable[[str], None]) -> None:
+        self.total, self.epochs, self.report = sum(config.epochs for config in configs), epochs, report
+        self.began, self.first = time.perf_counter(), 0
+
+    def tell(self) -> None:
+        """One line; the clock starts with the first epochs seen, after workers have loaded and compiled."""
+        done = sum(self.epochs)
+        if done and not self.first:
+            self.began, self.first = time.perf_counter(), done
+        new = done - self.first
+        left = (time.perf_counter() - self.began) / new * (self.total - done) if new else None
+        time_left = "" if left is None else f", about {left / 60:.0f} min left" if left > 90 else f", {left:.0f} s left"
+        self.report(f"epoch {done:,} of {self.total:,}, all seeds together{time_left}")
 
 
 def _files(config: TrainConfig, directory: Path) -> RunFiles:
     return RunFiles(directory / f"seed-{config.seed}.safetensors")
 
 
-def _die_quietly() -> None:
+# In a worker: the epochs done of each run, shared with the parent.
+_epochs: Any = None
+
+
+def _start_worker(epochs: Any) -> None:
     """Ctrl-C ends a worker at once and without a stack trace; its last checkpoint is where it goes on."""
+    global _epochs  # noqa: PLW0603 shared memory can only be handed over when a process starts
+    _epochs = epochs
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _train_alone(config: TrainConfig, directory: Path, resume: bool, checkpoint_every: int) -> dict[str, Any]:
+def _train_alone(
+    config: TrainConfig, slot: int, directory: Path, resume: bool, checkpoint_every: int
+) -> dict[str, Any]:
     files = _files(config, directory)
+
+    def count(epoch: int, measures: object) -> None:
+        _epochs[slot] = epoch + 1
+
     if resume and (manifest := finished_manifest(files, config)) is not None:
         return manifest
     started = time.perf_counter()
     checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
-    hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint), checkpoint_every=checkpoint_every)
+    hooks = Hooks(count, lambda saved: saved[0].save(files.checkpoint), checkpoint_every)
     result = train(config, device="cpu", threads=1, resume=checkpoint, hooks=hooks)
     return write_run(files, result, time.perf_counter() - started)
 

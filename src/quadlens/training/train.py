@@ -105,7 +105,7 @@ def train_batch(
     """Train several seeds of the same settings together, along a leading axis of one device."""
     hooks = hooks or Hooks()
     config = _common(configs)
-    device, threads = _place(device, threads, resume)
+    device, threads = place(device, threads, resume)
     layout, starts = Layout.of(config.model_config()), [start_of(c) for c in configs]
     if resume is not None:
         _check_resume(configs, resume)
@@ -159,7 +159,7 @@ def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recor
 
 def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int | None = None) -> float:
     """How long one step takes here and now, measured on a few steps of a run that is thrown away."""
-    device, threads = _place(device, threads, None)
+    device, threads = place(device, threads, None)
     start, layout = start_of(config), Layout.of(config.model_config())
     theta = layout.flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
@@ -181,7 +181,7 @@ def _common(configs: Sequence[TrainConfig]) -> TrainConfig:
     return configs[0]
 
 
-def _place(device: str, threads: int | None, resume: Sequence[Checkpoint] | None) -> tuple[str, int]:
+def place(device: str, threads: int | None, resume: Sequence[Checkpoint] | None) -> tuple[str, int]:
     """Device and threads; a resumed run keeps its own, because others round differently."""
     try:
         from quadlens.training.device import choose_device
