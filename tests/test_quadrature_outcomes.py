@@ -89,6 +89,11 @@ def test_api_gives_the_claims_and_the_json_the_same_numbers() -> None:
         assert mine.relative_error.value == pytest.approx(mine.relative_exact.middle, abs=1e-12)
         assert mine.relative_exact.upper <= mine.relative_bound.value
         assert mine.exact.absolute.upper <= mine.moment_bound.value
+        # With the model's own ψ: exact ≤ either bound, all three relative to the same baseline.
+        assert mine.relative_exact_psi.upper <= mine.relative_bound.value
+        assert mine.relative_exact_psi.upper <= mine.relative_moment_bound_psi.value
+        assert mine.relative_moment_bound_psi.value == pytest.approx(mine.moment_bound_psi.value / mine.baseline.middle)
+        assert entry["relative_moment_bound_psi"] == mine.relative_moment_bound_psi.value
         assert set(entry["rows"]) == {field.name for field in dataclasses.fields(PaperRows)}
         assert entry["exact_abs_error"] == mine.exact.absolute.middle
         assert entry["claims"]["exact_abs_error"]["upper"] == mine.exact.absolute.upper

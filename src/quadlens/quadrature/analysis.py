@@ -57,6 +57,7 @@ class ClusterBounds:
         relative_exact: exact.absolute / baseline.
         relative_exact_psi: exact_psi.absolute / baseline: the whole truth, to compare with relative_bound.
         relative_moment_bound: moment_bound / baseline.
+        relative_moment_bound_psi: moment_bound_psi / baseline, to compare with relative_bound.
     """
 
     k: int
@@ -77,6 +78,7 @@ class ClusterBounds:
     relative_exact: Exact
     relative_exact_psi: Exact
     relative_moment_bound: UpperBound
+    relative_moment_bound_psi: UpperBound
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +133,7 @@ def cluster_bounds(
     exact, exact_psi = exact_errors(scheme), exact_errors(scheme, folded_angle=True)
     rows, baseline = paper_rows(scheme, exact), cos_baseline(scheme)
     moment_bound = bound_moments(scheme, moments)
+    moment_bound_psi = bound_moments(scheme, moments, folded_angle=True)
     brute_force = brute_force_error(scheme) if scheme.p * scheme.n <= brute_force_limit else None
     relative = None if brute_force is None else Estimate(brute_force.value / baseline.middle, brute_force.how)
     return ClusterBounds(
@@ -143,7 +146,7 @@ def cluster_bounds(
         supremum=_suprema(scheme, folded_angle=False),
         supremum_psi=_suprema(scheme, folded_angle=True),
         moment_bound=moment_bound,
-        moment_bound_psi=bound_moments(scheme, moments, folded_angle=True),
+        moment_bound_psi=moment_bound_psi,
         moments=moments,
         brute_force=brute_force,
         baseline=baseline,
@@ -152,6 +155,7 @@ def cluster_bounds(
         relative_exact=exact.absolute.relative_to(baseline),
         relative_exact_psi=exact_psi.absolute.relative_to(baseline),
         relative_moment_bound=moment_bound.relative_to(baseline),
+        relative_moment_bound_psi=moment_bound_psi.relative_to(baseline),
     )
 
 

@@ -124,6 +124,7 @@ def own_claims(cluster: ClusterBounds) -> dict[str, Claim | None]:
         "relative_exact": cluster.relative_exact,
         "relative_exact_psi": cluster.relative_exact_psi,
         "relative_moment_bound": cluster.relative_moment_bound,
+        "relative_moment_bound_psi": cluster.relative_moment_bound_psi,
         "exact_abs_error": cluster.exact.absolute,
         "exact_abs_error_integer_c": cluster.exact.absolute_integer_c,
         "exact_id_error": cluster.exact.identity,

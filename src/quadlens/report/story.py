@@ -232,7 +232,7 @@ def _error(results: Results, pictures: Pictures) -> Section:
     clusters = results.clusters
     exact = max(one.relative_exact_psi.upper for one in clusters)
     bound = max(one.relative_bound.value for one in clusters)
-    moment = max(one.relative_moment_bound.value for one in clusters)
+    moment = max(one.relative_moment_bound_psi.value for one in clusters)
     missing = [f"k = {one.k}: {one.reason}" for one in results.bounds.unbounded] if results.bounds else []
     blocks: list[Block] = [
         Text(
@@ -246,7 +246,7 @@ def _error(results: Results, pictures: Pictures) -> Section:
             "flips only once as φ runs, so sorting the phases and keeping running sums gives the exact error for "
             f"every a + b in quasi-linear time. It is at most {at_most(exact, 4)} of the integral's mean size: "
             f"nothing neglected, worst case over all a, b and c. A bound from {clusters[0].moments} moments alone "
-            f"gives {at_most(moment, 3)}."
+            f"gives {at_most(moment, 3)}. All three include the error of ψ against 2φ."
         ),
         Figures(pictures["exact-error"] + pictures["error-waterfall"] + pictures["moments"]),
         Text(
