@@ -1,5 +1,6 @@
 """Every figure on a clean model, a hard model and a 5-token toy: what is drawn, and that it can be read."""
 
+import dataclasses
 import itertools
 import math
 from pathlib import Path
@@ -12,16 +13,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
+from cli_runner import quadlens
 from quadlens.errors import BadConfig
 from quadlens.figures import angles, error_band, exact_error, freqcount, quadrature, single_frequency
 from quadlens.figures.marks import BOX_POINTS
 from quadlens.figures.picture import Picture, at_least, at_most, listed, percent
 from quadlens.figures.population_histograms import share_beyond
 from quadlens.figures.published import Histogram, PopulationSummary, read_published
-from quadlens.figures.registry import all_pictures, chosen_pictures, pictures_by_module
+from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs, pictures_by_module
 from quadlens.figures.results import Results, gather, gather_results
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
-from quadlens.model import Recipe, build_mlp
+from quadlens.model import Recipe, build_mlp, save
 from quadlens.quadrature import brute_force_error, rectangles
 
 MODELS = ("mainline", "mismatched", "toy")
@@ -219,6 +221,26 @@ def test_chosen_by_name_by_label_and_by_family(models: dict[str, Results]) -> No
     assert len(chosen_pictures(toy, ["quadrature"])) == 4
     with pytest.raises(BadConfig, match="no figure of this model is named nonsense; there are: 3D"):
         chosen_pictures(toy, ["nonsense"])
+
+
+def test_modules_say_which_pictures_need_proofs(models: dict[str, Results]) -> None:
+    toy = models["toy"]
+    proved, unproved = pictures_by_module(toy), pictures_by_module(dataclasses.replace(toy, certificates=()))
+    for family, pictures in proved.items():
+        without = {one.name: one.finding for one in unproved[family]}
+        changes = {one.name: one.finding for one in pictures} != without
+        assert needs_proofs([family]) == changes, family
+        for one in pictures:
+            names = [name for name in (one.name, one.label) if name is not None]
+            assert all(needs_proofs([name]) for name in names) if changes else not needs_proofs(names), names
+
+
+def test_the_command_draws_a_proof_by_name(tmp_path: Path) -> None:
+    save(build_mlp(Recipe(p=5, keys=(1, 2), neurons=13, jitter=0.2)), tmp_path / "toy.safetensors")
+    words = ("figures", tmp_path / "toy.safetensors", "--only", "logit-waterfall", "--format", "svg", "--json")
+    run = quadlens(*words, "-o", tmp_path / "figures")
+    assert run.code == 0, run.err
+    assert run.document["files"] == [str(tmp_path / "figures" / "logit-waterfall.svg")]
 
 
 def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:

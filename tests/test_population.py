@@ -253,6 +253,8 @@ def test_the_command(
     [
         (["--where", "p=7"], "no model is left by --where p=7"),
         (["--by", "p", "--by-model"], "both given"),
+        (["--by", "p", "--figures", "x"], "--figures draws the comparison and --by replaces it"),
+        (["--by-model", "--figures", "x"], "--figures draws the comparison and --by-model replaces it"),
         (["nowhere"], "no such file or directory"),
         (["--figures", "x", "--format", "gif"], "expected some of svg"),
     ],

@@ -27,8 +27,9 @@ KILLS = 10
 
 
 def command(output: Path, *more: str) -> list[str]:
-    settings = "--p 23 --d-model 32 --d-mlp 96 --n-heads 2 --d-head 16 --epochs 5000 --threads 1 --checkpoint-every 40"
-    return [sys.executable, "-m", "quadlens", "train", *settings.split(), *more, "-o", str(output)]
+    settings = "--p 23 --d-model 32 --d-mlp 96 --n-heads 2 --d-head 16 --epochs 5000 --checkpoint-every 40"
+    threads = [] if "--seeds" in more else ["--threads", "1"]
+    return [sys.executable, "-m", "quadlens", "train", *settings.split(), *threads, *more, "-o", str(output)]
 
 
 def run(output: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -250,6 +251,7 @@ def test_many_seeds_by_command_can_be_resumed(tmp_path: Path) -> None:
         (["--p", "58"], "p = 58 is not supported"),
         (["--seeds", "3:1"], "names no seed"),
         (["--seeds", "x"], "expected A:B"),
+        (["--seeds", "0:2", "--threads", "2"], "--threads was given with --seeds"),
         (["--device", "cuda"], "device 'cuda' is not available"),
     ],
 )

@@ -29,7 +29,7 @@ def command(
 
     from quadlens.cli.output import emit, step_line
     from quadlens.errors import BadConfig, BadFile
-    from quadlens.figures.registry import all_pictures, chosen_pictures
+    from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
     from quadlens.figures.results import gather
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
 
@@ -38,7 +38,7 @@ def command(
         raise BadConfig(f"--format {format!r}; expected some of {','.join(FIGURE_FORMATS)}")
     names = only.split(",") if only else None
     with step_line(quiet) as step:
-        results = gather(model, proofs=names is None or "frontier" in names, progress=step)
+        results = gather(model, proofs=names is None or needs_proofs(names), progress=step)
         pictures = all_pictures(results) if names is None else chosen_pictures(results, names)
         try:
             output.mkdir(parents=True, exist_ok=True)

@@ -43,6 +43,9 @@ def command(
 
     if by is not None and by_model:
         raise BadConfig("--by and --by-model were both given; give one of them")
+    if figures is not None and (by is not None or by_model):
+        table = "--by-model" if by is None else "--by"
+        raise BadConfig(f"--figures draws the comparison and {table} replaces it by a table; leave out one of the two")
     frame = filter_models(dataset.read(directory or dataset.shipped_path()), where or [])
     if frame.is_empty():
         raise BadConfig(

@@ -48,7 +48,8 @@ def command(
     spectrum_every: Annotated[int | None, typer.Option("--spectrum-every", help="Epochs between two spectra.")] = None,
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option("--device", help="Where to train.")] = "auto",
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="CPU threads; part of what fixes the bytes.")
+        int | None,
+        typer.Option("--threads", min=1, help="CPU threads; part of what fixes the bytes. Not with --seeds."),
     ] = None,
     checkpoint_every: Annotated[
         int, typer.Option("--checkpoint-every", min=1, help="Epochs between two checkpoints.")
@@ -76,6 +77,8 @@ def command(
         manifests = [run_one(settings, output, device, threads, checkpoint_every, resume, quiet)]
     elif seed is not None:
         raise BadConfig("--seed and --seeds were both given; give one of them")
+    elif threads is not None:
+        raise BadConfig("--threads was given with --seeds; many seeds run as one process a core, each with one thread")
     else:
         manifests = run_many(settings, parse_seeds(seeds), output, device, checkpoint_every, resume, quiet)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "frontier"
+NEEDS_PROOFS = True
 RULE_MARKERS = ("o", "s", "^", "D")
 EXACT_STRATEGIES = ("brute", "arcs")
 # One mark a strategy, in every picture.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "logit-waterfall"
+NEEDS_PROOFS = True
 
 
 def draw(steps: tuple[WaterfallStep, ...], lead: float) -> "Figure":

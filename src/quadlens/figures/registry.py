@@ -74,6 +74,11 @@ def all_pictures(results: Results) -> tuple[Picture, ...]:
     return tuple(picture for many in pictures_by_module(results).values() for picture in many)
 
 
+def needs_proofs(names: list[str]) -> bool:
+    """Whether a picture with one of these names is of a module that draws proofs (it says NEEDS_PROOFS = True)."""
+    return any(getattr(module, "NEEDS_PROOFS", False) and module.NAME in names for module in PAPER + OURS)
+
+
 def chosen_pictures(results: Results, names: list[str]) -> tuple[Picture, ...]:
     """Pictures by file name, by the paper's label, or by family (`quadrature`: all of them); order as asked, each once.
 
