@@ -4,16 +4,19 @@ import dataclasses
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from cli_runner import quadlens
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import load
 from quadlens.training.checkpoint import load_checkpoint
@@ -195,7 +198,34 @@ def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> N
     assert config.equals == (preset == "eos")
     words = command_line(config, 1, "m.safetensors")
     assert "--seed 3" in words
-    assert ("--weight-decay 0.01" in words) == (preset == "text")
+    assert ("--set weight_decay=0.01" in words) == (preset == "text")
+
+
+# One other value for every setting, so that none can be forgotten.
+OTHERWISE: dict[str, Any] = {
+    "p": 31, "d_model": 64, "d_mlp": 100, "n_heads": 2, "d_head": 16, "equals": True, "train_share": 0.3, "epochs": 7,
+    "lr": 3e-05, "beta_1": 0.95, "beta_2": 0.999, "epsilon": 1e-12, "weight_decay": 0.0, "warmup": 1, "seed": 5,
+    "seeding": "gbmi", "precision": "float64", "history_every": 3, "spectrum_every": 9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", [{}, OTHERWISE, *({name: value} for name, value in OTHERWISE.items())])
+def test_the_stored_command_gives_the_same_settings_again(
+    change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert OTHERWISE.keys() == {field.name for field in dataclasses.fields(TrainConfig)}
+    config, seen = TrainConfig(**change), []
+
+    def run_one(settings: TrainConfig, output: Path, device: str, threads: int, *rest: Any) -> dict[str, Any]:
+        seen.append((settings, str(output), threads))
+        return {}
+
+    monkeypatch.setattr("quadlens.cli.training_run.run_one", run_one)
+    program, *words = shlex.split(command_line(config, 2, "my model.safetensors"))
+    done = quadlens(*words, "--json")
+    assert (program, done.code) == ("quadlens", 0), done.err
+    assert seen == [(config, "my model.safetensors", 2)]
+    assert seen[0][0].run_id() == config.run_id()
 
 
 @pytest.mark.parametrize(
@@ -251,6 +281,9 @@ def test_many_seeds_by_command_can_be_resumed(tmp_path: Path) -> None:
         (["--p", "58"], "p = 58 is not supported"),
         (["--seeds", "3:1"], "names no seed"),
         (["--seeds", "x"], "expected A:B"),
+        (["--seeds", "0:2", "--set", "seed=3"], "--seed and --seeds were both given"),
+        (["--set", "p=31"], "p was already given as 23; give it once"),
+        (["--set", "beta_3=0.5"], "unknown key 'beta_3'"),
         (["--seeds", "0:2", "--threads", "2"], "--threads was given with --seeds"),
         (["--device", "cuda"], "device 'cuda' is not available"),
     ],

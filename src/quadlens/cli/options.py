@@ -11,6 +11,9 @@ ModelArgument = Annotated[
 OutputFile = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; replaced whole or not at all.")
 ]
+SettingsOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the stack trace when something fails.")]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag, SettingsOption
 
 
 def command(
@@ -19,9 +19,7 @@ def command(
     ] = None,
     p: Annotated[str | None, typer.Option("--p", metavar="P,…", help="One or several moduli, odd.")] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Full-batch steps.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
-    ] = None,
+    settings: SettingsOption = None,
     backend: Annotated[Literal["local", "ray"], typer.Option("--backend", help="Where to work.")] = "local",
     address: Annotated[
         str | None, typer.Option("--address", metavar="ADDRESS", help="A Ray cluster; without it one is started here.")
@@ -51,17 +49,19 @@ def command(
     from rich.console import Console
 
     from quadlens.cli.output import emit, note
-    from quadlens.cli.sweep_run import parse_moduli, parse_settings, run, work_backend
+    from quadlens.cli.settings import parse_settings
+    from quadlens.cli.sweep_run import parse_moduli, run, work_backend
     from quadlens.cli.training_run import parse_seeds
+    from quadlens.errors import BadConfig
     from quadlens.population.analysis import ALL_STRATEGIES
     from quadlens.population.store import Store
     from quadlens.training.config import load_config
 
-    flags = parse_settings(settings or [])
-    if epochs is not None:
-        flags["epochs"] = epochs
     moduli = parse_moduli(p) if p is not None else [None]
-    base = [load_config(preset, config, flags if one is None else {**flags, "p": one}) for one in moduli]
+    each = [parse_settings(settings or [], {"p": one, "epochs": epochs}) for one in moduli]
+    if any("seed" in flags for flags in each):
+        raise BadConfig("--set seed was given; a sweep's seeds come from --seeds")
+    base = [load_config(preset, config, flags) for flags in each]
     configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
     chosen = tuple(strategies.split(",")) if strategies is not None else ALL_STRATEGIES
     place = work_backend(backend, address, processes)

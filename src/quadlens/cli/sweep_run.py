@@ -3,11 +3,10 @@
 import contextlib
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quadlens.cli.interrupt import asked_to_stop
 from quadlens.cli.output import note
@@ -29,23 +28,6 @@ def parse_moduli(text: str) -> list[int]:
         return [int(word) for word in text.split(",")]
     except ValueError:
         raise BadConfig(f"--p {text!r}; expected odd numbers separated by commas, for example 23,31,59") from None
-
-
-def parse_settings(words: Sequence[str]) -> dict[str, Any]:
-    """Settings from `name=value`, values written as in TOML."""
-    settings: dict[str, Any] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        try:
-            if not equals or not name.strip().isidentifier():
-                raise ValueError
-            try:
-                settings |= tomllib.loads(f"{name.strip()} = {value}")
-            except tomllib.TOMLDecodeError:  # a bare word is a string
-                settings |= tomllib.loads(f'{name.strip()} = "{value.strip()}"')
-        except (ValueError, tomllib.TOMLDecodeError):
-            raise BadConfig(f"--set {word!r}; expected NAME=VALUE, for example --set d_mlp=256") from None
-    return settings
 
 
 def work_backend(name: str, address: str | None, processes: int | None) -> "Backend":

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag, SettingsOption
 
 
 def command(
@@ -46,6 +46,7 @@ def command(
         int | None, typer.Option("--history-every", help="Epochs between two history rows.")
     ] = None,
     spectrum_every: Annotated[int | None, typer.Option("--spectrum-every", help="Epochs between two spectra.")] = None,
+    more: SettingsOption = None,
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option("--device", help="Where to train.")] = "auto",
     threads: Annotated[
         int | None,
@@ -63,6 +64,7 @@ def command(
     from rich.console import Console
 
     from quadlens.cli.output import emit
+    from quadlens.cli.settings import parse_settings
     from quadlens.cli.training_run import parse_seeds, run_many, run_one
     from quadlens.errors import BadConfig
     from quadlens.training.config import load_config
@@ -72,10 +74,11 @@ def command(
         "d_head": d_head, "train_share": train_share, "lr": lr, "weight_decay": weight_decay, "warmup": warmup,
         "seeding": seeding, "precision": precision, "history_every": history_every, "spectrum_every": spectrum_every,
     }  # fmt: skip
-    settings = load_config(preset, config, {name: value for name, value in flags.items() if value is not None})
+    given = parse_settings(more or [], flags)
+    settings = load_config(preset, config, given)
     if seeds is None:
         manifests = [run_one(settings, output, device, threads, checkpoint_every, resume, quiet)]
-    elif seed is not None:
+    elif "seed" in given:
         raise BadConfig("--seed and --seeds were both given; give one of them")
     elif threads is not None:
         raise BadConfig("--threads was given with --seeds; many seeds run as one process a core, each with one thread")

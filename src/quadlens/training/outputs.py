@@ -6,6 +6,7 @@ import importlib.metadata
 import io
 import json
 import platform
+import shlex
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -130,11 +131,12 @@ def command_line(config: TrainConfig, threads: int, output: str) -> str:
     defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
     preset = "eos" if config.equals else DEFAULT_PRESET
     defaults |= read_preset(preset)
-    words = ["quadlens train", f"--preset {preset}", f"--seed {config.seed}", f"--threads {threads}"]
+    words = ["quadlens", "train", "--preset", preset, "--seed", str(config.seed), "--threads", str(threads)]
     for name, value in settings.items():
         if name != "seed" and value != defaults[name]:
-            words.append(f"--{name.replace('_', '-')} {value}")
-    return " ".join([*words, f"-o {output}"])
+            # Not every setting has a flag of its own; --set takes them all, written as in TOML.
+            words += ["--set", f"{name}={value}"]
+    return shlex.join([*words, "-o", output])
 
 
 def versions() -> dict[str, str]:
