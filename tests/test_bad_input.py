@@ -206,12 +206,12 @@ def test_usage_errors(folder: Path, words: tuple[str, ...]) -> None:
 
 
 def test_bugs_are_reported_without_a_stack_trace(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import quadlens.model as room
+    import quadlens.model.bundled as room
 
     def broken(model: object) -> None:
         raise KeyError("boom")
 
-    monkeypatch.setattr(room, "load", broken)
+    monkeypatch.setattr(room, "resolve", broken)
     run = quadlens("info", "m")
     assert run.code == 2
     assert "internal error: KeyError: 'boom'" in run.err

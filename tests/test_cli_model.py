@@ -11,7 +11,9 @@ import pytest
 
 from cli_runner import quadlens
 from quadlens.cli.main import app
-from quadlens.model import evaluate, load
+from quadlens.figures.results import gather
+from quadlens.model import evaluate, load, sha256
+from quadlens.model.native import load_with_sha256
 
 COMMANDS = sorted(command.name or "" for command in app.registered_commands)
 
@@ -65,6 +67,19 @@ def test_info(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for columns in ("30", "60", "200"):
         monkeypatch.setenv("COLUMNS", columns)
         assert document["sha256"] in quadlens("info", "m.safetensors").out, f"the hash is cut at {columns} columns"
+
+
+def test_the_hash_is_the_files_own(folder: Path) -> None:
+    content = Path("m.safetensors").read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    padded = (length + 8).to_bytes(8, "little") + content[8 : 8 + length] + b" " * 8 + content[8 + length :]
+    Path("padded.safetensors").write_bytes(padded)
+    of_file = hashlib.sha256(padded).hexdigest()
+    assert quadlens("info", "padded.safetensors", "--json").document["sha256"] == of_file
+    assert quadlens("certify", "padded.safetensors", "--json").document["model_sha256"] == of_file
+    assert gather("padded.safetensors", proofs=False).sha256 == of_file
+    model, digest = load_with_sha256(Path("padded.safetensors"))
+    assert (digest, sha256(model)) == (of_file, hashlib.sha256(content).hexdigest())
 
 
 def test_names_are_not_markup(folder: Path) -> None:

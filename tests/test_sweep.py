@@ -18,7 +18,8 @@ from quadlens.certify.produce import certify
 from quadlens.certify.proof import NoHints
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model import Recipe, build_transformer, load
+from quadlens.model import Recipe, build_transformer
+from quadlens.model.native import load_with_sha256
 from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, Watch, dataset, sweep
 from quadlens.population.analysis import ALL_STRATEGIES, analyse, best_certificate, results_to_bytes
 from quadlens.population.backend import Backend
@@ -66,7 +67,7 @@ def test_a_finished_model_is_all_there_and_is_what_the_pipeline_gives(undisturbe
         manifest = json.loads(directory.manifest.read_text())
         assert manifest["config"] == dataclasses.asdict(config)
         assert set(manifest["sha256"]) == {f.name for f in directory.path.iterdir()} - {"manifest.json"}
-        again = analyse(load(directory.training.model), STRATEGIES)
+        again = analyse(*load_with_sha256(directory.training.model), STRATEGIES)
         assert results_to_bytes(again.results) == directory.results.read_bytes()
         assert again.certificate.to_bytes() == directory.certificate.read_bytes()
     assert not [f for f in (undisturbed / "unfinished").iterdir() if f.is_dir()]
@@ -289,6 +290,14 @@ def test_the_certificate_kept_is_the_cheapest_of_the_strongest_that_can_be_check
     assert best.proof.operations.total == min(one.proof.operations.total for one in strongest)
     proof = dataclasses.replace(certificates["arcs"].proof, hints=NoHints())
     assert best_certificate([dataclasses.replace(certificates["arcs"], proof=proof)]) is None
+
+
+def test_a_certificate_names_the_file_also_when_no_strategy_asked_for_can_be_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = build_transformer(Recipe(p=7, keys=(1, 2), neurons=32))
+    monkeypatch.setattr("quadlens.population.analysis.best_certificate", lambda certificates: None)
+    assert analyse(model, "f" * 64, ("lipschitz",)).certificate.model_sha256 == "f" * 64
 
 
 def test_all_strategies_are_the_rooms_own() -> None:

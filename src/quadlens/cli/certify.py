@@ -27,7 +27,6 @@ def command(
 
     Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), NOT 1 (none).
     """
-    import hashlib
     import time
 
     from rich.console import Console
@@ -36,10 +35,9 @@ def command(
     from quadlens.certify.summary import summary
     from quadlens.cli.output import emit, key_value_table, note
     from quadlens.model.bundled import resolve
-    from quadlens.model.native import load_file
+    from quadlens.model.native import load_with_sha256
 
-    path = resolve(model)
-    loaded, digest = load_file(path), hashlib.sha256(path.read_bytes()).hexdigest()
+    loaded, digest = load_with_sha256(resolve(model))
     note(quiet, f"proving {model} with strategy {strategy}")
     began = time.perf_counter()
     certificate = certify(loaded, strategy, digest, checkable=output is not None)

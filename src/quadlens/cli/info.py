@@ -10,14 +10,15 @@ def command(
     from rich.console import Console
 
     from quadlens.cli.output import emit, key_value_table
-    from quadlens.model import load, sha256
+    from quadlens.model.bundled import resolve
     from quadlens.model.config import config_to_dict
+    from quadlens.model.native import load_with_sha256
 
-    loaded = load(model)
+    loaded, digest = load_with_sha256(resolve(model))
     tensors = loaded.tensors()
     value = {
         "model": model,
-        "sha256": sha256(loaded),
+        "sha256": digest,
         "parameters": sum(array.size for array in tensors.values()),
         "config": config_to_dict(loaded.config),
         "tensors": {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in tensors.items()},

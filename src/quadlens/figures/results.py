@@ -1,6 +1,5 @@
 """Everything figures and pages are views of: one value for one model, gathered once."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from quadlens.model.bundled import resolve
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import Evaluation, evaluate, pair_logits
-from quadlens.model.native import load_file
+from quadlens.model.native import load_with_sha256
 from quadlens.model.params import Model
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
 from quadlens.training.history import History, read_history
@@ -112,13 +111,13 @@ def gather(model: str | Path, proofs: bool = True, progress: Callable[[str], Non
         progress: Called with what is about to be done.
     """
     path = resolve(model)
-    loaded = load_file(path)
+    loaded, digest = load_with_sha256(path)
     files = RunFiles(path)
     has_history = files.history.exists() and files.spectrum.exists()
     return gather_results(
         loaded,
         path.name.removesuffix(".safetensors"),
-        hashlib.sha256(path.read_bytes()).hexdigest(),
+        digest,
         read_history(files.history, files.spectrum) if has_history else None,
         proofs,
         progress,

@@ -79,10 +79,22 @@ def load_file(path: Path) -> Model:
         BadFile: when the file is missing, cut, damaged or not ours.
         BadConfig, BadWeights: when its config or weights cannot be a model's.
     """
-    tensors, metadata = read_safetensors(path)
+    return load_with_sha256(path)[0]
+
+
+def load_with_sha256(path: Path) -> tuple[Model, str]:
+    """The model in a file, and the SHA-256 of that file, from one and the same read.
+
+    The hash is the file's own, which may differ from `sha256(model)` when something else than `save` wrote it.
+
+    Raises:
+        BadFile, BadConfig, BadWeights: as `load_file`.
+    """
+    content = _read(path)
+    tensors, metadata = _parse(content, path)
     if METADATA_KEY not in metadata:
         raise BadFile(f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}")
-    return from_tensors(tensors, metadata[METADATA_KEY], str(path))
+    return from_tensors(tensors, metadata[METADATA_KEY], str(path)), hashlib.sha256(content).hexdigest()
 
 
 def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Model:
@@ -116,22 +128,31 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
 
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """All tensors and the metadata of any safetensors file; bfloat16 comes widened to float32, which is exact."""
-    from safetensors import SafetensorError, deserialize, safe_open
+    return _parse(_read(path), path)
 
+
+def _read(path: Path) -> bytes:
     path = Path(path)
     if path.is_dir():
         raise BadFile(f"{path} is a directory; give a safetensors file")
     if not path.is_file():
         raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
     try:
-        content = path.read_bytes()
-        if file_kind(content) != "safetensors":
-            raise BadFile(f"{path} is a PyTorch file, not a safetensors file; {_IMPORT_HINT} {path}")
-        with safe_open(path, framework="numpy") as stream:
-            metadata = dict(stream.metadata() or {})
-        tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
+        return path.read_bytes()
     except OSError as error:
         raise BadFile(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    from safetensors import SafetensorError, deserialize
+
+    if file_kind(content) != "safetensors":
+        raise BadFile(f"{path} is a PyTorch file, not a safetensors file; {_IMPORT_HINT} {path}")
+    try:
+        tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
+        # `deserialize` has checked the header, and that its metadata are strings, but does not give them.
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        metadata = dict(header.get("__metadata__") or {})
     except (SafetensorError, ValueError, TypeError, MemoryError) as error:
         raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None
     return tensors, metadata

@@ -45,13 +45,13 @@ class Analysis:
     seconds: dict[str, float]
 
 
-def analyse(model: Model, strategies: tuple[str, ...] = ALL_STRATEGIES, model_sha256: str | None = None) -> Analysis:
+def analyse(model: Model, model_sha256: str, strategies: tuple[str, ...] = ALL_STRATEGIES) -> Analysis:
     """Run the whole pipeline on one model.
 
     Args:
         model: The weights.
+        model_sha256: Of the file the weights are in, as `load_with_sha256` gives it; every certificate names it.
         strategies: Names of proof strategies, at least one.
-        model_sha256: Of the file the weights are in.
     """
     seconds, clock = {}, time.perf_counter
     began = clock()
@@ -82,7 +82,10 @@ def analyse(model: Model, strategies: tuple[str, ...] = ALL_STRATEGIES, model_sh
         "proofs": [summary(certificate) for certificate in certificates],
     }
     return Analysis(
-        _plain(results), neurons.getvalue(), best_certificate(certificates) or certify(model, "arcs"), seconds
+        _plain(results),
+        neurons.getvalue(),
+        best_certificate(certificates) or certify(model, "arcs", model_sha256),
+        seconds,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
-from quadlens.model.native import load_file
+from quadlens.model.native import load_with_sha256
 from quadlens.population.store import RunDirectory, Store
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
 from quadlens.training.config import TrainConfig
@@ -133,8 +133,7 @@ def _analyse(task: Task, place: RunDirectory, trained: dict[str, Any]) -> None:
     """Results, neurons, certificate and, last, the manifest."""
     from quadlens.population.analysis import analyse, results_to_bytes
 
-    model = place.training.model
-    found = analyse(load_file(model), task.strategies, trained["sha256"][model.name])
+    found = analyse(*load_with_sha256(place.training.model), task.strategies)
     write_atomic(place.results, results_to_bytes(found.results))
     write_atomic(place.neurons, found.neurons)
     write_atomic(place.certificate, found.certificate.to_bytes())
