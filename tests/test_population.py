@@ -18,7 +18,7 @@ from scipy import stats
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
 from quadlens.figures import population_certified, population_histogram, population_key_frequencies
-from quadlens.population import dataset
+from quadlens.population import dataset, published
 from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare
 from quadlens.population.intervals import bootstrap, cumulative_band, cumulative_gap, difference, homogeneity, wilson
 from quadlens.population.published import published_histogram, published_population
@@ -103,6 +103,32 @@ def test_every_number_of_the_paper_has_a_row(comparison: Comparison) -> None:
     for statement in (*comparison.statements, *comparison.beyond):
         if statement.ci95 is not None and statement.ours is not None and statement.of is not None:
             assert statement.ci95[0] <= statement.ours <= statement.ci95[1], statement.name
+
+
+def test_the_papers_counts_are_written_once() -> None:
+    paper = published_population()
+    assert paper["models_stated"] == published.MODELS
+    assert paper["models_counted_in_figures"] == published.MODELS_IN_FIGURES
+    assert paper["models_all_neuron_frequencies_match"] == published.GOOD_MODELS
+    assert published.as_printed(paper["median_abs_bound_of_those_pairs"]) == (0.395, 0.405)
+    assert published.as_printed(paper["share_of_those_bounds_below_naive"]) == (0.985, 0.995)
+
+
+def test_the_skips_share_stands_beside_the_papers_threshold(frame: pl.DataFrame, comparison: Comparison) -> None:
+    value = comparison.to_dict()["residual_stream_variance_share_mostly_below"]
+    assert value["ours"] == np.median(frame["residual_variance_share"])
+    assert value["ci95"][0] <= value["ours"] <= value["ci95"][1] < value["paper"] == 0.03
+    assert value["verdict"] == "agrees"
+    assert value["why"].startswith("8 of 8 models are below 0.03")
+    heavy = frame.with_columns(residual_variance_share=pl.lit(0.04))
+    assert {s.name: s.verdict for s in compare(heavy).statements}[
+        "residual_stream_variance_share_mostly_below"
+    ] == "differs"
+
+
+def test_models_are_counted_as_those_of_the_dataset_given(frame: pl.DataFrame) -> None:
+    (models,) = (one for one in compare(frame.head(3)).statements if one.name == "models")
+    assert models.why == "3 here, 151 in the paper"
 
 
 def test_statements_equal_plain_loops(frame: pl.DataFrame, comparison: Comparison) -> None:

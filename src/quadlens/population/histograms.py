@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.population.intervals import MIN_MODELS, cumulative_band, cumulative_gap
-from quadlens.population.published import published_histogram, published_population
+from quadlens.population.published import MODELS, published_histogram, published_population
 from quadlens.population.statement import Verdict
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _frequencies_used(
     outer = np.concatenate([[-np.inf], edges, [np.inf]])
     counts = [np.histogram(v, outer)[0] for v in _neuron_column(frame, "k_in")]
     rows = np.array(counts, dtype=float).reshape(-1, len(outer) - 1)
-    return _compare(name, edges, rows, paper, 151, rng, incomparable)
+    return _compare(name, edges, rows, paper, MODELS, rng, incomparable)
 
 
 def _compare(

@@ -11,15 +11,17 @@ from jaxtyping import Float
 P = 59
 D_MLP = 512
 WEIGHT_DECAY = 1.0
-# Stated in the text; the histograms count one more (`math.md`, erratum 9).
+# Stated in the text; the figures count one more (`math.md`, erratum 9).
 MODELS = 151
-# The 151 models of the text, the 100 good ones, and the one model whose 3,481 inputs the skip figure counts.
+MODELS_IN_FIGURES = 152
+GOOD_MODELS = 100
+# All models of the text, the good ones, and the one model whose 3,481 inputs the skip figure counts.
 HISTOGRAM_MODELS = {
-    "relu_input_variance_explained": 151,
-    "neuron_logit_map_variance_explained_good_models": 100,
+    "relu_input_variance_explained": MODELS,
+    "neuron_logit_map_variance_explained_good_models": GOOD_MODELS,
     "residual_attention_variance_over_logits": 1,
-    "normalised_abs_integral_bound": 100,
-    "primary_vs_secondary_phase_r2": 151,
+    "normalised_abs_integral_bound": GOOD_MODELS,
+    "primary_vs_secondary_phase_r2": MODELS,
 }
 
 
@@ -50,6 +52,12 @@ def published_population() -> dict[str, Any]:
     text = (files("quadlens") / "data" / "published.json").read_text(encoding="utf-8")
     section: dict[str, Any] = json.loads(text)["population"]
     return section
+
+
+def as_printed(value: float, digits: int = 2) -> tuple[float, float]:
+    """The numbers that are printed as `value` with so many digits: all that is known of a rounded number."""
+    half = 0.5 * 10.0**-digits
+    return round(value - half, digits + 1), round(value + half, digits + 1)
 
 
 def published_histogram(name: str) -> PublishedHistogram:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from quadlens.population.comparison import Comparison
+from quadlens.population.published import MODELS
 from quadlens.population.statement import Statement
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ GROUPS = ("p", "equals", "weight_decay", "d_mlp", "epochs")
 
 def render(comparison: Comparison, console: "Console") -> None:
     """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
-    console.print(f"{comparison.models} models of ours ({comparison.settings}); the paper has 151", markup=False)
+    console.print(f"{comparison.models} models of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
     console.print()
     for statement in comparison.statements:
         if statement.name != "good_models":  # another name of models_all_neuron_frequencies_match

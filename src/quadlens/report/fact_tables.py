@@ -1,6 +1,7 @@
 """Numbers the paper prints in its text, beside this model's and, over many models, ours."""
 
 from quadlens.figures.results import Results
+from quadlens.population.published import MODELS, MODELS_IN_FIGURES
 from quadlens.report.tables import ReportTable, plain_row
 
 POPULATION_FACTS = (
@@ -82,5 +83,5 @@ def population_table(results: Results) -> ReportTable:
         mine = ours.fact(key) if ours else None
         theirs = paper.fact(key)
         rows.append(plain_row(title, "–" if mine is None else f"{mine:g}", "" if theirs is None else f"{theirs:g}"))
-    caption = "The paper's statements about its 151 models (its figures count 152)"
+    caption = f"The paper's statements about its {MODELS} models (its figures count {MODELS_IN_FIGURES})"
     return ReportTable("population-facts", None, caption, "statement", columns, ("the paper",), tuple(rows))

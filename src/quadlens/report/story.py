@@ -5,6 +5,7 @@ from collections.abc import Callable
 from quadlens.figures.picture import Picture, at_least, at_most, listed, percent
 from quadlens.figures.registry import PAPER, pictures_by_module
 from quadlens.figures.results import MAX_FREQUENCIES, Results
+from quadlens.population.published import MODELS, MODELS_IN_FIGURES
 from quadlens.report.blocks import Block, Facts, Figures, Formula, Links, Notice, Section, Steps, Tables, Text
 from quadlens.report.fact_tables import model_table, population_table
 from quadlens.report.proof_section import proof_section
@@ -307,8 +308,8 @@ def _population(results: Results, pictures: Pictures) -> Section:
     )
     blocks = (
         Text(
-            "The paper trained 151 models that differ only in the random seed (its histograms count 152). Its bars "
-            f"are drawn below, with this model as a dashed line. {status}"
+            f"The paper trained {MODELS} models that differ only in the random seed (its histograms count "
+            f"{MODELS_IN_FIGURES}). Its bars are drawn below, with this model as a dashed line. {status}"
         ),
         Tables((population_table(results),)),
         Figures(shown, small=True),
