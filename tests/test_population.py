@@ -131,6 +131,16 @@ def test_models_are_counted_as_those_of_the_dataset_given(frame: pl.DataFrame) -
     assert models.why == "3 here, 151 in the paper"
 
 
+def test_bounds_are_compared_with_their_own_clusters_naive_bound(frame: pl.DataFrame) -> None:
+    name = "share_of_those_bounds_below_naive"
+    assert {s.name: s.ours for s in compare(frame).statements}[name] == 1.0
+    above = pl.element().struct.with_fields(relative_bound=pl.lit(1.2))
+    # The model's one baseline says nothing about its clusters: only the relative bound of each does.
+    assert {s.name: s.ours for s in compare(frame.with_columns(baseline=pl.lit(0.0))).statements}[name] == 1.0
+    changed = frame.with_columns(pl.col("clusters").list.eval(above))
+    assert {s.name: s.ours for s in compare(changed).statements}[name] == 0.0
+
+
 def test_statements_equal_plain_loops(frame: pl.DataFrame, comparison: Comparison) -> None:
     ours: dict[str, Any] = {statement.name: statement.ours for statement in comparison.statements}
     good = [model for model in frame.to_dicts() if model["good_model"]]

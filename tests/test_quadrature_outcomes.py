@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -100,6 +101,18 @@ def test_api_gives_the_claims_and_the_json_the_same_numbers() -> None:
         assert entry["claims"]["total_abs_bound_half"]["kind"] == "upper_bound"
         assert entry["moments"] == 20
         assert {"moment_bound", "relative_error", "relative_bound", "relative_exact"} <= set(entry)
+
+
+def test_each_cluster_has_its_own_baseline_where_a_frequency_shares_a_factor_with_p() -> None:
+    bounds = quadlens.bounds(build_mlp(Recipe(p=15, keys=(2, 5), neurons=40)))
+    value = to_json(bounds)
+    assert [one["k"] for one in value["clusters"]] == [2, 5]
+    for entry, mine in zip(value["clusters"], bounds.bounded, strict=True):
+        q = 15 // math.gcd(15, mine.k)
+        assert entry["baseline"] == pytest.approx(4 / 3 / (q * math.sin(math.pi / (2 * q))), rel=1e-12)
+        assert entry["baseline"] == entry["rows"]["naive_abs_cos_baseline"]
+        assert entry["relative_bound"] == pytest.approx(entry["rows"]["total_abs_bound_half"] / entry["baseline"])
+    assert value["baseline"] == value["clusters"][0]["baseline"] != value["clusters"][1]["baseline"]
 
 
 def test_rows_are_named_and_ordered_as_published() -> None:

@@ -91,14 +91,14 @@ def to_latex(table: Table) -> str:
 
 
 def to_json(bounds: Bounds) -> dict[str, Any]:
-    """The JSON of `quadlens bounds` (interface.md); `claims` holds every number with its kind, assumptions and cost."""
+    """The JSON of `quadlens bounds`; `claims` holds every number with its kind, assumptions and cost."""
     clusters: list[dict[str, Any]] = []
     for cluster in bounds.clusters:
         if isinstance(cluster, ClusterBounds):
             clusters.append(_cluster_json(cluster))
         else:
             clusters.append({"k": cluster.k, "neurons": cluster.neurons, "rows": {}, "no_bound": cluster.reason})
-    # For prime p, and whenever k and p share no factor, all clusters have the same baseline.
+    # The first cluster's; everyone's where no k shares a factor with p. Each cluster has its own beside it.
     baselines = [cluster.baseline.middle for cluster in bounds.bounded]
     return {"p": bounds.p, "baseline": baselines[0] if baselines else None, "clusters": clusters}
 
@@ -109,6 +109,7 @@ def _cluster_json(cluster: ClusterBounds) -> dict[str, Any]:
     return {
         "k": cluster.k,
         "neurons": cluster.neurons,
+        "baseline": cluster.baseline.middle,
         "rows": {name: printed(claim) for name, claim in rows.items()},
         **{name: None if claim is None else printed(claim) for name, claim in own_claims(cluster).items()},
         "moments": cluster.moments,
