@@ -2,10 +2,11 @@
 
 import contextlib
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from quadlens.plain_json import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def emit(as_json: bool, value: Mapping[str, Any], render: "Callable[[Console], None]") -> None:
     """Print `value` as JSON, or let `render` draw it."""
     if as_json:
-        json.dump(_plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
+        json.dump(plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
         sys.stdout.write("\n")
         return
     from rich.console import Console
@@ -79,14 +80,3 @@ def step_line(quiet: bool) -> Iterator[Callable[[str], None]]:
     finally:
         if on_terminal:
             sys.stderr.write("\r\x1b[K")
-
-
-def _plain(value: Any) -> Any:
-    """JSON types only; infinities and NaN, which JSON does not have, become null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from quadlens.explanation import explain
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import evaluate
 from quadlens.model.params import Model
+from quadlens.plain_json import plain
 from quadlens.quadrature import bounds
 from quadlens.quadrature.views import to_json as bounds_to_json
 
@@ -82,7 +82,7 @@ def analyse(model: Model, model_sha256: str, strategies: tuple[str, ...] = ALL_S
         "proofs": [summary(certificate) for certificate in certificates],
     }
     return Analysis(
-        _plain(results),
+        plain(results),
         neurons.getvalue(),
         best_certificate(certificates) or certify(model, "arcs", model_sha256),
         seconds,
@@ -111,14 +111,3 @@ def skip_quantiles(collapsed: Collapsed, count: int = SKIP_QUANTILES) -> Float[n
         of_logits = collapsed.logits(a).var(axis=1)
         np.divide(of_skip, of_logits, out=shares[a], where=of_logits > 0)
     return np.quantile(shares, (np.arange(count) + 0.5) / count)
-
-
-def _plain(value: Any) -> Any:
-    """JSON types only; what JSON has no number for becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

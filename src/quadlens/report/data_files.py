@@ -3,8 +3,7 @@
 import csv
 import io
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +15,7 @@ from quadlens.figures.frontier import rule_points
 from quadlens.figures.moments import DRAWN
 from quadlens.figures.quadrature import h
 from quadlens.figures.results import Results
+from quadlens.plain_json import plain
 from quadlens.quadrature import moments, rectangles, to_json
 
 
@@ -111,13 +111,4 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    return (json.dumps(_plain(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _plain(value: Any) -> Any:
-    """JSON types only; infinities and NaN, which JSON does not have, become null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return (json.dumps(plain(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
