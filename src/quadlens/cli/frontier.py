@@ -24,7 +24,7 @@ def command(
 
     from quadlens.certify.frontier import frontier, to_csv
     from quadlens.cli.output import emit, note
-    from quadlens.errors import BadFile, MissingExtra
+    from quadlens.errors import BadFile
     from quadlens.figures.frontier import ProofPoint, draw_strategies
     from quadlens.figures.logit_waterfall import draw as draw_waterfall
     from quadlens.figures.style import figure_bytes
@@ -41,17 +41,13 @@ def command(
     write_atomic(output / "frontier.csv", to_csv(result.points).encode())
     write_atomic(output / "waterfall.csv", to_csv(result.waterfall).encode())
     write_atomic(output / "frontier.json", (json_module.dumps(value, indent=1) + "\n").encode())
-    try:
-        points = tuple(
-            ProofPoint(one.strategy, one.flops, one.certified_share, one.margin_lower_bound or 0.0)
-            for one in result.points
-        )
-        write_atomic(output / "frontier.svg", figure_bytes(draw_strategies(points), "svg"))
-        if result.waterfall:
-            lead = max(point.margin for point in points)
-            write_atomic(output / "waterfall.svg", figure_bytes(draw_waterfall(result.waterfall[:-1], lead), "svg"))
-    except MissingExtra as error:
-        note(quiet, f"no figures: {error}")
+    points = tuple(
+        ProofPoint(one.strategy, one.flops, one.certified_share, one.margin_lower_bound or 0.0) for one in result.points
+    )
+    write_atomic(output / "frontier.svg", figure_bytes(draw_strategies(points), "svg"))
+    if result.waterfall:
+        lead = max(point.margin for point in points)
+        write_atomic(output / "waterfall.svg", figure_bytes(draw_waterfall(result.waterfall[:-1], lead), "svg"))
     value["output"] = str(output)
 
     def render(console: Console) -> None:

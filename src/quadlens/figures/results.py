@@ -97,10 +97,6 @@ class Results:
             default=None,
         )
 
-    def without_history(self) -> "Results":
-        """The same model as if its run's files were lost."""
-        return replace(self, history=None)
-
 
 def gather(model: str | Path, proofs: bool = True, progress: Callable[[str], None] = lambda step: None) -> Results:
     """Run every room on one model.

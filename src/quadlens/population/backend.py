@@ -4,8 +4,6 @@ from typing import Protocol, runtime_checkable
 
 from quadlens.population.one_model import Outcome, Task
 
-BACKENDS = ("local", "ray")
-
 
 @runtime_checkable
 class Backend(Protocol):

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     import polars
     from rich.console import Console
 
-# What models can be grouped by.
-GROUPS = ("p", "equals", "weight_decay", "d_mlp", "epochs")
-
 
 def render(comparison: Comparison, console: "Console") -> None:
     """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
