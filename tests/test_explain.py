@@ -20,7 +20,7 @@ from quadlens.explanation.frame import write_neurons
 from quadlens.model import Config, MLPConfig, MLPParams, Model, Params, Recipe, build_mlp, build_transformer, save
 from strategies import mlps, seeds, transformers
 
-# `interface.md`, JSON keys of `explain`.
+# JSON keys of `explain` that others rely on.
 KEYS = {
     "p", "d_mlp", "key_frequencies", "clusters", "neurons_matching", "neurons_constant", "secondary_is_double",
     "secondary_phase_r2", "residual_variance_share", "r2", "coefficients", "good_model",

@@ -15,7 +15,7 @@ __all__ = ["STRATEGIES", "Certificate", "Proof", "Strategy", "Term", "certify"]
 
 
 class _Room(ModuleType):
-    """A package that is also the pipeline step it holds (`architecture.md`: the public API is the pipeline itself)."""
+    """A package that is also the pipeline step it holds: the public API is the pipeline itself."""
 
     def __call__(self, model: Model, strategy: str = "auto") -> Certificate:
         """Prove what can be proved about `model`."""

@@ -9,7 +9,7 @@ from quadlens.certify.certificate import Certificate
 
 
 def summary(certificate: Certificate) -> dict[str, Any]:
-    """The keys of `interface.md`, each a plain number; lower bounds are rounded down and upper bounds up."""
+    """The JSON of `quadlens certify`, each a plain number; lower bounds are rounded down and upper bounds up."""
     proof = certificate.proof
     return {
         "verdict": certificate.verdict,

@@ -1,4 +1,4 @@
-"""The JSON view of an explanation: the keys of `interface.md`, and more."""
+"""The JSON view of an explanation."""
 
 import dataclasses
 from typing import Any

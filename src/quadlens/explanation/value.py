@@ -138,7 +138,7 @@ class Explanation:
         return tuple((k, double) for k, double in folded.items() if double in folded and double != k)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON view (`interface.md`, `explain`)."""
+        """The JSON view, as `quadlens explain --json` prints it."""
         from quadlens.explanation.json_view import explanation_to_dict
 
         return explanation_to_dict(self)
