@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report test check format clean
+.PHONY: report test check format docs clean
 
 report: $(VENV)/.base
 	$(BIN)/quadlens report -o out/report
@@ -15,13 +15,16 @@ test: $(VENV)/.test check
 	$(BIN)/python -m pytest -n 3 --cov --cov-report=term
 
 check: $(VENV)/.test
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src tests tools
 	$(BIN)/mypy
 
 format: $(VENV)/.test
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests tools
+	$(BIN)/ruff check --fix src tests tools
+
+docs: $(VENV)/.base
+	$(BIN)/python tools/refresh_docs.py
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "quadlens needs Python 3.11 or later; set PYTHON=…")'

@@ -117,3 +117,11 @@ $ quadlens info \\
         run_command(word, tmp_path)
     with pytest.raises(AssertionError, match="no such file"):
         run_command("quadlens info absent", tmp_path)
+
+
+def test_output_quoted_in_documents_is_what_the_commands_print() -> None:
+    """`make docs` puts it right."""
+    done = subprocess.run(
+        [sys.executable, "tools/refresh_docs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr

@@ -17,10 +17,11 @@ from scipy import stats
 
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
-from quadlens.figures import population_certified, population_histogram, population_key_frequencies
+from quadlens.figures import population_by_p, population_certified, population_histogram, population_key_frequencies
 from quadlens.population import dataset, published
 from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare
 from quadlens.population.intervals import bootstrap, cumulative_band, cumulative_gap, difference, homogeneity, wilson
+from quadlens.population.markdown import comparison_table, rows_table
 from quadlens.population.published import published_histogram, published_population
 from quadlens.population.statement import count_statement, number_statement
 from quadlens.population.tables import by_group, by_model
@@ -254,6 +255,29 @@ def test_figures_draw_ours_over_theirs(frame: pl.DataFrame, comparison: Comparis
     assert sum(np.size(line.get_xdata()) for line in axis.lines) == frame["proofs"].list.len().sum()
 
 
+def test_markdown_has_every_statement_and_cell(frame: pl.DataFrame, comparison: Comparison) -> None:
+    text = comparison_table(comparison)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    statements = len(comparison.statements) - 1 + 1 + len(comparison.histograms)  # one is said twice, one is the counts
+    assert len(lines) == 2 + statements + 2 + len(comparison.beyond)
+    assert f"| {len(frame)} |" in lines[2]
+    assert all(word in text for word in ("agrees", "differs: ", "Beyond the paper:"))
+    rows = by_group(frame, "p")
+    header, rule, only = rows_table(rows).splitlines()
+    assert header.count("|") == rule.count("|") == only.count("|") == len(rows[0]) + 1
+    assert only.startswith(f"| 59 | {len(frame)} | ")
+
+
+def test_the_picture_over_p_has_every_model(frame: pl.DataFrame) -> None:
+    rows = by_model(frame)
+    with_equals = [{**row, "p": 31, "equals": True} for row in rows[:2]]
+    frequencies, errors, costs = population_by_p.draw([*rows, *with_equals]).axes
+    for axis in (frequencies, errors):
+        assert [np.size(line.get_xdata()) for line in axis.lines] == [len(rows), 2]
+        assert [label.get_text() for label in axis.get_xticklabels()] == ["31", "59"]
+    assert [np.size(line.get_xdata()) for line in costs.lines] == [len(rows) + 2] * 3
+
+
 def quadlens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     monkeypatch.setattr(sys, "argv", ["quadlens", "population", *words])
     try:
@@ -289,8 +313,9 @@ def test_the_command(
     [
         (["--where", "p=7"], "no model is left by --where p=7"),
         (["--by", "p", "--by-model"], "both given"),
-        (["--by", "p", "--figures", "x"], "--figures draws the comparison and --by replaces it"),
-        (["--by-model", "--figures", "x"], "--figures draws the comparison and --by-model replaces it"),
+        (["--by", "equals", "--figures", "x"], "there is none for --by equals"),
+        (["--by-model", "--figures", "x"], "there is none for --by-model"),
+        (["--markdown", "--json"], "--markdown is a form of output of its own"),
         (["nowhere"], "no such file or directory"),
         (["--figures", "x", "--format", "gif"], "expected some of svg"),
     ],

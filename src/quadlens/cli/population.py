@@ -1,5 +1,6 @@
 """`quadlens population`: many models, with the paper's population beside them."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,6 +28,7 @@ def command(
     ] = None,
     format: Annotated[str, typer.Option("--format", help="File formats of figures, separated by commas.")] = "svg",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown, to paste into a document.")] = False,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
     debug: DebugFlag = False,
@@ -39,13 +41,16 @@ def command(
     from quadlens.errors import BadConfig
     from quadlens.population import dataset, tables
     from quadlens.population.comparison import compare
+    from quadlens.population.markdown import comparison_table, rows_table
     from quadlens.population.where import filter_models
 
+    if markdown and (json or figures is not None):
+        raise BadConfig("--markdown is a form of output of its own; leave out --json and --figures")
     if by is not None and by_model:
         raise BadConfig("--by and --by-model were both given; give one of them")
-    if figures is not None and (by is not None or by_model):
-        table = "--by-model" if by is None else "--by"
-        raise BadConfig(f"--figures draws the comparison and {table} replaces it by a table; leave out one of the two")
+    if figures is not None and (by not in (None, "p") or by_model):
+        table = "--by-model" if by is None else f"--by {by}"
+        raise BadConfig(f"--figures draws the comparison, or --by p; there is none for {table}")
     frame = filter_models(dataset.read(directory or dataset.shipped_path()), where or [])
     if frame.is_empty():
         raise BadConfig(
@@ -56,9 +61,19 @@ def command(
     if by is not None or by_model:
         rows = tables.by_model(frame) if by is None else tables.by_group(frame, by)
         title = f"{len(frame)} models" if by is None else f"{len(frame)} models by {by}"
-        emit(json, {"models": len(frame), "rows": rows}, lambda console: tables.render_rows(console, title, rows))
+        if figures is not None:
+            from quadlens.cli.population_figures import write_by_p
+
+            note(quiet, f"wrote {len(write_by_p(frame, figures, format))} files into {figures}")
+        if markdown:
+            sys.stdout.write(rows_table(rows) + "\n")
+        else:
+            emit(json, {"models": len(frame), "rows": rows}, lambda console: tables.render_rows(console, title, rows))
         return
     comparison = compare(frame, np.random.default_rng(seed))
+    if markdown:
+        sys.stdout.write(comparison_table(comparison) + "\n")
+        return
     written = []
     if figures is not None:
         from quadlens.cli.population_figures import write_all

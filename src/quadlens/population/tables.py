@@ -36,7 +36,10 @@ def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
     for model in frame.iter_rows(named=True):
         keys = [cluster for cluster in model["clusters"] if cluster["key"]]
         errors = [cluster["relative_exact_psi"] for cluster in keys if cluster["relative_exact_psi"] is not None]
-        row = {name: model[name] for name in ("p", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")}
+        row = {
+            name: model[name]
+            for name in ("p", "equals", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")
+        }
         row["largest_relative_exact_error"] = max(errors) if errors else None
         for proof in model["proofs"]:
             row[f"certified_{proof['strategy']}"] = proof["certified_inputs"] / model["inputs"]

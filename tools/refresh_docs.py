@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Keep output quoted in the documents true: rerun each command and put its output back.
+
+A block starts with `<!-- output of: quadlens … -->` and ends with `<!-- end of output -->`. From the root:
+
+    python tools/refresh_docs.py            # rewrite what changed
+    python tools/refresh_docs.py --check    # say what changed, exit 1 if anything did
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+BLOCK = re.compile(r"(<!-- output of: quadlens (.+?) -->\n\n)(.*?)(\n\n<!-- end of output -->)", re.DOTALL)
+
+
+def refreshed(text: str) -> str:
+    """The document with every block as its command prints it now."""
+
+    def again(match: re.Match[str]) -> str:
+        words = [sys.executable, "-m", "quadlens", *shlex.split(match[2])]
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return match[1] + output.strip() + match[4]
+
+    return BLOCK.sub(again, text)
+
+
+def main() -> int:
+    """Every document; the number of those that changed decides the exit code of --check."""
+    changed = []
+    for path in [Path("README.md"), *sorted(Path("docs").glob("*.md"))]:
+        before = path.read_text()
+        after = refreshed(before)
+        if after != before:
+            changed.append(path)
+            if "--check" not in sys.argv:
+                path.write_text(after)
+    sys.stdout.write("".join(f"{path} changed\n" for path in changed))
+    return int(bool(changed) and "--check" in sys.argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
