@@ -56,7 +56,7 @@ def command(
         if result.bounded and table_format == "text":
             console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: docs/quadrature.md")
         for none in result.unbounded:
-            console.print(f"k = {none.k} ({none.neurons} neurons): no bound: {none.reason}")
+            console.print(f"k = {none.k} ({none.neurons} neurons): no bound: {none.reason}", markup=False)
         if not result.clusters:
             console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
         for study in studies:
@@ -66,25 +66,17 @@ def command(
 
 
 def _print_table(console: "Console", table: "Table") -> None:
-    from rich.measure import Measurement
-    from rich.table import Table as RichTable
-
     from quadlens.quadrature import shown as digits
+    from quadlens.terminal_table import print_table
 
-    shown = RichTable(title=table.title, title_justify="left", box=None, padding=(0, 1))
-    shown.add_column("row", no_wrap=True)
-    shown.add_column("")
-    for k in table.frequencies:
-        shown.add_column(f"k={k}", justify="right")
-    for index, k in enumerate(table.paper_frequencies):
-        shown.add_column(f"{'paper ' if index == 0 else ''}{k}", justify="right", style="dim")
+    ours = [f"k={k}" for k in table.frequencies]
+    paper = [f"paper {k}" for k in table.paper_frequencies]
+    rows = []
     for row in table.rows:
-        ours = [digits(claim, 4) for claim in row.claims]
-        theirs = [f"{value:.2f}" for value in row.paper] if row.paper else [""] * len(table.paper_frequencies)
-        shown.add_row(row.name, MARKS.get(row.kind, "?"), *ours, *theirs)
-    # A wide table goes past the edge whole rather than losing digits.
-    natural = Measurement.get(console, console.options.update(max_width=1000), shown).maximum
-    console.print(shown, width=max(natural, console.width), crop=False, no_wrap=True, overflow="ignore")
+        theirs = [f"{value:.2f}" for value in row.paper] if row.paper else [""] * len(paper)
+        rows.append([row.name, MARKS.get(row.kind, "?"), *(digits(claim, 4) for claim in row.claims), *theirs])
+    header, before = ["row", "", *ours, *paper], 2 + len(ours)
+    print_table(console, table.title, header, rows, labels=2, dim=range(before, len(header)))
     console.print()
 
 

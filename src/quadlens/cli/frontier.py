@@ -20,7 +20,6 @@ def command(
     import json as json_module
 
     from rich.console import Console
-    from rich.table import Table
 
     from quadlens.certify.frontier import frontier, to_csv
     from quadlens.cli.output import emit, note
@@ -30,6 +29,7 @@ def command(
     from quadlens.figures.style import figure_bytes
     from quadlens.model import load
     from quadlens.model.atomic import write_atomic
+    from quadlens.terminal_table import print_table
 
     loaded = load(model)
     try:
@@ -51,21 +51,20 @@ def command(
     value["output"] = str(output)
 
     def render(console: Console) -> None:
-        table = Table(title=f"{model}: what each strategy proves, and its cost", title_justify="left", box=None)
-        for name in ("strategy", "verdict", "certified", "margin", "operations", "of brute force", "seconds"):
-            table.add_column(name)
-        for point in result.points:
-            margin = "-" if point.margin_lower_bound is None else f"{point.margin_lower_bound:.4f}"
-            table.add_row(
+        rows = [
+            (
                 point.strategy,
                 point.verdict,
                 f"{point.certified_share:.2%}",
-                margin,
+                "-" if point.margin_lower_bound is None else f"{point.margin_lower_bound:.4f}",
                 f"{point.flops:.3g}",
                 f"{point.share_of_brute_force:.3%}",
                 f"{point.seconds:.2f}",
             )
-        console.print(table)
+            for point in result.points
+        ]
+        header = ("strategy", "verdict", "certified", "margin", "operations", "of brute force", "seconds")
+        print_table(console, f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1))
         for point in result.points:
             if point.reason:
                 console.print(f"{point.strategy}: {point.reason}", markup=False)

@@ -6,6 +6,7 @@ from rich.table import Table
 
 from quadlens.explanation.value import Explanation, LogitExplanation
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
+from quadlens.terminal_table import print_table
 
 # The paper's figures draw the fitted line only above this R².
 DRAWN_R2 = 0.9
@@ -14,24 +15,15 @@ MAX_ROWS = 30
 
 def render(explanation: Explanation, console: Console) -> None:
     """Summary, clusters, harmonics, regressions, coefficients and measures, in that order."""
-    console.print(explanation.summary())
+    console.print(explanation.summary(), markup=False)
     console.print()
-    console.print(_cluster_table(explanation))
-    harmonics = _harmonic_table(explanation)
-    if harmonics.row_count:
-        console.print(harmonics)
+    _print_clusters(explanation, console)
+    _print_harmonics(explanation, console)
     if explanation.logits:
-        console.print(_regression_table(explanation.logits))
+        _print_regressions(explanation.logits, console)
         if explanation.key_frequencies:
-            console.print(_coefficient_table(explanation.logits))
+            _print_coefficients(explanation.logits, console)
         console.print(_measure_table(explanation.logits))
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 1), header_style="bold")
-    for name in columns:
-        table.add_column(name, justify="right")
-    return table
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -39,15 +31,12 @@ def number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def _cluster_table(explanation: Explanation) -> Table:
-    table = _table(
-        "Clusters: neurons that read and write frequency k",
-        *("k", "neurons", "variance in", "variance out", "R² ψ=2φ", "gap mean", "gap std", "2nd is 2k", "R² 2φ+π"),
-    )
+def _print_clusters(explanation: Explanation, console: Console) -> None:
+    header = ("k", "neurons", "variance in", "variance out", "R² ψ=2φ", "gap mean", "gap std", "2nd is 2k", "R² 2φ+π")
     roles = explanation.roles
-    rows = list(zip(explanation.clusters, explanation.phases, explanation.cluster_doubling, strict=True))
-    for cluster, phases, doubling in rows[:MAX_ROWS]:
-        table.add_row(
+    found = list(zip(explanation.clusters, explanation.phases, explanation.cluster_doubling, strict=True))
+    rows = [
+        (
             str(cluster.k) + ("" if cluster.k in explanation.key_frequencies else " (faint)"),
             str(len(cluster.neurons)),
             number(float(np.median(roles.variance_input[cluster.neurons]))),
@@ -58,23 +47,23 @@ def _cluster_table(explanation: Explanation) -> Table:
             number(doubling.share),
             number(doubling.phase_r2, 4),
         )
-    if len(rows) > MAX_ROWS:
-        table.caption = f"{len(rows) - MAX_ROWS} more with --json"
-    return table
+        for cluster, phases, doubling in found[:MAX_ROWS]
+    ]
+    caption = f"{len(found) - MAX_ROWS} more with --json" if len(found) > MAX_ROWS else ""
+    print_table(console, "Clusters: neurons that read and write frequency k", header, rows, caption=caption)
 
 
 def _worth_showing(fit: HarmonicFit) -> bool:
     return fit.rank == 2 or any(r2 is not None and r2 > DRAWN_R2 for r2 in (fit.r2, fit.r2_offset))
 
 
-def _harmonic_table(explanation: Explanation) -> Table:
-    shown = [fit for fit in explanation.harmonic_fits if _worth_showing(fit)]
-    table = _table(
-        "Higher frequencies: phase θ = mφ + π where ten neurons or more share them",
-        *("rank", "k", "frequency", "m", "neurons", "R² mφ+π", "θ-mφ", "R² mφ+offset"),
-    )
-    for fit in shown[:MAX_ROWS]:
-        table.add_row(
+def _print_harmonics(explanation: Explanation, console: Console) -> None:
+    shown = [fit for fit in explanation.harmonic_fits if _worth_showing(fit)][:MAX_ROWS]
+    if not shown:
+        return
+    header = ("rank", "k", "frequency", "m", "neurons", "R² mφ+π", "θ-mφ", "R² mφ+offset")
+    rows = [
+        (
             RANK_NAMES[fit.rank - 1],
             str(fit.k),
             str(fit.frequency),
@@ -84,40 +73,53 @@ def _harmonic_table(explanation: Explanation) -> Table:
             number(fit.offset),
             number(fit.r2_offset),
         )
-    hidden = len(explanation.harmonic_fits) - len(shown[:MAX_ROWS])
-    if hidden:
-        table.caption = f"{hidden} more without a clear relation; see --json"
-    return table
+        for fit in shown
+    ]
+    hidden = len(explanation.harmonic_fits) - len(shown)
+    caption = f"{hidden} more without a clear relation; see --json" if hidden else ""
+    title = "Higher frequencies: phase θ = mφ + π where ten neurons or more share them"
+    print_table(console, title, header, rows, labels=3, caption=caption)
 
 
-def _regression_table(logits: LogitExplanation) -> Table:
-    table = _table("R² of the logits against", "part", "pizza", "clock", "pizza + secondary")
-    for name, row in (
+def _print_regressions(logits: LogitExplanation, console: Console) -> None:
+    parts = (
         ("all logits", logits.r2.all_logits),
         ("absolute-value component", logits.r2.abs_component),
         ("MLP output", logits.r2.mlp_output),
-    ):
-        table.add_row(name, number(row.pizza), number(row.clock), number(row.pizza_and_secondary))
-    return table
+    )
+    rows = [(name, number(row.pizza), number(row.clock), number(row.pizza_and_secondary)) for name, row in parts]
+    print_table(console, "R² of the logits against", ("part", "pizza", "clock", "pizza + secondary"), rows)
 
 
-def _coefficient_table(logits: LogitExplanation) -> Table:
-    table = _table(
-        "Closed form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and where |cos u| is smallest",
-        *("k", "C", "D", "fitted C", "fitted D", "a-b", "|cos u|", "abs part", "identity part", "all"),
+def _print_coefficients(logits: LogitExplanation, console: Console) -> None:
+    header = (
+        "k",
+        "C",
+        "D",
+        "fitted C",
+        "fitted D",
+        "a-b",
+        "|cos\N{NO-BREAK SPACE}u|",
+        "abs part",
+        "identity part",
+        "all",
     )
     by_parts, fitted = logits.forms.by_parts, logits.forms.fitted
+    rows = []
     for row, spot in enumerate(logits.weak_spots[:MAX_ROWS]):
         coefficients = (by_parts.C[row], by_parts.D[row], fitted.C[row], fitted.D[row])
         weak = (spot.abs_component, spot.identity_component, spot.all_logits)
-        table.add_row(
-            str(spot.k),
-            *(number(float(x), 2) for x in coefficients),
-            f"±{spot.distance}",
-            number(spot.cos_u),
-            *(number(x, 2) for x in weak),
+        rows.append(
+            (
+                str(spot.k),
+                *(number(float(x), 2) for x in coefficients),
+                f"±{spot.distance}",
+                number(spot.cos_u),
+                *(number(x, 2) for x in weak),
+            )
         )
-    return table
+    title = "Closed form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and smallest |cos u|"
+    print_table(console, title, header, rows)
 
 
 def _measure_table(logits: LogitExplanation) -> Table:

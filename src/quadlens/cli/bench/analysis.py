@@ -33,11 +33,11 @@ def command(
     import dataclasses
 
     from rich.console import Console
-    from rich.table import Table
 
     from quadlens.cli.output import emit, progress_bar
     from quadlens.errors import BadConfig
     from quadlens.quadrature.benchmark import benchmark_sizes, run_benchmark
+    from quadlens.terminal_table import print_table
 
     sizes = [(d, p) for d, p in benchmark_sizes() if largest is None or d * p <= largest]
     if not sizes:
@@ -52,12 +52,9 @@ def command(
     }
 
     def render(console: Console) -> None:
-        table = Table(box=None, padding=(0, 2), title="Worst error over all a, b, c of one rule", title_justify="left")
-        for name in ("d_mlp × p", "exact", "brute force", "ratio", "difference"):
-            table.add_column(name, justify="right")
-        for row in result.rows:
-            table.add_row(*_cells(row))
-        console.print(table)
+        header = ("d_mlp × p", "exact", "brute force", "ratio", "difference")
+        rows = [_cells(row) for row in result.rows]
+        print_table(console, "Worst error over all a, b, c of one rule", header, rows, left=())
         if not all(row.brute_force_measured for row in result.rows):
             console.print(
                 "(…) brute force was not measured there: its time is scaled up from the largest measured size"

@@ -22,11 +22,11 @@ def command(
     import dataclasses
 
     from rich.console import Console
-    from rich.table import Table
 
     from quadlens.certify.bench import bench_sizes, run_certify_bench
     from quadlens.cli.output import emit, progress_bar
     from quadlens.errors import BadConfig
+    from quadlens.terminal_table import print_table
 
     try:
         sizes = bench_sizes([int(p) for p in moduli.split(",")], [int(d) for d in neurons.split(",")])
@@ -39,20 +39,9 @@ def command(
     value = dataclasses.asdict(result)
 
     def render(console: Console) -> None:
-        table = Table(title="Proofs against brute force", title_justify="left", box=None, padding=(0, 2))
-        for name in (
-            "p",
-            "d_mlp",
-            "strategy",
-            "operations",
-            "of brute force",
-            "seconds",
-            "brute (float64)",
-            "certified",
-        ):
-            table.add_column(name, justify="right")
-        for row in result.rows:
-            table.add_row(
+        header = ("p", "d_mlp", "strategy", "operations", "of brute force", "seconds", "brute (float64)", "certified")
+        rows = [
+            (
                 str(row.p),
                 str(row.d_mlp),
                 row.strategy,
@@ -62,7 +51,9 @@ def command(
                 f"{row.brute_force_seconds:.2f}",
                 f"{row.certified_share:.1%}",
             )
-        console.print(table)
+            for row in result.rows
+        ]
+        print_table(console, "Proofs against brute force", header, rows, labels=3, left=(2,))
         for strategy, fit in result.exponents.items():
             console.print(
                 f"{strategy}: operations ~ p^{fit.flops:.2f}, seconds ~ p^{fit.seconds:.2f} "
