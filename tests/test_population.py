@@ -1,5 +1,6 @@
 """The comparison with the paper: intervals against slow versions, statements against plain loops, filters, views."""
 
+import io
 import json
 import math
 import re
@@ -13,18 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.patches import StepPatch
+from rich.console import Console
 from scipy import stats
 
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
 from quadlens.figures import population_by_p, population_certified, population_histogram, population_key_frequencies
 from quadlens.population import dataset, published
-from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare
+from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare, why_not_comparable
 from quadlens.population.intervals import bootstrap, cumulative_band, cumulative_gap, difference, homogeneity, wilson
 from quadlens.population.markdown import comparison_table, rows_table
 from quadlens.population.published import published_histogram, published_population
 from quadlens.population.statement import count_statement, number_statement
-from quadlens.population.tables import by_group, by_model
+from quadlens.population.tables import by_group, by_model, render_rows
 from quadlens.population.where import filter_models
 
 
@@ -199,7 +201,7 @@ def test_models_of_another_kind_are_not_compared(frame: pl.DataFrame) -> None:
     value = compare(frame.with_columns(p=pl.lit(23, dtype=pl.Int32)))
     assert {s.verdict for s in value.statements} == {"cannot be compared"}
     assert {h.verdict for h in value.histograms} == {"cannot be compared"}
-    assert "p is 23 in some models, 59 in the paper's" in value.key_counts.why
+    assert "p is 23 here, 59 in the paper's" in value.key_counts.why
     one = compare(frame.head(1))
     assert one.models == 1
 
@@ -308,6 +310,55 @@ def test_the_command(
         assert "8 models" in quadlens(monkeypatch, capsys, *flag)[1].replace(f"{len(frame)} models", "8 models")
 
 
+def test_tables_by_model_and_by_setting_can_be_read_at_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], frame: pl.DataFrame
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for flag, labels in ((["--by-model"], 3), (["--by", "p"], 1)):
+        rows = json.loads(quadlens(monkeypatch, capsys, "--json", *flag)[1])["rows"]
+        out = quadlens(monkeypatch, capsys, *flag)[1]
+        lines = out.splitlines()
+        assert max(map(len, lines)) <= 80
+        # The last table: one line a row, every number whole.
+        costs = [line.split()[labels:] for line in lines[-len(rows) :]]
+        names = [name for name in rows[0] if name.startswith("cost_")]
+        assert lines[-len(rows) - 1].split()[labels:] == [name.removeprefix("cost_") for name in names]
+        assert costs == [[f"{row[name]:.3g}" for name in names] for row in rows]
+
+
+def test_only_perfection_reads_as_1() -> None:
+    out = io.StringIO()
+    rows = [{"p": 59, "seed": n, "accuracy": share, "certified_arcs": share} for n, share in enumerate((1.0, 0.99997))]
+    render_rows(Console(file=out, width=80), "two", rows)
+    assert [line.split()[2:] for line in out.getvalue().splitlines() if line.startswith(" 59")] == [
+        ["1"],
+        ["0.9999"],
+    ] * 2
+
+
+def test_filtered_models_are_not_called_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    n = len(frame)
+    err = quadlens(monkeypatch, capsys, "--by-model", "--where", "seed<2")[2]
+    assert err.startswith(f"2 of the {n} models shipped with the package; ")
+    assert quadlens(monkeypatch, capsys, "--by-model")[2].startswith(f"the {n} models shipped with the package; ")
+    frame.write_parquet(tmp_path / "own.parquet")
+    own = str(tmp_path / "own.parquet")
+    assert quadlens(monkeypatch, capsys, own, "--by-model")[2] == ""
+    _, out, err = quadlens(monkeypatch, capsys, own, "--by-model", "--where", "seed=1")
+    assert err == f"1 of the {n} models in {own}\n"
+    assert out.strip().startswith("1 model\n")
+
+
+def test_models_all_of_another_kind_are_not_called_some(frame: pl.DataFrame) -> None:
+    elevens = frame.with_columns(p=pl.lit(11, pl.Int32))
+    assert why_not_comparable(elevens) == "p is 11 here, 59 in the paper's"
+    both = pl.concat([elevens, frame])
+    assert why_not_comparable(both) == "p is 11 in some models, 59 in the paper's (see --where)"
+    assert why_not_comparable(frame) is None
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -318,6 +369,7 @@ def test_the_command(
         (["--markdown", "--json"], "--markdown is a form of output of its own"),
         (["nowhere"], "no such file or directory"),
         (["--figures", "x", "--format", "gif"], "expected some of svg"),
+        (["--format", "pdf"], "--format pdf is about --figures, which was not given"),
     ],
 )
 def test_bad_input_exits_2(

@@ -29,6 +29,15 @@ def note(quiet: bool, message: str) -> None:
         sys.stderr.write(message + "\n")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "model"), counted(2, "model")
+    ('1 model', '2 models')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) -> None:
     """Two columns: what, and its value."""
     from rich.table import Table

@@ -26,7 +26,9 @@ def command(
     figures: Annotated[
         Path | None, typer.Option("--figures", metavar="DIR", help="Also draw the paper's histograms, ours over them.")
     ] = None,
-    format: Annotated[str, typer.Option("--format", help="File formats of figures, separated by commas.")] = "svg",
+    format: Annotated[
+        str | None, typer.Option("--format", help="File formats of --figures, separated by commas; svg if left out.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
     markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown, to paste into a document.")] = False,
     json: JsonFlag = False,
@@ -37,34 +39,29 @@ def command(
     import numpy as np
     from rich.console import Console
 
-    from quadlens.cli.output import emit, note
+    from quadlens.cli.output import counted, emit, note
     from quadlens.errors import BadConfig
     from quadlens.population import dataset, tables
     from quadlens.population.comparison import compare
     from quadlens.population.markdown import comparison_table, rows_table
     from quadlens.population.where import filter_models
 
-    if markdown and (json or figures is not None):
-        raise BadConfig("--markdown is a form of output of its own; leave out --json and --figures")
-    if by is not None and by_model:
-        raise BadConfig("--by and --by-model were both given; give one of them")
-    if figures is not None and (by not in (None, "p") or by_model):
-        table = "--by-model" if by is None else f"--by {by}"
-        raise BadConfig(f"--figures draws the comparison, or --by p; there is none for {table}")
-    frame = filter_models(dataset.read(directory or dataset.shipped_path()), where or [])
+    _check_flags(by, by_model, figures, format, markdown, json)
+    every = dataset.read(directory or dataset.shipped_path())
+    frame = filter_models(every, where or [])
     if frame.is_empty():
         raise BadConfig(
             f"no model is left by --where {' --where '.join(where or [])}; see --by-model for what there is"
         )
-    if directory is None:
-        note(quiet, f"the {len(frame)} models shipped with the package; make your own with: quadlens sweep -o DIR")
+    if words := _which(len(frame), len(every), directory):
+        note(quiet, words)
     if by is not None or by_model:
         rows = tables.by_model(frame) if by is None else tables.by_group(frame, by)
-        title = f"{len(frame)} models" if by is None else f"{len(frame)} models by {by}"
+        title = counted(len(frame), "model") + ("" if by is None else f" by {by}")
         if figures is not None:
             from quadlens.cli.population_figures import write_by_p
 
-            note(quiet, f"wrote {len(write_by_p(frame, figures, format))} files into {figures}")
+            note(quiet, f"wrote {len(write_by_p(frame, figures, format or 'svg'))} files into {figures}")
         if markdown:
             sys.stdout.write(rows_table(rows) + "\n")
         else:
@@ -78,10 +75,35 @@ def command(
     if figures is not None:
         from quadlens.cli.population_figures import write_all
 
-        written = write_all(comparison, frame, figures, format)
+        written = write_all(comparison, frame, figures, format or "svg")
         note(quiet, f"wrote {len(written)} files into {figures}")
 
     def render(console: Console) -> None:
         tables.render(comparison, console)
 
     emit(json, {**comparison.to_dict(), "figures": [str(path) for path in written]}, render)
+
+
+def _check_flags(
+    by: str | None, by_model: bool, figures: Path | None, format: str | None, markdown: bool, json: bool
+) -> None:
+    """Refuse flags that would be ignored, or that ask for two things at once."""
+    from quadlens.errors import BadConfig
+
+    if markdown and (json or figures is not None):
+        raise BadConfig("--markdown is a form of output of its own; leave out --json and --figures")
+    if by is not None and by_model:
+        raise BadConfig("--by and --by-model were both given; give one of them")
+    if figures is not None and (by not in (None, "p") or by_model):
+        table = "--by-model" if by is None else f"--by {by}"
+        raise BadConfig(f"--figures draws the comparison, or --by p; there is none for {table}")
+    if format is not None and figures is None:
+        raise BadConfig(f"--format {format} is about --figures, which was not given; add --figures DIR")
+
+
+def _which(left: int, every: int, directory: Path | None) -> str:
+    """Which models these are, where that is not what was asked for anyway."""
+    some = f"{left} of " if left < every else ""
+    if directory is None:
+        return f"{some}the {every} models shipped with the package; make your own with: quadlens sweep -o DIR"
+    return f"{some}the {every} models in {directory}" if some else ""

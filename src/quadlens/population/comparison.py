@@ -124,8 +124,10 @@ def why_not_comparable(frame: "polars.DataFrame") -> str | None:
     """Why these models are not of the paper's kind; None when they are."""
     paper = {"p": published.P, "d_mlp": published.D_MLP, "equals": False, "weight_decay": published.WEIGHT_DECAY}
     for name, value in paper.items():
-        if others := [other for other in frame[name].unique().sort().to_list() if other != value]:
-            return f"{name} is {', '.join(map(str, others))} in some models, {value} in the paper's (see --where)"
+        found = frame[name].unique().sort().to_list()
+        if others := [other for other in found if other != value]:
+            where, hint = ("in some models", " (see --where)") if value in found else ("here", "")
+            return f"{name} is {', '.join(map(str, others))} {where}, {value} in the paper's{hint}"
     return None
 
 

@@ -1,19 +1,31 @@
 """The comparison as tables for a terminal, by model and by setting."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from quadlens.population.comparison import Comparison
 from quadlens.population.published import MODELS
 from quadlens.population.statement import Statement
+from quadlens.terminal_table import print_table
 
 if TYPE_CHECKING:
     import polars
     from rich.console import Console
 
+# Columns of the tables by model and by setting, as they are headed; JSON has the names.
+HEADERS = {
+    "good_model": "good",
+    "key_frequencies": "key frequencies",
+    "min_margin": "margin",
+    "largest_relative_exact_error": "largest exact error",
+    "relative_exact_error": "exact error",
+}
+
 
 def render(comparison: Comparison, console: "Console") -> None:
     """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
-    console.print(f"{comparison.models} models of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
+    models = "1 model" if comparison.models == 1 else f"{comparison.models} models"
+    console.print(f"{models} of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
     console.print()
     for statement in comparison.statements:
         if statement.name != "good_models":  # another name of models_all_neuron_frequencies_match
@@ -69,9 +81,21 @@ def by_group(frame: "polars.DataFrame", column: str) -> list[dict[str, Any]]:
 
 
 def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> None:
-    """A table of dictionaries that share their keys."""
-    names = tuple(dict.fromkeys(name for row in rows for name in row))
-    _print(console, title, names, [tuple(_short(row.get(name)) for name in names) for row in rows])
+    """Rows of `by_model` or `by_group`: what the models are, then a table for the proofs and one for their cost."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    labels = names.index("seed") + 1 if "seed" in names else 1
+    tables = {title: [name for name in names if not name.startswith(("certified_", "cost_"))]}
+    for prefix, what in (
+        ("certified_", "share of inputs certified"),
+        ("cost_", "operations as a share of brute force"),
+    ):
+        tables[f"{what}, by strategy"] = [*names[:labels], *(name for name in names if name.startswith(prefix))]
+    for heading, shown in tables.items():
+        if len(shown) > labels:
+            header = [HEADERS.get(name, name.removeprefix("certified_").removeprefix("cost_")) for name in shown]
+            cells = [[_cell(name, row.get(name)) for name in shown] for row in rows]
+            console.print()
+            print_table(console, heading, header, cells, labels=labels, left=())
 
 
 def _mean(values: list[Any]) -> float | None:
@@ -96,11 +120,14 @@ def _cells(statement: Statement) -> tuple[str, ...]:
     return statement.words, "none" if statement.ours is None else f"{statement.ours:.4g}{of}", ci
 
 
-def _short(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.3g}"
+        text = f"{value:.3g}"
+        # Only perfection reads as 1.
+        share = name == "accuracy" or name.startswith("certified_")
+        return f"{math.floor(value * 1e4) / 1e4:.4f}" if share and value < 1 and float(text) >= 0.999 else text
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "" if value is None else str(value)
@@ -111,8 +138,8 @@ def _print(console: "Console", title: str, header: tuple[str, ...], rows: list[t
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
-    for name in header:
-        table.add_column(name, overflow="fold")
+    for index, name in enumerate(header):
+        table.add_column(name, no_wrap=index > 0)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console.print()
