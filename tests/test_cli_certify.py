@@ -199,3 +199,23 @@ def test_python_says_the_same_in_one_line(folder: Path) -> None:
     certificate = package.certify(model, "arcs")
     assert certificate.verdict == "CERTIFIED"
     assert float(certificate.proof.margin or 0) == pytest.approx(evaluate(model.collapse()).min_margin)
+
+
+def test_certify_refuses_before_it_proves(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*arguments: object, **more: object) -> None:
+        raise AssertionError("worked before it refused")
+
+    monkeypatch.setattr("quadlens.certify.produce.certify", never)
+    model = folder / "good.safetensors"
+    before = sorted(folder.iterdir())
+    for words, message in (
+        (["--strategy", "foo"], "strategy 'foo' is not known; expected one of brute"),
+        (["-o", folder / "nowhere" / "x.json"], "choose a directory that exists and is writable"),
+        (["-o", folder], "it is a directory; give a file name"),
+    ):
+        code, out, err = cli("certify", model, *words)
+        assert (code, out) == (2, "")
+        assert err.startswith("error: ")
+        assert message in err
+        assert err.count("\n") == 1
+    assert sorted(folder.iterdir()) == before

@@ -13,14 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
-from cli_runner import quadlens
+from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig
 from quadlens.figures import angles, error_band, exact_error, freqcount, quadrature, single_frequency
 from quadlens.figures.marks import BOX_POINTS
 from quadlens.figures.picture import Picture, at_least, at_most, listed, percent
 from quadlens.figures.population_histograms import share_beyond
 from quadlens.figures.published import Histogram, PopulationSummary, read_published
-from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs, pictures_by_module
+from quadlens.figures.registry import all_pictures, check_names, chosen_pictures, needs_proofs, pictures_by_module
 from quadlens.figures.results import Results, gather, gather_results
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
@@ -221,6 +221,40 @@ def test_chosen_by_name_by_label_and_by_family(models: dict[str, Results]) -> No
     assert len(chosen_pictures(toy, ["quadrature"])) == 4
     with pytest.raises(BadConfig, match="no figure of this model is named nonsense; there are: 3D"):
         chosen_pictures(toy, ["nonsense"])
+
+
+@pytest.mark.parametrize("name", ["toy", "mainline"])
+def test_names_are_known_before_anything_is_computed(name: str, models: dict[str, Results]) -> None:
+    for family, pictures in pictures_by_module(models[name]).items():
+        check_names([family, *(text for one in pictures for text in (one.name, one.label) if text is not None)])
+    with pytest.raises(BadConfig, match=r"no figure is named 'nosuch'.*3D.*frontier.*logit-waterfall.*quadrature-K"):
+        check_names(["task", "nosuch"])
+
+
+def test_names_that_need_proofs_are_listed_without_proofs(models: dict[str, Results]) -> None:
+    with pytest.raises(BadConfig, match=r"frontier.*logit-waterfall"):
+        chosen_pictures(dataclasses.replace(models["toy"], certificates=()), ["angles-7"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "nosuch"], "no figure is named 'nosuch'"),
+        (["-o", "file/x"], "Not a directory; choose a place that is writable"),
+    ],
+)
+def test_the_command_refuses_before_it_works(
+    tmp_path: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*arguments: object, **more: object) -> None:
+        raise AssertionError("worked before it refused")
+
+    monkeypatch.setattr("quadlens.figures.results.gather", never)
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    refused(quadlens("figures", "-o", "new", *words), message)
+    refused(quadlens("figures", "-o", "file"), "file: Not a directory; choose a place")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_modules_say_which_pictures_need_proofs(models: dict[str, Results]) -> None:

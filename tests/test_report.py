@@ -186,6 +186,15 @@ def test_an_honest_page_for_a_model_without_structure() -> None:
     assert "its error is" not in text
 
 
+def test_refuses_a_place_that_cannot_be_written_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (Path("/proc/report"), tmp_path / "file" / "report"):
+        with pytest.raises(BadFile, match="choose a place that is writable"):
+            check_target(place)
+    check_target(tmp_path / "new" / "report")
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
 def test_refuses_what_is_not_a_report_and_replaces_what_is(tmp_path: Path) -> None:
     target = tmp_path / "mine"
     target.mkdir()

@@ -333,7 +333,22 @@ def test_bad_flags_exit_2(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert message in err
+
+
+@pytest.mark.parametrize(("made", "suggested"), [(0, False), (1, True)])
+def test_a_sweep_without_a_finished_model_does_not_suggest_to_look_at_it(
+    tmp_path: Path, made: int, suggested: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = SweepReport(total=2, made=made, already=0, failed={}, left=2 - made)
+    monkeypatch.setattr("quadlens.cli.sweep_run.run", lambda *words: report)
+    monkeypatch.setattr(sys, "argv", ["quadlens", "sweep", "-o", str(tmp_path), "--seeds", "0:2", "--quiet"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert ("quadlens population" in capsys.readouterr().out) == suggested
 
 
 def test_stopping_by_signal_says_how_to_go_on(tmp_path: Path) -> None:

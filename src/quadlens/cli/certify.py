@@ -31,13 +31,19 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.certify.produce import certify
+    from quadlens.certify.produce import STRATEGIES, certify
     from quadlens.certify.summary import summary
     from quadlens.cli.output import emit, key_value_table, note
+    from quadlens.errors import BadConfig
+    from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
 
+    if strategy not in STRATEGIES:
+        raise BadConfig(f"strategy {strategy!r} is not known; expected one of {', '.join(STRATEGIES)}")
     loaded, digest = load_with_sha256(resolve(model))
+    if output is not None:
+        check_writable(output)
     note(quiet, f"proving {model} with strategy {strategy}")
     began = time.perf_counter()
     certificate = certify(loaded, strategy, digest, checkable=output is not None)

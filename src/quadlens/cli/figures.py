@@ -29,16 +29,21 @@ def command(
 
     from quadlens.cli.output import emit, step_line
     from quadlens.errors import BadConfig, BadFile
-    from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
+    from quadlens.figures.registry import all_pictures, check_names, chosen_pictures, needs_proofs
     from quadlens.figures.results import gather
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
+    from quadlens.model.atomic import check_directory
+    from quadlens.model.bundled import resolve
 
     kinds = tuple(known for known in FIGURE_FORMATS if known in format.split(","))
     if len(kinds) != len(format.split(",")):
         raise BadConfig(f"--format {format!r}; expected some of {','.join(FIGURE_FORMATS)}")
     names = only.split(",") if only else None
+    check_names(names or [])
+    path = resolve(model)
+    check_directory(output)
     with step_line(quiet) as step:
-        results = gather(model, proofs=names is None or needs_proofs(names), progress=step)
+        results = gather(path, proofs=names is None or needs_proofs(names), progress=step)
         pictures = all_pictures(results) if names is None else chosen_pictures(results, names)
         try:
             output.mkdir(parents=True, exist_ok=True)

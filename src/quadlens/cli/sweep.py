@@ -64,6 +64,8 @@ def command(
     base = [load_config(preset, config, flags) for flags in each]
     configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
     chosen = tuple(strategies.split(",")) if strategies is not None else ALL_STRATEGIES
+    if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
+        raise BadConfig(f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}")
     place = work_backend(backend, address, processes)
     note(quiet, f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and run it again")
     report = run(configs, output, place, chosen, checkpoint_every, retry_failed, quiet)
@@ -77,8 +79,9 @@ def command(
             console.print(f"failed {run_id}: {reason}", markup=False)
         if report.failed:
             console.print("try the failed ones again with --retry-failed")
-        console.print(f"dataset: {Store(output).dataset}", soft_wrap=True, markup=False)
-        console.print(f"look at it with: quadlens population {output}", soft_wrap=True, markup=False)
+        if report.already + report.made:
+            console.print(f"dataset: {Store(output).dataset}", soft_wrap=True, markup=False)
+            console.print(f"look at it with: quadlens population {output}", soft_wrap=True, markup=False)
 
     emit(json, {**dataclasses.asdict(report), "directory": str(output)}, render)
     if report.failed or report.left:

@@ -1,5 +1,6 @@
 """Every figure, in the order of the paper, then ours."""
 
+import re
 from types import ModuleType
 
 from quadlens.errors import BadConfig
@@ -62,6 +63,29 @@ OURS: tuple[ModuleType, ...] = (
     learning_curve,
     frequencies_over_training,
 )
+# File names and labels of the paper that are not their module's; K stands for a frequency.
+OTHER_NAMES: tuple[str, ...] = (
+    *("quadrature-K", "quadrature-half-K", "quadrature:K:-", "quadrature:K:-half-"),
+    *("angles-K", "angles:K"),
+    *("quadrature-K-with-error", "quadrature-half-K-with-error", "error:K:-", "error:K:-half-"),
+    *("secondary-phi-twice-primary", "tertiary-phi-thrice-primary", "quaternary-phi-vs-primary"),
+    "integrated-relu-K",
+    *("nfreqcountmul", "freqcountmul"),
+    *("freqstrengthmul", "uoutstrengthmul", "nibound", "primsecr2"),
+)
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse a name that no model has a figure of, before anything is computed.
+
+    Raises:
+        BadConfig: with all the names there are.
+    """
+    known = [*(module.NAME for module in PAPER + OURS), *OTHER_NAMES]
+    for name in names:
+        if name not in known and re.sub(r"\d+", "K", name) not in known:
+            listed = ", ".join(sorted(one for one in known if ":" not in one))
+            raise BadConfig(f"no figure is named {name!r}; there are (with K a key frequency): {listed}")
 
 
 def pictures_by_module(results: Results) -> dict[str, tuple[Picture, ...]]:
@@ -90,7 +114,10 @@ def chosen_pictures(results: Results, names: list[str]) -> tuple[Picture, ...]:
     for name in names:
         found = [one for one in every if name in (one.name, one.label)] or list(families.get(name, ()))
         if not found:
-            known = sorted({*(one.name for one in every), *(family for family, many in families.items() if many)})
-            raise BadConfig(f"no figure of this model is named {name}; there are: {', '.join(known)}")
+            drawn = {*(one.name for one in every), *(family for family, many in families.items() if many)}
+            # Proofs are not run for a name that does not need them; their figures are there all the same.
+            proofs = {module.NAME for module in PAPER + OURS if getattr(module, "NEEDS_PROOFS", False)}
+            known = ", ".join(sorted(drawn | proofs))
+            raise BadConfig(f"no figure of this model is named {name}; there are: {known}")
         chosen += [one for one in found if one not in chosen]
     return tuple(chosen)

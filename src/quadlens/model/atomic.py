@@ -19,6 +19,30 @@ def write_atomic(path: Path, content: bytes) -> None:
     write_all_atomic({Path(path): content})
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a file that `write_atomic` could not write, before any work is done for it; nothing is left behind.
+
+    Raises:
+        BadFile: as `write_atomic` would.
+    """
+    _stage(Path(path), b"").unlink()
+
+
+def check_directory(path: Path) -> None:
+    """Refuse a directory that could not be made, or not be written into; nothing is left behind.
+
+    Raises:
+        BadFile: with the reason.
+    """
+    path = Path(os.path.abspath(path))
+    try:
+        # What is not there yet will be made in the nearest directory that is.
+        nearest = next(one for one in (path, *path.parents) if one.exists())
+        os.rmdir(tempfile.mkdtemp(dir=nearest, prefix=".quadlens-probe."))
+    except OSError as error:
+        raise BadFile(f"cannot write into {path}: {error.strerror}; choose a place that is writable") from None
+
+
 def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     """As `write_atomic` for files that belong together: none is renamed before all are written.
 

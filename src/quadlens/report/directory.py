@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quadlens.errors import BadFile
+from quadlens.model.atomic import check_directory
 
 MANIFEST = "manifest.json"
 FORMAT = "quadlens-report"
 
 
 def check_target(target: Path) -> None:
-    """Refuse a place that holds something else than a previous report, before any work is done."""
+    """Refuse a place that holds something else than a previous report, or cannot be written, before any work."""
+    # The report is made beside its target.
+    check_directory(Path(os.path.abspath(target)).parent)
     if not target.exists():
         return
     if not target.is_dir():
