@@ -17,6 +17,7 @@ import quadlens
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, explain
 from quadlens.explanation.frame import write_neurons
+from quadlens.explanation.words import neglected
 from quadlens.model import Config, MLPConfig, MLPParams, Model, Params, Recipe, build_mlp, build_transformer, save
 from strategies import mlps, seeds, transformers
 
@@ -222,3 +223,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("explain", "nowhere.safetensors").returncode == 2
     help_text = run("explain", "--help").stdout
     assert all(option in help_text for option in ("--json", "--quiet", "--debug", "--neurons", "Example:"))
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0, "0.0 %"), (1e-9, "less than 0.1 %"), (0.0059, "0.6 %"), (0.9999, "99.9 %"), (1.0, "100.0 %")],
+)
+def test_a_neglected_share_is_not_rounded_down(share: float, words: str) -> None:
+    assert neglected(share) == words

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -148,6 +149,16 @@ def test_every_picture_is_on_the_page_once(mainline: Results, page: str) -> None
         "theorem",
         "population",
     ]
+
+
+def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(mainline: Results) -> None:
+    text = " ".join(block.text for section in story(mainline) for block in section.blocks if hasattr(block, "text"))
+    (said,) = re.findall(r"here ψ = 2φ holds with R² ([\d.]+)\.", text)
+    (picture,) = chosen_pictures(mainline, [f"angles-{mainline.clusters[0].k}"])
+    assert f"R² = {said}." in picture.finding
+    captions = [re.findall(r"R² = ([\d.]+)\.", one.finding)[0] for one in chosen_pictures(mainline, ["angles"])]
+    facts = {row.title: row for row in model_table(mainline).rows}
+    assert facts["least R² of ψ = 2φ"].ours == (min(captions),)
 
 
 def test_tables_hold_our_numbers_and_the_papers(mainline: Results) -> None:

@@ -97,7 +97,7 @@ def _logits(logits: LogitExplanation) -> list[str]:
         f"The closed form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f} and alone answers "
         f"{form.correct:,} of {form.p**2:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)."
     )
-    sentences.append(f"The skip connection makes {_percent(logits.skip_share)} of the logits' variance.")
+    sentences.append(f"The skip connection makes {neglected(logits.skip_share)} of the logits' variance.")
     return [*sentences, _algorithm(logits)]
 
 
@@ -120,7 +120,19 @@ def _algorithm(logits: LogitExplanation) -> str:
 
 
 def _percent(share: float) -> str:
+    """An explained share, rounded down: what is claimed is there."""
     return f"{_floor(100 * share, 1)} %"
+
+
+def neglected(share: float) -> str:
+    """A share that the closed form leaves out, to the nearest; rounding down would flatter what is left out.
+
+    >>> neglected(0.0059), neglected(0.0004), neglected(0.9999)
+    ('0.6 %', 'less than 0.1 %', '99.9 %')
+    """
+    if 0 < share < 0.0005:
+        return "less than 0.1 %"
+    return f"{100 * share if share >= 1 else min(100 * share, 99.9):.1f} %"
 
 
 def _floor(value: float, digits: int) -> str:

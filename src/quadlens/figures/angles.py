@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadlens.figures.marks import angle_axis
-from quadlens.figures.picture import Picture
+from quadlens.figures.picture import Picture, at_least
 from quadlens.figures.results import MAX_FREQUENCIES, Results
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.spectrum import Cluster, ClusterPhases
@@ -67,7 +67,7 @@ def pictures(results: Results) -> tuple[Picture, ...]:
 
 def _picture(results: Results, cluster: Cluster, phases: ClusterPhases) -> Picture:
     k, spacing = cluster.k, phases.spacing
-    r2 = "no R² (the phases do not vary)" if phases.r2 is None else f"R² = {phases.r2:.5f}"
+    r2 = "no R² (the phases do not vary)" if phases.r2 is None else f"R² = {at_least(phases.r2, 5)}"
     even = "roughly even" if spacing.roughly_uniform else "uneven"
     finding = (
         f"Output phase against twice the input phase at frequency {k}: {r2}. Gaps between the {len(cluster.phi)} "

@@ -1,5 +1,6 @@
 """Numbers the paper prints in its text, beside this model's and, over many models, ours."""
 
+from quadlens.figures.picture import at_least
 from quadlens.figures.results import Results
 from quadlens.population.published import MODELS, MODELS_IN_FIGURES
 from quadlens.report.tables import ReportTable, plain_row
@@ -64,7 +65,9 @@ def model_table(results: Results) -> ReportTable:
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
     widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or "–"
     rows += [
-        plain_row("least R² of ψ = 2φ", number(least, 5), f"above {paper.angle_r2} (k = 12)"),
+        plain_row(
+            "least R² of ψ = 2φ", "–" if least is None else at_least(least, 5), f"above {paper.angle_r2} (k = 12)"
+        ),
         plain_row("gaps between phases, mean ± std", widths, "{} ± {} (k = 12)".format(*paper.angle_widths)),
         plain_row(
             "share of neurons with secondary = 2k", number(explanation.doubling.share), "0.83 to 0.84 (population)"

@@ -213,7 +213,7 @@ def _integral(results: Results, pictures: Pictures) -> Section:
 
 def _angle_r2(results: Results, k: int) -> str:
     """R² of ψ = 2φ at one frequency, in words."""
-    return next((_number(phases.r2) for phases in results.explanation.phases if phases.k == k), "–")
+    return next((_number(phases.r2, 5) for phases in results.explanation.phases if phases.k == k), "–")
 
 
 def _is_integral(results: Results) -> str:
@@ -356,5 +356,5 @@ def _first(pictures: tuple[Picture, ...]) -> tuple[Picture, ...]:
     return pictures[:1]
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else at_least(value, 3)
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else at_least(value, digits)
