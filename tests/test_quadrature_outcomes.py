@@ -202,7 +202,7 @@ def test_command_line_says_which_cluster_has_no_bound(
     path = tmp_path / "lonely.safetensors"
     save(build_mlp(Recipe(23, (3, 7), 2)), path)
     assert run(monkeypatch, "bounds", str(path)) == 0
-    assert "k = 7 (1 neurons): no bound: a rule needs at least two neurons" in capsys.readouterr().out
+    assert "k = 7 (1 neuron): no bound: a rule needs at least two neurons" in capsys.readouterr().out
     assert run(monkeypatch, "bounds", str(path), "--json") == 0
     value = json.loads(capsys.readouterr().out)
     assert value["baseline"] is None

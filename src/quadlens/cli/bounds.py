@@ -35,7 +35,7 @@ def command(
     import numpy as np
     from rich.console import Console
 
-    from quadlens.cli.output import emit
+    from quadlens.cli.output import counted, emit
     from quadlens.model import load
     from quadlens.quadrature import bounds, tables, thinning_study, to_csv, to_json, to_latex
 
@@ -56,7 +56,7 @@ def command(
         if result.bounded and table_format == "text":
             console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: docs/quadrature.md")
         for none in result.unbounded:
-            console.print(f"k = {none.k} ({none.neurons} neurons): no bound: {none.reason}", markup=False)
+            console.print(f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}", markup=False)
         if not result.clusters:
             console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
         for study in studies:

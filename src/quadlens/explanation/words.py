@@ -41,11 +41,13 @@ def _matching(explanation: Explanation) -> str:
     roles = explanation.roles
     matching, constant, dead = int(roles.matching.sum()), int(roles.constant.sum()), int(roles.dead.sum())
     mismatching = int(roles.mismatching.sum())
-    words = f"{matching} of {explanation.d_mlp} neurons read and write the same frequency"
+    same = "reads and writes" if matching == 1 else "read and write"
+    words = f"{matching} of {_counted(explanation.d_mlp, 'neuron')} {same} the same frequency"
     if mismatching:
-        words += f", {mismatching} read one and write another"
+        words += f", {mismatching} {'reads one and writes' if mismatching == 1 else 'read one and write'} another"
     if constant:
-        words += f", {constant} are mostly constant" + (f" ({dead} of them dead)" if dead else "")
+        words += f", {constant} {'is' if constant == 1 else 'are'} mostly constant"
+        words += f" ({'dead' if constant == 1 else f'{dead} of them dead'})" if dead else ""
     verdict = "a good model in the paper's sense" if explanation.good_model else "not a good model in the paper's sense"
     clear = "" if explanation.clear_clusters else " There are no clear clusters; read what follows with care."
     return f"{words}: {verdict}.{clear}"
@@ -68,7 +70,8 @@ def _phases(explanation: Explanation) -> str:
     follow = (
         f"Output phases follow twice the input phases with R² of at least {_floor(min(values), 4)}; " if values else ""
     )
-    return f"{follow}input phases cover the circle roughly evenly for {even} of {len(key_phases)} key frequencies."
+    keys = "1 key frequency" if len(key_phases) == 1 else f"{len(key_phases)} key frequencies"
+    return f"{follow}input phases cover the circle roughly evenly for {even} of {keys}."
 
 
 def _secondary(explanation: Explanation) -> str:
@@ -78,7 +81,7 @@ def _secondary(explanation: Explanation) -> str:
     phase = f", with phase 2φ + π (R² {_floor(doubling.phase_r2, 4)})" if doubling.phase_r2 is not None else ""
     return (
         f"The secondary frequency is the double of the primary one for {doubling.doubled} "
-        f"of {doubling.neurons} neurons{phase}."
+        f"of {_counted(doubling.neurons, 'neuron')}{phase}."
     )
 
 
@@ -117,6 +120,10 @@ def _algorithm(logits: LogitExplanation) -> str:
         f"By the measures of Zhong et al., gradient symmetricity is {measures.gradient_symmetricity:.3f}{inside} "
         f"and distance irrelevance {measures.distance_irrelevance:.3f}, {verdict}."
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _percent(share: float) -> str:
