@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,38 @@ def test_certify_refuses_before_it_proves(cli: Cli, folder: Path, monkeypatch: p
         assert message in err
         assert err.count("\n") == 1
     assert sorted(folder.iterdir()) == before
+
+
+def number_after(text: str, name: str) -> str:
+    (found,) = re.findall(rf"^  {name} +(\S+)", text, re.MULTILINE)
+    return str(found)
+
+
+def test_text_rounds_bounds_to_the_safe_side_and_json_does_not(cli: Cli, folder: Path) -> None:
+    certificate, model = folder / "digits.json", folder / "good.safetensors"
+    _, value = cli.json("certify", model, "-o", certificate, "--strategy", "moments")
+    _, text, _ = cli("certify", model, "--strategy", "moments", "--quiet")
+    _, claims = cli.json("check", certificate, model)
+    _, checked, _ = cli("check", certificate, model, "--quiet")
+    assert "rounded down; exactly with --json" in checked
+    margin, error = (Fraction(claims["claims"][name]) for name in ("margin", "float32_error"))
+    for shown, truth in (
+        (number_after(text, "margin_lower_bound"), Fraction(value["margin_lower_bound"])),
+        (number_after(checked, "margin"), margin),
+    ):
+        assert truth - Fraction(1, 10**4) <= Fraction(shown) <= truth
+        assert len(shown) <= 8
+    for shown, truth in (
+        (number_after(text, "float32_error"), Fraction(value["float32_error"])),
+        (number_after(checked, "float32_error"), error),
+        *((number_after(text, name), Fraction(bound)) for name, bound in value["terms"].items()),
+    ):
+        assert truth <= Fraction(shown) <= truth * (1 + Fraction(1, 10**4))
+        assert len(shown) <= 12
+
+
+def test_a_rejected_certificate_proves_nothing_again(cli: Cli, folder: Path) -> None:
+    cli("certify", folder / "good.safetensors", "-o", folder / "other.json")
+    code, out, _ = cli("check", folder / "other.json", folder / "square.safetensors")
+    assert code == 1
+    assert out == "REJECTED: the certificate is about another model file\n"

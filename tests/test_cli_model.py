@@ -2,17 +2,23 @@
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cli_runner import quadlens
 from quadlens.cli.main import app
+from quadlens.cli.output import rounded
+from quadlens.explanation import explain
 from quadlens.figures.results import gather
-from quadlens.model import evaluate, load, sha256
+from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
 from quadlens.model.native import load_with_sha256
 
 COMMANDS = sorted(command.name or "" for command in app.registered_commands)
@@ -245,3 +251,30 @@ def test_public_names_are_found_lazily() -> None:
     assert callable(package.load)
     with pytest.raises(AttributeError, match="module 'quadlens' has no attribute 'nonsense'"):
         _ = package.nonsense
+
+
+def test_text_has_at_most_six_digits(folder: Path) -> None:
+    quadlens("build", "--p", "13", "--keys", "1,5", "--neurons", "40", "--noise", "0.3", "-o", "digits.safetensors")
+    document = quadlens("evaluate", "digits.safetensors", "--json").document
+    text = quadlens("evaluate", "digits.safetensors")
+    shown = dict(re.findall(r"^  (\w+) +(.+?) *$", text.out, re.MULTILINE))
+    for name in ("min_margin", "median_margin", "loss"):
+        assert float(shown[name]) == pytest.approx(document[name], rel=1e-4)
+        assert len(shown[name].strip("-0.").replace(".", "")) <= 6
+    assert float(shown["min_margin"]) <= document["min_margin"]
+    assert float(shown["accuracy"].split()[0]) <= 100 * document["accuracy"]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.fractions())
+def test_rounding_is_to_the_side_asked_for(value: float | Fraction) -> None:
+    exact = Fraction(value)
+    down, nearest, up = (Fraction(rounded(value, towards)) for towards in ("down", "nearest", "up"))
+    assert down <= exact <= up
+    assert down <= nearest <= up
+    assert up - down <= abs(exact) / 10**4
+
+
+def test_singular_and_plural() -> None:
+    roles = explain(build_mlp(Recipe(p=23, keys=(3,), neurons=1)), logits=False)
+    assert "1 of 1 neuron reads and writes the same frequency" in roles.summary()
+    assert "of 1 key frequency" in roles.summary()

@@ -33,7 +33,7 @@ def command(
 
     from quadlens.certify.produce import STRATEGIES, certify
     from quadlens.certify.summary import summary
-    from quadlens.cli.output import emit, key_value_table, note
+    from quadlens.cli.output import emit, key_value_table, note, rounded
     from quadlens.errors import BadConfig
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
@@ -58,10 +58,14 @@ def command(
             console.print(f"reason: {value['reason']}", markup=False)
         hidden = ("verdict", "statement", "reason", "witnesses", "terms", "worst_inputs")
         shown = {key: item for key, item in value.items() if key not in hidden}
+        shown |= {name: rounded(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
+        shown |= {name: rounded(value[name], "up") for name in ("logit_error_bound", "float32_error")}
+        shown["seconds"] = f"{value['seconds']:.2f}"
         shown["witnesses"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in value["witnesses"][:10]) or "none"
         key_value_table(console, "proof", shown)
         if value["terms"]:
-            key_value_table(console, "error budget (worst case of each term)", value["terms"])
+            terms = {name: rounded(bound, "up") for name, bound in value["terms"].items()}
+            key_value_table(console, "error budget (worst case of each term)", terms)
 
     emit(json, value, render)
     if certificate.verdict != "CERTIFIED":

@@ -1,10 +1,13 @@
 """`quadlens check`: prove a certificate again, without the program that wrote it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+
+# Claims that are rationals, and to which side a person's digits are rounded.
+SAFE_SIDES: dict[str, Literal["down", "up"]] = {"margin": "down", "float32_error": "up"}
 
 
 def command(
@@ -19,10 +22,12 @@ def command(
 
     Verdict and exit code: VERIFIED 0, REJECTED 1.
     """
+    from fractions import Fraction
+
     from rich.console import Console
 
     from quadlens.certify.check import check
-    from quadlens.cli.output import emit, key_value_table, note
+    from quadlens.cli.output import emit, key_value_table, note, rounded
     from quadlens.errors import BadFile
     from quadlens.model.bundled import resolve
 
@@ -43,7 +48,13 @@ def command(
 
     def render(console: Console) -> None:
         console.print(f"{report.verdict}: {report.statement or report.reason}", markup=False)
-        key_value_table(console, "claims proved again", {**report.claims, "seconds": f"{report.seconds:.1f}"})
+        if report.verdict != "VERIFIED":
+            return
+        shown = dict(report.claims)
+        for name, towards in SAFE_SIDES.items():
+            if isinstance(shown.get(name), str):
+                shown[name] = f"{rounded(Fraction(shown[name]), towards)} (rounded {towards}; exactly with --json)"
+        key_value_table(console, "claims proved again", {**shown, "seconds": f"{report.seconds:.1f}"})
 
     emit(json, value, render)
     if report.verdict != "VERIFIED":

@@ -25,11 +25,12 @@ def command(
 ) -> None:
     """Show accuracy, margins and loss over all p² pairs (float64)."""
     import dataclasses
+    from fractions import Fraction
 
     import numpy as np
     from rich.console import Console
 
-    from quadlens.cli.output import emit, key_value_table, note, progress_bar
+    from quadlens.cli.output import emit, key_value_table, note, progress_bar, rounded
     from quadlens.errors import BadConfig
     from quadlens.model import evaluate, load
     from quadlens.model.evaluate import all_pairs
@@ -53,7 +54,11 @@ def command(
 
     def render(console: Console) -> None:
         shown = {name: item for name, item in value.items() if name != "agreement"}
-        shown["accuracy"] = f"{result.accuracy:.4%}"
+        # Only perfection reads as 100 %.
+        share = Fraction(100 * result.correct, result.pairs)
+        shown["accuracy"] = f"{rounded(share, 'down')} %"
+        shown["min_margin"] = rounded(result.min_margin, "down")
+        shown |= {name: rounded(value[name]) for name in ("median_margin", "loss")}
         shown["min_margin_pair"] = f"a = {result.min_margin_pair[0]}, b = {result.min_margin_pair[1]}"
         shown["wrong"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
         key_value_table(console, f"{model}: answers on {result.pairs} pairs", shown)
@@ -65,9 +70,11 @@ def command(
 
 def _agreement_rows(agreement: dict[str, float], p: int) -> dict[str, str]:
     """The agreement in words, for a person."""
+    from quadlens.cli.output import rounded
+
     return {
         "logits compared": f"{p**3}",
         "largest difference": f"{agreement['max_error']:.3g} (largest logit {agreement['largest_logit']:.6g})",
         "correct, exactly": f"{agreement['correct']:.0f} of {p * p}",
-        "min_margin, exactly": f"{agreement['min_margin']:.12g}",
+        "min_margin, exactly": rounded(agreement["min_margin"], "down"),
     }

@@ -18,11 +18,12 @@ def command(
     """Run every proof strategy on a model and draw cost against certified share and margin."""
     import dataclasses
     import json as json_module
+    from fractions import Fraction
 
     from rich.console import Console
 
     from quadlens.certify.frontier import frontier, to_csv
-    from quadlens.cli.output import emit, note
+    from quadlens.cli.output import emit, note, rounded
     from quadlens.errors import BadFile
     from quadlens.figures.frontier import ProofPoint, draw_strategies
     from quadlens.figures.logit_waterfall import draw as draw_waterfall
@@ -55,8 +56,8 @@ def command(
             (
                 point.strategy,
                 point.verdict,
-                f"{point.certified_share:.2%}",
-                "-" if point.margin_lower_bound is None else f"{point.margin_lower_bound:.4f}",
+                f"{rounded(100 * Fraction(point.certified_share), 'down')}%",
+                rounded(point.margin_lower_bound, "down"),
                 f"{point.flops:.3g}",
                 f"{point.share_of_brute_force:.3%}",
                 f"{point.seconds:.2f}",

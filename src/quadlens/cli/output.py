@@ -4,12 +4,18 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
 
 from quadlens.plain_json import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+# Digits of a number for a person; JSON has them all.
+DIGITS = 6
+ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
 
 def emit(as_json: bool, value: Mapping[str, Any], render: "Callable[[Console], None]") -> None:
@@ -38,13 +44,31 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def rounded(value: float | Fraction | None, towards: Literal["nearest", "down", "up"] = "nearest") -> str:
+    """At most six significant digits; a lower bound is rounded down and an upper bound up, so that it stays one.
+
+    >>> rounded(2 / 3), rounded(2 / 3, "down"), rounded(Fraction(1, 3), "up"), rounded(0.5), rounded(None)
+    ('0.666667', '0.666666', '0.333334', '0.5', '–')
+    """
+    if value is None:
+        return "–"
+    context = Context(prec=DIGITS, rounding=ROUNDINGS[towards])
+    if isinstance(value, Fraction):
+        number = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    else:
+        number = context.create_decimal(Decimal(value))
+    plain_notation = not number.is_finite() or -DIGITS <= number.adjusted() < DIGITS
+    return f"{number:f}" if plain_notation else f"{number:e}"
+
+
 def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) -> None:
     """Two columns: what, and its value."""
     from rich.table import Table
     from rich.text import Text
 
     # Text, not strings: a file called [red].safetensors is a name, not markup.
-    table = Table(title=Text(title), title_justify="left", show_header=False, box=None, padding=(0, 2))
+    console.print(Text(title, style="italic"), soft_wrap=True)
+    table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(no_wrap=True)
     # A hash or a long list goes on in the next line; nothing is ever cut.
     table.add_column(overflow="fold")
