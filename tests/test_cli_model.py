@@ -1,6 +1,7 @@
 """The commands info, evaluate, build, import and export: one JSON document, stable keys, help with an example."""
 
 import hashlib
+import math
 import os
 import re
 import subprocess
@@ -19,6 +20,7 @@ from quadlens.cli.output import rounded
 from quadlens.explanation import explain
 from quadlens.figures.results import gather
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
+from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
 
 COMMANDS = sorted(command.name or "" for command in app.registered_commands)
@@ -278,3 +280,13 @@ def test_singular_and_plural() -> None:
     roles = explain(build_mlp(Recipe(p=23, keys=(3,), neurons=1)), logits=False)
     assert "1 of 1 neuron reads and writes the same frequency" in roles.summary()
     assert "of 1 key frequency" in roles.summary()
+
+
+@pytest.mark.parametrize("p", [3, 5, 7, 9, 11, 13, 15, 59])
+def test_default_keys_fit_every_modulus(folder: Path, p: int) -> None:
+    run = quadlens("build", "--p", str(p), "-o", "default.safetensors", "--json")
+    assert run.code == 0, run.err
+    assert run.document["keys"] == list(default_keys(p))
+    assert len(default_keys(p)) == min(3, sum(math.gcd(k, p) == 1 for k in range(1, (p + 1) // 2)))
+    assert evaluate(load("default.safetensors").collapse()).accuracy == 1
+    assert p < 16 or default_keys(p) == (3, 5, 7)

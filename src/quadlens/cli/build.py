@@ -10,7 +10,10 @@ from quadlens.cli.options import DebugFlag, JsonFlag, OutputFile, QuietFlag
 def command(
     output: OutputFile,
     p: Annotated[int, typer.Option("--p", help="Modulus, odd.")] = 59,
-    keys: Annotated[str, typer.Option("--keys", help="Key frequencies, separated by commas.")] = "3,5,7",
+    keys: Annotated[
+        str | None,
+        typer.Option("--keys", help="Key frequencies, separated by commas; 3,5,7 if left out, others for small p."),
+    ] = None,
     neurons: Annotated[int, typer.Option("--neurons", help="Neurons in all, shared out over the keys.")] = 512,
     jitter: Annotated[float, typer.Option("--jitter", help="Standard deviation of noise on the phases, radians.")] = 0,
     noise: Annotated[float, typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS.")] = 0,
@@ -30,9 +33,10 @@ def command(
     from quadlens.cli.output import emit
     from quadlens.errors import BadConfig
     from quadlens.model import Recipe, build_mlp, build_transformer, save, sha256
+    from quadlens.model.handmade import default_keys
 
     try:
-        key_list = tuple(int(k) for k in keys.split(","))
+        key_list = default_keys(p) if keys is None else tuple(int(k) for k in keys.split(","))
     except ValueError:
         raise BadConfig(f"--keys {keys!r} is not a list of integers; expected for example 3,5,7") from None
     recipe = Recipe(p, key_list, neurons, jitter, noise, missing, scale, seed)
@@ -47,8 +51,9 @@ def command(
     }
 
     def render(console: Console) -> None:
+        listed = ",".join(map(str, key_list))
         console.print(
-            f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {keys}", markup=False, soft_wrap=True
+            f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {listed}", markup=False, soft_wrap=True
         )
 
     emit(json, value, render)

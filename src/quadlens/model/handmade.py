@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -55,6 +56,20 @@ class Recipe:
             raise BadConfig(f"missing = {self.missing}; expected a share of the circle in [0, 1)")
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise BadConfig(f"scale = {self.scale}; expected a finite number above 0")
+
+
+def default_keys(p: int) -> tuple[int, ...]:
+    """Three key frequencies, or as many as there are: 3, 5 and 7 where p allows, else small ones.
+
+    One that shares a factor with p cannot tell all answers apart, so it is passed over.
+
+    >>> default_keys(59), default_keys(11), default_keys(3)
+    ((3, 5, 7), (1, 3, 5), (1,))
+    """
+    half = (p - 1) // 2
+    others = (k for k in range(1, half + 1) if k not in (3, 5, 7))
+    fitting = (k for k in chain((3, 5, 7), others) if k <= half and math.gcd(k, p) == 1)
+    return tuple(sorted(islice(fitting, 3)))
 
 
 @dataclass(frozen=True, eq=False)
