@@ -775,6 +775,9 @@ def test_a_named_format_is_taken_at_its_word(tmp_path: Path) -> None:
         import_file(path, "he")
     with pytest.raises(BadFile, match="ONNX is written, not read"):
         import_file(path, "onnx")
+    with pytest.raises(BadConfig, match="format 'foo' is not known; expected one of auto, quadlens, ") as refusal:
+        import_file(path, "foo")
+    assert "onnx" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("text", ["", "0.5;0.5", "half", "1/0", "nan,1", "softmax:4"])

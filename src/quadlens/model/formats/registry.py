@@ -48,6 +48,14 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
+def _readable(name: str) -> Format:
+    """The format that `import --format` names."""
+    if name not in FORMATS:
+        readable = ", ".join((AUTO, *(known for known in FORMATS if known != Onnx.name)))
+        raise BadConfig(f"format {name!r} is not known; expected one of {readable}")
+    return FORMATS[name]
+
+
 def recognise(checkpoint: Checkpoint, hints: Hints) -> Format:
     """The one format that is surest a checkpoint is its own.
 
@@ -106,7 +114,7 @@ def import_file(
         config = sidecar_path(path)
     if config is not None:
         hints = dataclasses.replace(hints, sidecar=read_sidecar(Path(config)), sidecar_name=str(Path(config).name))
-    chosen = None if format_name == AUTO else format_named(format_name)
+    chosen = None if format_name == AUTO else _readable(format_name)
     checkpoint = read_checkpoint(path)
     return (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
 
