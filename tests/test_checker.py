@@ -340,6 +340,10 @@ def test_the_checker_runs_alone_with_the_standard_library(folder: Path, tmp_path
         check=False,
     )
     assert (bad.returncode, bad.stdout.startswith("REJECTED")) == (1, True)
+    for words, code in ((["--help"], 0), (["-h"], 0), ([], 2), (["one"], 2), (["1", "2", "3", "4"], 2)):
+        shown = subprocess.run([*arguments, *words], capture_output=True, text=True, check=False)
+        usage = "usage: python checker.py CERTIFICATE MODEL [SECONDS]\n"
+        assert (shown.returncode, shown.stdout, shown.stderr) == (code, *((usage, "") if code == 0 else ("", usage)))
     missing = subprocess.run([*arguments, "nowhere", "nothing"], capture_output=True, text=True, check=False)
     assert (missing.returncode, "usage" in missing.stderr) == (2, True)
 

@@ -569,11 +569,15 @@ def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_S
 
 def main(arguments: list[str]) -> int:
     """Print the verdict; exit 0 verified, 1 rejected, 2 usage or missing files."""
+    usage = "usage: python checker.py CERTIFICATE MODEL [SECONDS]\n"
+    if not 2 <= len(arguments) <= 3:
+        (sys.stdout if (asked := arguments in (["-h"], ["--help"])) else sys.stderr).write(usage)
+        return 0 if asked else 2
     try:
         certificate, model, *rest = arguments
         report = check(certificate, model, *map(float, rest))
     except (OSError, ValueError, TypeError) as error:
-        sys.stderr.write(f"error: {error}\nusage: python checker.py CERTIFICATE MODEL [SECONDS]\n")
+        sys.stderr.write(f"error: {error}\n{usage}")
         return 2
     sys.stdout.write(f"{report.verdict}: {report.reason} ({report.seconds:.1f} s)\n")
     sys.stdout.write(f"{report.statement}\n" if report.statement else "")
