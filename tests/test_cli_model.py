@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_runner import quadlens
+from cli_runner import quadlens, refused
 from quadlens.cli.main import app
 from quadlens.cli.output import rounded
 from quadlens.explanation import explain
@@ -290,3 +290,13 @@ def test_default_keys_fit_every_modulus(folder: Path, p: int) -> None:
     assert len(default_keys(p)) == min(3, sum(math.gcd(k, p) == 1 for k in range(1, (p + 1) // 2)))
     assert evaluate(load("default.safetensors").collapse()).accuracy == 1
     assert p < 16 or default_keys(p) == (3, 5, 7)
+
+
+@pytest.mark.parametrize("name", ["e.pt", "e.pth", "e.ONNX", "e.json"])
+def test_a_model_is_not_written_under_another_files_name(folder: Path, name: str) -> None:
+    before = sorted(folder.iterdir())
+    for words in (["train"], ["build", "--p", "13"], ["import", "m.safetensors"]):
+        run = quadlens(*words, "-o", name)
+        refused(run, "models are written as .safetensors; give such a name, and use quadlens export for")
+    assert sorted(folder.iterdir()) == before
+    assert quadlens("build", "--p", "13", "-o", "e.weights").code == 0

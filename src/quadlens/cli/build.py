@@ -30,11 +30,12 @@ def command(
     """Write a pizza model by hand: equally spaced phases, no training."""
     from rich.console import Console
 
-    from quadlens.cli.output import emit
+    from quadlens.cli.output import check_model_name, emit
     from quadlens.errors import BadConfig
     from quadlens.model import Recipe, build_mlp, build_transformer, save, sha256
     from quadlens.model.handmade import default_keys
 
+    check_model_name(output)
     try:
         key_list = default_keys(p) if keys is None else tuple(int(k) for k in keys.split(","))
     except ValueError:

@@ -45,11 +45,12 @@ def command(
     """Read someone else's checkpoint and write it as a quadlens model; nothing in it is executed."""
     from rich.console import Console
 
-    from quadlens.cli.output import emit, key_value_table
+    from quadlens.cli.output import check_model_name, emit, key_value_table
     from quadlens.model import save, sha256
     from quadlens.model.config import config_to_dict
     from quadlens.model.formats import Hints, import_file, parse_attention
 
+    check_model_name(output)
     hints = Hints(None if attention is None else parse_attention(attention), p, activation)
     imported = import_file(source, format_name, hints, config)
     save(imported.model, output)

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from quadlens.errors import BadConfig
 from quadlens.plain_json import plain
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 # Digits of a number for a person; JSON has them all.
 DIGITS = 6
+# Suffixes of other programs' files, and of certificates.
+OTHER_SUFFIXES = (".pt", ".pth", ".onnx", ".json")
 ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
 
@@ -33,6 +37,20 @@ def note(quiet: bool, message: str) -> None:
     """A line for the person watching, on stderr."""
     if not quiet:
         sys.stderr.write(message + "\n")
+
+
+def check_model_name(path: Path) -> None:
+    """Refuse a model's file under a name that says it is something else.
+
+    Raises:
+        BadConfig: for .pt, .pth, .onnx and .json.
+    """
+    if path.suffix.lower() in OTHER_SUFFIXES:
+        other = "of a certificate" if path.suffix.lower() == ".json" else "of another program's file"
+        raise BadConfig(
+            f"{path} has the name {other}, and models are written as .safetensors; give such a name, "
+            "and use quadlens export for other programs' files"
+        )
 
 
 def counted(number: int, noun: str) -> str:

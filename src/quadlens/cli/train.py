@@ -63,7 +63,7 @@ def command(
     """Train a model that adds modulo p (the paper's, by default) in a minute or two."""
     from rich.console import Console
 
-    from quadlens.cli.output import emit
+    from quadlens.cli.output import check_model_name, emit
     from quadlens.cli.settings import parse_settings
     from quadlens.cli.training_run import parse_seeds, run_many, run_one
     from quadlens.errors import BadConfig
@@ -77,6 +77,7 @@ def command(
     given = parse_settings(more or [], flags)
     settings = load_config(preset, config, given)
     if seeds is None:
+        check_model_name(output)
         manifests = [run_one(settings, output, device, threads, checkpoint_every, resume, quiet)]
     elif "seed" in given:
         raise BadConfig("--seed and --seeds were both given; give one of them")
