@@ -27,7 +27,7 @@ def comparison_table(comparison: Comparison) -> str:
     beyond = [(one.words, _ours(one), _interval(one)) for one in comparison.beyond]
     return "\n\n".join(
         (
-            f"{comparison.models} models ({comparison.settings}); the paper has {MODELS}.",
+            f"**{comparison.models} models** ({comparison.settings}); the paper has {MODELS}.",
             _table(("statement", "ours", "95 %", "paper", "verdict"), rows),
             "Beyond the paper:",
             _table(("statement", "ours", "95 %"), beyond),
