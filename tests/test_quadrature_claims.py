@@ -57,6 +57,7 @@ def test_a_shown_bound_is_still_a_bound() -> None:
     assert shown(bound(0.3621), 2) == "0.37"
     assert shown(enclosure(0.3621, 0.3621), 2) == "0.36"
     assert shown(Estimate(0.3621, "guess"), 3) == "0.362"
+    assert shown(enclosure(0.3621, 0.3921), 2) == "0.36…0.40"
 
 
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from quadlens.quadrature import Convergence, Table
 
 # Marks before the numbers of a row.
-MARKS = {"exact": "=", "upper bound": "≤", "estimate": "≈"}
 
 
 def command(
@@ -66,6 +65,7 @@ def command(
 
 
 def _print_table(console: "Console", table: "Table") -> None:
+    from quadlens.quadrature import MARKS
     from quadlens.quadrature import shown as digits
     from quadlens.terminal_table import print_table
 

@@ -6,7 +6,7 @@
 from quadlens.quadrature.analysis import Bounds, ClusterBounds, Suprema, bounds, cluster_bounds
 from quadlens.quadrature.angle import bound_angle
 from quadlens.quadrature.brute import brute_force_error
-from quadlens.quadrature.claims import Claim, Cost, Estimate, Exact, UpperBound, printed, shown
+from quadlens.quadrature.claims import MARKS, Claim, Cost, Estimate, Exact, UpperBound, printed, shown
 from quadlens.quadrature.convergence import (
     Convergence,
     ConvergencePoint,
@@ -29,6 +29,7 @@ from quadlens.quadrature.supremum import abs_supremum, relu_supremum
 from quadlens.quadrature.views import Row, Table, tables, to_csv, to_json, to_latex
 
 __all__ = [
+    "MARKS",
     "Bounds",
     "BoxDensity",
     "Claim",

@@ -6,7 +6,7 @@ what it cost to compute travel with it.
 
 import math
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 # What every claim of this room rests on, and nothing else.
 DOUBLES = "φ, ψ, ρ, ω are exactly the stored doubles; weights are the real numbers w_i = 2π ρ_i ω_i / Σ ρ_j ω_j"
@@ -176,6 +176,8 @@ class Exact:
 
 
 Claim = Estimate | UpperBound | Exact
+# What each kind of claim promises, as tables show it.
+MARKS = {"exact": "=", "upper bound": "≤", "estimate": "≈"}
 
 
 def printed(claim: Claim) -> float:
@@ -184,9 +186,16 @@ def printed(claim: Claim) -> float:
 
 
 def shown(claim: Claim, digits: int) -> str:
-    """The number with so many digits after the point; a bound is rounded up, so that what is read is still a bound."""
+    """The number with so many digits after the point; a bound is rounded up, so that what is read is still a bound.
+
+    An enclosure wider than its last digit (a search that stopped early) is shown by its ends.
+    """
+    unit = Decimal(1).scaleb(-digits)
+    if isinstance(claim, Exact) and claim.width > unit:
+        low, high = Decimal(claim.lower).quantize(unit, ROUND_FLOOR), Decimal(claim.upper).quantize(unit, ROUND_CEILING)
+        return f"{low}…{high}"
     rounding = ROUND_CEILING if isinstance(claim, UpperBound) else ROUND_HALF_EVEN
-    return str(Decimal(printed(claim)).quantize(Decimal(1).scaleb(-digits), rounding=rounding))
+    return str(Decimal(printed(claim)).quantize(unit, rounding=rounding))
 
 
 def claim_to_dict(claim: Claim) -> dict[str, object]:

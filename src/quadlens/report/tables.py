@@ -4,11 +4,9 @@ import csv
 import io
 from dataclasses import dataclass
 
-from quadlens.figures.picture import at_most
 from quadlens.figures.results import Results
-from quadlens.quadrature import Bounds, Claim, Estimate, Exact, UpperBound, printed, tables
+from quadlens.quadrature import MARKS, Bounds, Claim, Estimate, Exact, UpperBound, printed, shown, tables
 
-MARKS = {"exact": "=", "upper bound": "≤", "estimate": "≈"}
 LABELS = {
     "table_relative_error": "table:error",
     "table_abs_and_identity": "table:error:more",
@@ -115,13 +113,6 @@ class ReportTable:
     rows: tuple[TableRow, ...]
 
 
-def shown(claim: Claim, digits: int) -> str:
-    """A claim as text: bounds rounded up, everything else to nearest."""
-    if isinstance(claim, UpperBound):
-        return at_most(claim.value, digits)
-    return f"{printed(claim):.{digits}f}"
-
-
 def bound_tables(results: Results) -> tuple[ReportTable, ...]:
     """The paper's three tables and ours beyond them, over the key frequencies that are quadrature rules."""
     if not results.clusters:
@@ -159,8 +150,8 @@ def bound_tables(results: Results) -> tuple[ReportTable, ...]:
 
 
 def _mark(claims: tuple[Claim, ...]) -> str:
-    kinds = {Exact: "=", UpperBound: "≤", Estimate: "≈"}
-    return "".join(sorted({kinds[type(claim)] for claim in claims}))
+    kinds = {Exact: "exact", UpperBound: "upper bound", Estimate: "estimate"}
+    return "".join(sorted({MARKS[kinds[type(claim)]] for claim in claims}))
 
 
 def plain_row(title: str, ours: str, paper: str = "", latex: str | None = None) -> TableRow:
