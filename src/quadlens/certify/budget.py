@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from quadlens.model.collapsed import Collapsed
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
+from quadlens.spectrum.harmonics import doubled
 
 Logits = Float[np.ndarray, "p p p"]
 
@@ -62,7 +63,7 @@ def _steps(collapsed: Collapsed) -> Iterator[tuple[str, Logits]]:
     w = 2 * np.pi / p
     for cluster in clusters:
         k, mine = cluster.k, cluster.neurons
-        double = min(2 * k % p, p - 2 * k % p)
+        double = doubled(k, p)
         angle, twice = (tokens * k % p)[:, None] * w, (tokens * double % p)[:, None] * w
         waves[:, mine] = cluster.omega * np.cos(angle + cluster.psi)
         turned[:, mine] = cluster.omega * np.cos(angle + 2 * cluster.phi)

@@ -18,7 +18,7 @@ from quadlens.model.params import Model
 
 # Past this many of brute force's operations, strategies that work out every logit in integers take minutes: left out.
 MAX_EXACT_OPERATIONS = 2e10
-EXACT = ("brute", "arcs", "arcs-bounded")
+IN_INTEGERS = ("brute", "arcs", "arcs-bounded")
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def waterfall(collapsed: Collapsed, proof: Proof) -> tuple[WaterfallStep, ...]:
 def strategies_for(p: int, d_mlp: int) -> Iterator[str]:
     """The names to try: exact ones only where integers are quick enough."""
     for name in STRATEGIES:
-        if name == "auto" or (name in EXACT and brute_force_operations(p, d_mlp) > MAX_EXACT_OPERATIONS):
+        if name == "auto" or (name in IN_INTEGERS and brute_force_operations(p, d_mlp) > MAX_EXACT_OPERATIONS):
             continue
         yield name
 

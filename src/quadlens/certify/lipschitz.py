@@ -42,6 +42,7 @@ from quadlens.certify.proof import NoHints, Proof, Term, nothing_proved
 from quadlens.model.params import Model
 from quadlens.spectrum.amplitude_phase import AmplitudePhase
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters, neuron_spectra
+from quadlens.spectrum.harmonics import doubled
 
 TERMS = ("quadrature", "phase", "harmonics", "cross-frequency", "output residual", "kink", "skip")
 TWO_PI = Enclosed(np.array([2 * np.pi]), np.array([2.0**-51]))
@@ -226,7 +227,7 @@ def _wave(half: tuple[Enclosed, Enclosed], k: int, cosine: Enclosed, sine: Enclo
 
 def _second_wave(half: tuple[Enclosed, Enclosed], path: AmplitudePhase, cluster: Cluster) -> Enclosed:
     """What a path has at 2k, [token, neuron]; its two coefficients are hints."""
-    double = min(2 * cluster.k % cluster.p, cluster.p - 2 * cluster.k % cluster.p)
+    double = doubled(cluster.k, cluster.p)
     amplitude, phase = path.amplitude[double - 1, cluster.neurons], path.phase[double - 1, cluster.neurons]
     cosine, sine = amplitude * np.cos(phase), amplitude * np.sin(phase)
     return _wave(half, double, Enclosed.exactly(cosine), Enclosed.exactly(sine))

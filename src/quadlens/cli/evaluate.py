@@ -6,9 +6,6 @@ import typer
 
 from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
 
-# Past this many multiplications an evaluation over all pairs takes minutes: ask for a sample instead.
-MAX_OPERATIONS = 1e13
-
 
 def command(
     model: ModelArgument = "mainline",
@@ -33,7 +30,7 @@ def command(
     from quadlens.cli.output import emit, key_value_table, note, progress_bar, rounded
     from quadlens.errors import BadConfig
     from quadlens.model import evaluate, load
-    from quadlens.model.evaluate import all_pairs
+    from quadlens.model.evaluate import MAX_OPERATIONS, all_pairs
     from quadlens.model.exact import agreement
 
     loaded = load(model)

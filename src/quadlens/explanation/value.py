@@ -22,6 +22,7 @@ from quadlens.logits import (
 )
 from quadlens.model.activation import Activation
 from quadlens.model.collapsed import Collapsed
+from quadlens.model.evaluate import MAX_OPERATIONS
 from quadlens.model.params import Model
 from quadlens.spectrum import (
     AttendedSpectra,
@@ -42,13 +43,12 @@ from quadlens.spectrum import (
     neuron_spectra,
     secondary_doubling,
 )
+from quadlens.spectrum.harmonics import doubled
 
 if TYPE_CHECKING:
     import polars
     from rich.console import Console
 
-# Past this many multiplications a pass over all p³ logits takes minutes.
-MAX_OPERATIONS = 1e13
 # Clusters are called clear when this share of the neurons that are not constant match, and when the largest frequency
 # explains at least half of a typical pre-activation; eight trained models (seeds 0 to 7) have 0.96 and more of both.
 CLEAR_MATCHING = 0.9
@@ -134,7 +134,7 @@ class Explanation:
     @property
     def doubled_keys(self) -> tuple[tuple[int, int], ...]:
         """Key frequencies (k, 2k) where one is the other's double: they share a harmonic."""
-        folded = {k: min(2 * k % self.p, -2 * k % self.p) for k in self.key_frequencies}
+        folded = {k: doubled(k, self.p) for k in self.key_frequencies}
         return tuple((k, double) for k, double in folded.items() if double in folded and double != k)
 
     def to_dict(self) -> dict[str, Any]:

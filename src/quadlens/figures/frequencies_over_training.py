@@ -7,6 +7,7 @@ import numpy as np
 from quadlens.figures.picture import Picture, listed
 from quadlens.figures.results import Results
 from quadlens.figures.style import QUIET_COLOUR, frequency_colour, style
+from quadlens.spectrum.harmonics import doubled
 from quadlens.training.history import History
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def draw(history: History, keys: tuple[int, ...] = ()) -> "Figure":
         survivors = surviving(history)
         keys = keys or survivors
         p = 2 * history.input_power.shape[1] + 1
-        halved = {min(2 * k % p, -2 * k % p): k for k in keys}
+        halved = {doubled(k, p): k for k in keys}
         for axis, share, side in zip(axes, shares, ("input, (U_a + U_b)/2", "output, W_L"), strict=True):
             for k in range(1, share.shape[1] + 1):
                 if k not in survivors:

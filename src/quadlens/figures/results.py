@@ -10,16 +10,15 @@ from jaxtyping import Float
 from quadlens.certify.attempt import attempt
 from quadlens.certify.brute import brute_force_operations
 from quadlens.certify.certificate import Certificate
-from quadlens.certify.frontier import EXACT
+from quadlens.certify.frontier import IN_INTEGERS
 from quadlens.certify.produce import STRATEGIES, certify
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, explain
-from quadlens.explanation.value import MAX_OPERATIONS
 from quadlens.figures.published import PopulationSummary, Published, read_population, read_published
 from quadlens.model.bundled import resolve
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
-from quadlens.model.evaluate import Evaluation, evaluate, pair_logits
+from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, evaluate, pair_logits
 from quadlens.model.native import load_with_sha256
 from quadlens.model.params import Model
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
@@ -176,7 +175,7 @@ def _prove(model: Model, sha256: str) -> tuple[Certificate, ...]:
     """One certificate a strategy, cheapest first; brute force only where no cheaper strategy is exact."""
     names = [name for name in STRATEGIES if name not in ("auto", "brute")]
     if brute_force_operations(model.config.p, model.config.d_mlp) > EXACT_LIMIT:
-        names = [name for name in names if name not in EXACT]
+        names = [name for name in names if name not in IN_INTEGERS]
     first = certify(model, names[0], sha256)
     # Only the proof differs between strategies; the float32 line is the same for all.
     found = [first, *(replace(first, proof=attempt(STRATEGIES[name], model)) for name in names[1:])]

@@ -10,6 +10,8 @@ from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
 
 MAX_WITNESSES = 100
+# Past this many multiplications a pass over all p³ logits takes minutes.
+MAX_OPERATIONS = 1e13
 BLOCK_FLOATS = 1 << 24
 
 

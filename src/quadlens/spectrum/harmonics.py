@@ -16,6 +16,15 @@ PRESENT_SHARE = 1e-6
 MIN_NEURONS = 10
 
 
+def doubled(k: int, p: int) -> int:
+    """The frequency in 1 … (p-1)/2 of a wave with twice the angle: cos(2k w a) = cos((p - 2k) w a).
+
+    >>> doubled(5, 59), doubled(28, 59)
+    (10, 3)
+    """
+    return min(2 * k % p, -2 * k % p)
+
+
 @dataclass(frozen=True, eq=False)
 class Harmonics:
     """The largest waves of each input, row r the r-th largest; row 0 is the primary.
