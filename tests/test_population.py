@@ -418,7 +418,12 @@ def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch
     text = (Path(__file__).parent.parent / "docs" / "population.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 2
-    assert f"**{len(frame)} models**" in text  # the page says on how many its numbers rest
+    assert f"**{len(frame)} models**" in text  # the page says on how many its numbers rest, and so does the README
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    good = int(frame["good_model"].sum())
+    assert f"Of {len(frame)} models trained" in readme
+    assert f'{good} are "good"' in readme
+    assert (frame["correct"] == frame["inputs"]).all()
     (tmp_path / "sweep").mkdir()
     frame.write_parquet(tmp_path / "sweep" / "population.parquet")
     (tmp_path / "sweep" / "models" / "mainline").mkdir(parents=True)
