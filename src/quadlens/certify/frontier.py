@@ -18,7 +18,7 @@ from quadlens.model.params import Model
 
 # Past this many of brute force's operations, strategies that work out every logit in integers take minutes: left out.
 MAX_EXACT_OPERATIONS = 2e10
-IN_INTEGERS = ("brute", "arcs", "arcs-bounded")
+IN_INTEGERS = ("brute", "arcs", "arcs-bounded", "thin")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class FrontierPoint:
         margin_lower_bound: On the certified inputs; None when there are none.
         flops: Operations beyond the collapse.
         share_of_brute_force: flops over brute force's.
-        share_with_collapse: The same with the collapse on both sides.
+        collapse_flops: Operations of the full collapse, 0 for a strategy that does without (its own is in flops).
+        share_with_collapse: All operations over all of brute force's, the collapse on both sides.
         seconds: Time to prove, the collapse included.
         reason: What stops it; None when all inputs are certified.
     """
@@ -43,6 +44,7 @@ class FrontierPoint:
     margin_lower_bound: float | None
     flops: int
     share_of_brute_force: float
+    collapse_flops: int
     share_with_collapse: float
     seconds: float
     reason: str | None
@@ -124,7 +126,7 @@ def strategies_for(p: int, d_mlp: int) -> Iterator[str]:
 def _point(model: Model, proof: Proof, seconds: float) -> FrontierPoint:
     brute = brute_force_operations(model.config.p, model.config.d_mlp)
     collapse = collapse_operations(model)
-    flops = proof.operations.total
+    flops, mine = proof.operations.total, 0 if proof.own_collapse else collapse
     return FrontierPoint(
         strategy=proof.strategy,
         verdict=proof.verdict,
@@ -132,7 +134,8 @@ def _point(model: Model, proof: Proof, seconds: float) -> FrontierPoint:
         margin_lower_bound=rounded_down(proof.margin),
         flops=flops,
         share_of_brute_force=flops / brute,
-        share_with_collapse=(flops + collapse) / (brute + collapse),
+        collapse_flops=mine,
+        share_with_collapse=(flops + mine) / (brute + collapse),
         seconds=seconds,
         reason=proof.reason,
     )

@@ -28,7 +28,7 @@ from jaxtyping import Int, Shaped
 from quadlens.certify.arcs import ArcHints, needs_arcs
 from quadlens.certify.integers import IntegerModel, finer, integer_model, is_piecewise_linear
 from quadlens.certify.low_rank import LowRank, low_rank, output_spectrum
-from quadlens.certify.margins import MarginTally
+from quadlens.certify.margins import ExactAnswers, MarginTally
 from quadlens.certify.moments_large import prove_large
 from quadlens.certify.operations import Operations
 from quadlens.certify.order import Group, group_by_frequency
@@ -131,9 +131,9 @@ class Moments:
 
 def score_margins(
     exact: IntegerModel, order: Int[np.ndarray, " d_mlp"], form: LowRank, ops: Operations
-) -> tuple[Any, Shaped[np.ndarray, "p p"], ArcPlan, Shaped[np.ndarray, " d_mlp"]]:
+) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"], ArcPlan, Shaped[np.ndarray, " d_mlp"]]:
     """Margins of the scores, ρ, the plan, and the spread r_i in the order of the neurons given; all over 2^shift."""
-    exact, p = finer(exact, form.shift), exact.p
+    exact = finer(exact, form.shift)
     U_a, U_b, W_L = exact.U_a[:, order], exact.U_b[:, order], exact.W_L[:, order]
     scale = 1 << (exact.shift_w - form.shift)
     basis = form.basis.astype(object)
@@ -144,15 +144,35 @@ def score_margins(
     spread = _spread(remainder, ops)
     plan = plan_arcs(U_a, U_b, ops)
     sizes = correction_sizes(U_a, U_b, plan, ops)
-    h = [hidden_sums(weights[f], U_a, U_b, plan, sizes, ops).reshape(p, p) for f in range(form.rank)]
+    scores, rho = scores_and_residual(
+        U_a, U_b, (exact.S_a, exact.S_b), basis, weights, spread, plan, sizes, exact.shift, ops
+    )
+    return scores, rho, plan, spread
+
+
+def scores_and_residual(
+    U_a: Shaped[np.ndarray, "p d_mlp"],
+    U_b: Shaped[np.ndarray, "p d_mlp"],
+    skips: tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"]],
+    basis: Shaped[np.ndarray, "m p"],
+    weights: Shaped[np.ndarray, "m d_mlp"],
+    spread: Shaped[np.ndarray, " d_mlp"],
+    plan: ArcPlan,
+    sizes: Shaped[np.ndarray, " wrong"],
+    shift: int,
+    ops: Operations,
+) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"]]:
+    """Margins of the scores, and ρ, over 2^shift; neurons in the order of the plan, S_a and S_b as `skips`."""
+    p = len(U_b)
+    h = [hidden_sums(row, U_a, U_b, plan, sizes, ops).reshape(p, p) for row in weights]
     rho = hidden_sums(spread, U_a, U_b, plan, sizes, ops).reshape(p, p)
     tally = MarginTally(p, ops)
     for c in range(p):
-        score = ops.add(exact.S_a[:, c][:, None], exact.S_b[:, c][None, :])
-        for f in range(form.rank):
-            score = ops.add(score, ops.multiply(h[f], np.array([[basis[f, c]]], dtype=object)))
+        score = ops.add(skips[0][:, c][:, None], skips[1][:, c][None, :])
+        for f, sums in enumerate(h):
+            score = ops.add(score, ops.multiply(sums, np.array([[basis[f, c]]], dtype=object)))
         tally.take(c, score)
-    return tally.answers(exact.shift), rho, plan, spread
+    return tally.answers(shift), rho
 
 
 def _suits_float64(model: Model) -> bool:

@@ -11,12 +11,14 @@ from quadlens.certify.float32 import bound_float32
 from quadlens.certify.lipschitz import Lipschitz
 from quadlens.certify.moments import Moments
 from quadlens.certify.proof import Strategy
+from quadlens.certify.thin import Thin
 from quadlens.errors import BadConfig
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
 
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), BoundedArcs(), Moments(), Auto())
+    strategy.name: strategy
+    for strategy in (Brute(), Lipschitz(), ArcsStrategy(), BoundedArcs(), Moments(), Thin(), Auto())
 }
 
 
@@ -39,13 +41,14 @@ def certify(
     p, d_mlp = model.config.p, model.config.d_mlp
     if checkable and (strategy in UNCHECKED_STRATEGIES or p > LARGEST_CHECKED_P):
         raise BadConfig(not_checkable(strategy, p))
+    proof = attempt(Auto(checkable=checkable) if strategy == "auto" else STRATEGIES[strategy], model)
     return Certificate(
         model_sha256=model_sha256 or sha256(model),
         p=p,
         d_mlp=d_mlp,
         activation=model.config.activation,
-        proof=attempt(Auto(checkable=checkable) if strategy == "auto" else STRATEGIES[strategy], model),
-        collapse_flops=collapse_operations(model),
+        proof=proof,
+        collapse_flops=0 if proof.own_collapse else collapse_operations(model),
         brute_force_flops=brute_force_operations(p, d_mlp),
         float32=bound_float32(model),
     )

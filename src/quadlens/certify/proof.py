@@ -67,6 +67,7 @@ class Proof:
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
         logit_error: T2: |logit - closed form| ≤ logit_error for all a, b, c, logits taken relative to their mean over c
             (which no answer depends on); None when the strategy does not say.
+        own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
         reason: Why not everything is certified; None when it is.
     """
 
@@ -79,6 +80,7 @@ class Proof:
     operations: Operations
     terms: Mapping[str, Term] = field(default_factory=dict)
     logit_error: Fraction | None = None
+    own_collapse: bool = False
     reason: str | None = None
 
     def __post_init__(self) -> None:

@@ -13,7 +13,8 @@ def command(
     strategy: Annotated[
         str,
         typer.Option(
-            "--strategy", help="arcs, arcs-bounded, brute, moments, lipschitz or auto (the cheapest that proves all)."
+            "--strategy",
+            help="arcs, arcs-bounded, brute, moments, thin, lipschitz or auto (the cheaper of moments and arcs).",
         ),
     ] = "auto",
     output: Annotated[

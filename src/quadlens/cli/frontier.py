@@ -43,7 +43,8 @@ def command(
     write_atomic(output / "waterfall.csv", to_csv(result.waterfall).encode())
     write_atomic(output / "frontier.json", (json_module.dumps(value, indent=1) + "\n").encode())
     points = tuple(
-        ProofPoint(one.strategy, one.flops, one.certified_share, one.margin_lower_bound or 0.0) for one in result.points
+        ProofPoint(one.strategy, one.flops + one.collapse_flops, one.certified_share, one.margin_lower_bound or 0.0)
+        for one in result.points
     )
     write_atomic(output / "frontier.svg", figure_bytes(draw_strategies(points), "svg"))
     if result.waterfall:

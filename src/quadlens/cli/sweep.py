@@ -28,7 +28,8 @@ def command(
         int | None, typer.Option("--processes", min=1, help="Workers on this machine; one a core when left out.")
     ] = None,
     strategies: Annotated[
-        str | None, typer.Option("--strategies", metavar="NAMES", help="Proof strategies, by commas; all if left out.")
+        str | None,
+        typer.Option("--strategies", metavar="NAMES", help="Proof strategies, by commas; all but thin if left out."),
     ] = None,
     checkpoint_every: Annotated[
         int, typer.Option("--checkpoint-every", min=1, help="Epochs between two checkpoints.")
@@ -53,7 +54,7 @@ def command(
     from quadlens.cli.sweep_run import parse_moduli, run, work_backend
     from quadlens.cli.training_run import parse_seeds
     from quadlens.errors import BadConfig
-    from quadlens.population.analysis import ALL_STRATEGIES
+    from quadlens.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
     from quadlens.population.store import Store
     from quadlens.training.config import load_config
 
@@ -63,7 +64,7 @@ def command(
         raise BadConfig("--set seed was given; a sweep's seeds come from --seeds")
     base = [load_config(preset, config, flags) for flags in each]
     configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
-    chosen = tuple(strategies.split(",")) if strategies is not None else ALL_STRATEGIES
+    chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
         raise BadConfig(f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}")
     place = work_backend(backend, address, processes)

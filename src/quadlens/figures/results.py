@@ -12,6 +12,7 @@ from quadlens.certify.brute import brute_force_operations
 from quadlens.certify.certificate import Certificate
 from quadlens.certify.frontier import IN_INTEGERS
 from quadlens.certify.produce import STRATEGIES, certify
+from quadlens.certify.proof import Proof
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, explain
 from quadlens.figures.published import PopulationSummary, Published, read_population, read_published
@@ -177,8 +178,12 @@ def _prove(model: Model, sha256: str) -> tuple[Certificate, ...]:
     if brute_force_operations(model.config.p, model.config.d_mlp) > EXACT_LIMIT:
         names = [name for name in names if name not in IN_INTEGERS]
     first = certify(model, names[0], sha256)
-    # Only the proof differs between strategies; the float32 line is the same for all.
-    found = [first, *(replace(first, proof=attempt(STRATEGIES[name], model)) for name in names[1:])]
+    found = [first, *(_with(first, attempt(STRATEGIES[name], model)) for name in names[1:])]
     if "arcs" in names and not any(one.proof.exact for one in found):
-        found.append(replace(first, proof=attempt(STRATEGIES["brute"], model)))
+        found.append(_with(first, attempt(STRATEGIES["brute"], model)))
     return tuple(sorted(found, key=lambda one: one.proof.operations.total))
+
+
+def _with(first: Certificate, proof: Proof) -> Certificate:
+    """The certificate of another proof of the same model: the float32 line and brute force's cost are the same."""
+    return replace(first, proof=proof, collapse_flops=0 if proof.own_collapse else first.collapse_flops)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
-from quadlens.population.analysis import ALL_STRATEGIES
+from quadlens.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
 from quadlens.population.backend import Backend
 from quadlens.population.one_model import Outcome, Task, token_file
 from quadlens.population.store import Store
@@ -84,7 +84,7 @@ def sweep(
     root: Path,
     backend: Backend,
     *,
-    strategies: tuple[str, ...] = ALL_STRATEGIES,
+    strategies: tuple[str, ...] = DEFAULT_STRATEGIES,
     checkpoint_every: int = CHECKPOINT_EVERY,
     retry_failed: bool = False,
     watch: Watch | None = None,

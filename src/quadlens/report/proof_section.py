@@ -59,6 +59,7 @@ def _facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
 def _strategies(certificates: tuple[Certificate, ...]) -> str:
     parts = [
         f"{one.proof.strategy} proves {one.certified_inputs:,} inputs with {one.proof.operations.total:,} operations"
+        f"{' (its own small collapse included)' if one.proof.own_collapse else ''}"
         for one in certificates
     ]
-    return "Every strategy on this model: " + "; ".join(parts) + "."
+    return "Every strategy on this model, beyond the collapse: " + "; ".join(parts) + "."

@@ -1,0 +1,116 @@
+"""Moments without the collapse: what is left out is bounded, whatever the directions; and it is cheap."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quadlens.certify import certify
+from quadlens.certify.brute import brute_force_operations
+from quadlens.certify.collapse_cost import collapse_operations
+from quadlens.certify.operations import Operations
+from quadlens.certify.thin import (
+    INPUT_BITS,
+    Thin,
+    reading,
+    residual_streams,
+    skip_terms,
+    thin_margins,
+    thin_operations,
+    writing,
+)
+from quadlens.errors import BadConfig
+from quadlens.model import load
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.exact import collapse_exactly
+from quadlens.model.handmade import Recipe, build_mlp, build_transformer
+from quadlens.model.params import Params
+from small_models import adders, random_transformers
+from soundness import check_sound, true_margins
+from strategies import seeds
+
+
+def entries(x: Dyadic) -> np.ndarray:
+    table = np.array([Fraction(int(n), 1 << x.shift) for n in x.numerators.entries()], dtype=object)
+    return table.reshape(x.shape)
+
+
+def any_directions(rng: np.random.Generator, d: int, r: int) -> Dyadic:
+    """Nothing to do with the model, and far from orthonormal."""
+    return Dyadic.from_floats(rng.integers(-3, 4, (d, r)) / 4)
+
+
+@settings(max_examples=60)
+@given(random_transformers())
+def test_streams_and_skip_terms_are_exact(model: Params) -> None:
+    exact, streams = collapse_exactly(model), residual_streams(model, Operations())
+    _, S_a, S_b = skip_terms(model, streams, Operations())
+    for mine, theirs in ((S_a, exact.S_a), (S_b, exact.S_b)):
+        assert (entries(mine) == entries(theirs)).all()
+    W_in, b_in = Dyadic.from_floats(model.W_in), Dyadic.from_floats(model.b_in[None]).repeated(model.config.p)
+    assert (entries(streams.X_a @ W_in) == entries(exact.U_a)).all()
+    assert (entries(streams.X_b @ W_in + b_in) == entries(exact.U_b)).all()
+
+
+@settings(max_examples=80)
+@given(random_transformers(), st.integers(1, 9), st.integers(1, 9), seeds)
+def test_any_directions_whatever_give_true_bounds(model: Params, r: int, r_out: int, seed: int) -> None:
+    """|U - Ũ|, the residual of W_L, the margins, and the cost: against the exact collapse, without tolerance."""
+    config, rng, ops = model.config, np.random.default_rng(seed), Operations()
+    p, d, n = config.p, config.d_model, config.d_mlp
+    exact = collapse_exactly(model)
+    streams = residual_streams(model, ops)
+    W_U, S_a, S_b = skip_terms(model, streams, ops)
+    read = reading(model, streams, any_directions(rng, d, r), ops)
+    write = writing(model, W_U, any_directions(rng, d, r_out), ops)
+    sides = ((exact.U_a, read.U_a, read.Y_a, read.A_a), (exact.U_b, read.U_b, read.Y_b, read.A_b))
+    for U, rounded, Y, A in sides:
+        for (token, i), value in np.ndenumerate(entries(U)):
+            error = Y[token] * read.N[i] + A[token] * read.F[i] + Fraction(1, 2 << INPUT_BITS)
+            assert abs(value - Fraction(int(rounded[token, i]), 1 << INPUT_BITS)) <= error
+    unit = 1 << (write.shift_b + write.shift_h)
+    W_L = entries(exact.W_L)
+    remainder = W_L - np.array([[Fraction(int(x), unit) for x in row] for row in write.H.T @ write.B], dtype=object)
+    for i in range(n):
+        assert max(remainder[:, i]) - min(remainder[:, i]) <= write.residual[i]
+        assert max(W_L[:, i]) - min(W_L[:, i]) <= write.spread[i]
+    if config.activation == "relu":
+        margins, rho, loss, plan = thin_margins(p, read, write, S_a, S_b, rng.permutation(n), ops)
+        for (a, b), margin in np.ndenumerate(np.array(true_margins(model), dtype=object)):
+            assert margins[a, b] - rho[a, b] - loss[a, b] <= margin
+        counted = thin_operations(config, r, r_out, plan.counted_ends, plan.mispredicted)
+        assert ops.total + 2 * p**2 == counted
+
+
+@settings(max_examples=60)
+@given(st.one_of(adders(), random_transformers()))
+def test_thin_never_claims_more_than_is_true(model: Params) -> None:
+    check_sound(Thin().prove(model), true_margins(model))
+
+
+def test_a_clean_transformer_is_proved_whole() -> None:
+    model = build_transformer(Recipe(31, (3, 7, 11, 13), 300, noise=0.001))
+    proof = Thin().prove(model)
+    check_sound(proof, true_margins(model))
+    assert proof.verdict == "CERTIFIED"
+    assert set(proof.terms) == {"output residual", "input residual"}
+
+
+@pytest.mark.parametrize("name", ["mainline", "mismatched"])
+def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(name: str) -> None:
+    model = load(name)
+    certificate = certify(model, "thin")
+    assert (certificate.verdict, certificate.collapse_flops) == ("CERTIFIED", 0)
+    whole = brute_force_operations(59, 512) + collapse_operations(model)
+    assert certificate.proof.operations.total <= 0.10 * whole
+    assert certificate.proof.operations.total < collapse_operations(model)
+
+
+def test_models_without_a_residual_stream_are_refused_with_a_reason() -> None:
+    proof = Thin().prove(build_mlp(Recipe(5, (1, 2), 20)))
+    assert proof.verdict == "NOT"
+    assert "use --strategy moments" in str(proof.reason)
+    with pytest.raises(BadConfig, match="no certificate"):
+        certify(load("mainline"), "thin", checkable=True)
