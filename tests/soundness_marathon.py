@@ -9,6 +9,7 @@ from quadlens.certify.arcs_bounded import BoundedArcs
 from quadlens.certify.lipschitz import Lipschitz
 from quadlens.certify.moments import Moments
 from quadlens.certify.moments_large import prove_large
+from quadlens.certify.thin import Thin
 from quadlens.model.params import MLPParams, Model
 from small_models import small_models
 from soundness import check_complete, check_sound, true_margins
@@ -24,6 +25,7 @@ def check_every_strategy(model: Model) -> None:
     check_sound(Moments().prove(model), truth)
     if model.config.activation == "relu":
         check_sound(Lipschitz().prove(model), truth)
+        check_sound(Thin().prove(model), truth)
         if isinstance(model, MLPParams):
             check_sound(prove_large("moments", model.collapse()), truth)
 
