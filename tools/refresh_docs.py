@@ -13,17 +13,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-BLOCK = re.compile(r"(<!-- output of: quadlens (.+?) -->\n\n)(.*?)(\n\n<!-- end of output -->)", re.DOTALL)
+START, END = re.compile(r"<!-- output of: quadlens (.+?) -->"), "<!-- end of output -->"
+# A block may be empty, but it never reaches over another comment.
+BLOCK = re.compile(rf"{START.pattern}\n((?:(?!<!--).)*){END}", re.DOTALL)
 
 
 def refreshed(text: str) -> str:
     """The document with every block as its command prints it now."""
 
     def again(match: re.Match[str]) -> str:
-        words = [sys.executable, "-m", "quadlens", *shlex.split(match[2])]
+        words = [sys.executable, "-m", "quadlens", *shlex.split(match[1])]
         output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        return match[1] + output.strip() + match[4]
+        return f"<!-- output of: quadlens {match[1]} -->\n\n{output.strip()}\n\n{END}"
 
+    blocks, starts = len(BLOCK.findall(text)), len(START.findall(text))
+    if blocks != starts:
+        raise ValueError(f"{starts} blocks of output begin and {blocks} end")
     return BLOCK.sub(again, text)
 
 
