@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 NAME = "population-by-p"
 # Brute force itself is 1 everywhere, and arcs-bounded is close to arcs.
 COSTS = ("arcs", "moments", "lipschitz")
-# Models of one modulus stand side by side: as a share of p, so that they do on a logarithmic axis.
-SPREAD = 0.03
+# Moduli stand at equal distances, 1; models of one modulus side by side, this far apart.
+SPREAD = 0.1
 
 
 def draw(rows: Sequence[dict[str, Any]]) -> "Figure":
@@ -28,6 +28,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> "Figure":
 
         figure = Figure(figsize=(9.2, 3.4))
         frequencies, errors, costs = figure.subplots(1, 3)
+        moduli = sorted({row["p"] for row in rows})
         _models(frequencies, rows, [float(len(row["key_frequencies"])) for row in rows])
         frequencies.set(ylabel="key frequencies of a model", ylim=(0, None))
         frequencies.locator_params(axis="y", integer=True)
@@ -37,7 +38,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> "Figure":
             mine = [row for row in rows if f"cost_{strategy}" in row]
             exact = strategy in EXACT_STRATEGIES
             costs.plot(
-                [row["p"] for row in mine],
+                [moduli.index(row["p"]) for row in mine],
                 [row[f"cost_{strategy}"] for row in mine],
                 STRATEGY_MARKERS[strategy],
                 mfc="none",
@@ -46,21 +47,20 @@ def draw(rows: Sequence[dict[str, Any]]) -> "Figure":
             )
         costs.set(ylabel="operations / brute force", yscale="log")
         costs.legend(fontsize=8)
-        moduli = sorted({row["p"] for row in rows})
         for axis in (frequencies, errors, costs):
-            axis.set(xscale="log", xlabel="modulus p", xlim=(moduli[0] / 1.25, moduli[-1] * 1.25))
-            axis.set_xticks(moduli, [str(p) for p in moduli])
-            axis.set_xticks([], minor=True)
+            axis.set(xlabel="modulus p", xlim=(-0.6, len(moduli) - 0.4))
+            axis.set_xticks(range(len(moduli)), [str(p) for p in moduli])
         return figure
 
 
 def _models(axis: "Axes", rows: Sequence[dict[str, Any]], values: Sequence[float | None]) -> None:
+    moduli = sorted({row["p"] for row in rows})
     for equals, face, label in ((False, CONCEPT_COLOURS["ours"], "no '='"), (True, "none", "with '='")):
         chosen = [(row, y) for row, y in zip(rows, values, strict=True) if row["equals"] == equals and y is not None]
         seen: dict[int, int] = {}
         x = []
         for row, _ in chosen:
             place = seen[row["p"]] = seen.get(row["p"], 0) + 1
-            x.append(row["p"] * (1 + SPREAD * (place - 1) * (-1 if equals else 1) + (-SPREAD if equals else SPREAD)))
+            x.append(moduli.index(row["p"]) + (-SPREAD if equals else SPREAD) * (place - 0.5))
         axis.plot(x, [y for _, y in chosen], "o", ms=5, mfc=face, mec=CONCEPT_COLOURS["ours"], label=label)
     axis.legend(fontsize=8)
