@@ -1,6 +1,7 @@
 """Moments without the collapse: what is left out is bounded, whatever the directions; and it is cheap."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from quadlens.certify import certify
 from quadlens.certify.brute import brute_force_operations
+from quadlens.certify.check.checker import check
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.operations import Operations
 from quadlens.certify.thin import (
@@ -26,7 +28,9 @@ from quadlens.model import load
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.exact import collapse_exactly
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.params import Params
+from quadlens.model.native import save
+from quadlens.model.params import MLPParams, Params
+from quadlens.population.analysis import best_certificate
 from small_models import adders, random_transformers
 from soundness import check_sound, true_margins
 from strategies import seeds
@@ -81,7 +85,7 @@ def test_any_directions_whatever_give_true_bounds(model: Params, r: int, r_out: 
         for (a, b), margin in np.ndenumerate(np.array(true_margins(model), dtype=object)):
             assert margins[a, b] - rho[a, b] - loss[a, b] <= margin
         counted = thin_operations(config, r, r_out, plan.counted_ends, plan.mispredicted)
-        assert ops.total + 2 * p**2 == counted
+        assert ops.total + 3 * p**2 == counted
 
 
 @settings(max_examples=60)
@@ -114,3 +118,20 @@ def test_models_without_a_residual_stream_are_refused_with_a_reason() -> None:
     assert "use --strategy moments" in str(proof.reason)
     with pytest.raises(BadConfig, match="no certificate"):
         certify(load("mainline"), "thin", checkable=True)
+
+
+def test_a_certificate_is_never_of_nothing_while_something_can_be_proved() -> None:
+    """`thin` proves all but cannot be checked, `lipschitz` proves nothing: neither is a certificate to keep."""
+    model = load("mainline")
+    assert best_certificate([certify(model, "thin"), certify(model, "lipschitz")]) is None
+
+
+@pytest.mark.parametrize("exponent", [0, 40, 60])
+def test_weights_of_any_size_give_hints_that_a_checker_accepts(exponent: int, tmp_path: Path) -> None:
+    model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, jitter=0.01, noise=0.002))
+    large = MLPParams(model.config, model.W_a, model.W_b, np.ldexp(model.W_out, exponent))
+    save(large, tmp_path / "m.safetensors")
+    certificate = certify(large, "moments", checkable=True)
+    certificate.save(tmp_path / "c.json")
+    assert certificate.verdict == "CERTIFIED"
+    assert check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")).verdict == "VERIFIED"

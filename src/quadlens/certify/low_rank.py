@@ -75,6 +75,7 @@ def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
     basis = np.rint(vectors / largest * (1 << BASIS_BITS)).astype(np.int64).T
     real = np.linalg.lstsq(basis.T / (1 << BASIS_BITS), spectrum.W_L, rcond=None)[0]
     exponent = int(np.frexp(np.abs(real).max(initial=0.0))[1])
-    bits = max(0, COEFFICIENT_BITS - exponent)
+    # Large weights have a negative number of bits after the point: short integers are what a checker accepts.
+    bits = max(-BASIS_BITS, COEFFICIENT_BITS - exponent)
     coefficients = np.rint(np.ldexp(real, bits)).astype(np.int64)
     return LowRank(basis, coefficients, BASIS_BITS + bits)

@@ -66,14 +66,18 @@ def thin_operations(config: Config, r: int, r_out: int, ends: int, mispredicted:
     for rows in _stream_rows(config):
         ops.include(_mixing_cost(config, rows))
     ops.count_product(1, config.n_heads * config.d_head, d)
-    reading = 4 * p * d * p + 4 * d * n + 2 * p * d
+    positions = len(config.attention)
+    # Rows added, scaled by attention and joined: both tokens, and '=' where there is one.
+    joined = (6 + positions - 1) * p * d + (positions - 2) * 2 * d + 2 * positions * d
+    joined += (p if config.read_position < 2 else 1) * d
+    reading = 4 * p * d * p + p * d + p * p + 4 * d * n + 2 * p * d + 4 * p * n + n + 2 * p
     reading += 4 * d * r * n + 2 * d * r * r + 2 * (4 * p * d * r + 2 * p * r * n)
     reading += 2 * (d * n + r * n + r * r + 2 * p * d + 2 * p * r)
     writing = 2 * (2 * n * d * r_out + 2 * d * r_out * p) + 2 * d * r_out**2 + 2 * n * r_out * p + 2 * p * n + 2 * n
     writing += 2 * (n * d + n * r_out + r_out**2 + d * p + r_out * p) + 2 * p + 3 * n
     sums = (r_out + 1) * (4 * p * n + 2 * ends + 2 * mispredicted) + mispredicted
-    proof = 2 * p**2 * n + sums + (2 * r_out + 2) * p**3 + 4 * n + 4 * p + 3 * p**2
-    return ops.total + reading + writing + proof
+    proof = 2 * p**2 * n + sums + (2 * r_out + 2) * p**3 + 5 * n + 6 * p + 5 * p**2
+    return ops.total + joined + reading + writing + proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +171,7 @@ class Thin:
         margins, rho, loss, _ = thin_margins(p, read, write, S_a, S_b, order, ops)
         left = np.array([[margins[a, b] - rho[a, b] - loss[a, b] for b in range(p)] for a in range(p)], dtype=object)
         certified = np.asarray(left > 0, dtype=bool)
-        ops.additions += p * p
+        ops.additions += 2 * p * p
         ops.comparisons += p * p
         reason = None
         if not certified.all():
@@ -214,13 +218,20 @@ def residual_streams(model: Params, ops: Operations) -> Streams:
         if n < len(tokens):
             stream = tokens[n] + places[n].repeated(p)
             attended = mixed[n] + mix(places[n]).repeated(p)
+            ops.additions += 2 * p * config.d_model
         else:
             stream = Dyadic.from_floats(model.W_E[config.equals_token : config.equals_token + 1]) + places[n]
             attended = mix(stream)
+            ops.additions += config.d_model
+        rows = attended.shape[0]
+        ops.multiplications += rows * config.d_model
+        ops.additions += rows * config.d_model if n == config.read_position else 0
         part = attended.scaled(alpha)
         parts.append(part + stream if n == config.read_position else part)
     bias = _total([Dyadic.from_floats(model.b_V[h][None]) @ W_O[h] for h in range(config.n_heads)])
     ops.count_product(1, config.n_heads * config.d_head, config.d_model)
+    ops.multiplications += len(config.attention) * config.d_model
+    ops.additions += len(config.attention) * config.d_model + (len(parts) - 1) * p * config.d_model
     constant = _total([Dyadic.from_floats(model.b_O[None]), *(bias.scaled(alpha) for alpha in config.attention)])
     return Streams(parts[0], _total([parts[1], *(x.repeated(p) for x in (constant, *parts[2:]))]))
 
@@ -255,6 +266,7 @@ def skip_terms(model: Params, streams: Streams, ops: Operations) -> tuple[Dyadic
     after = streams.X_b + Dyadic.from_floats(model.b_out[None]).repeated(p)
     for _ in ("a", "b"):
         ops.count_product(p, d, p)
+    ops.additions += p * d + p * p
     return W_U, streams.X_a @ W_U, after @ W_U + Dyadic.from_floats(model.b_U[None, :p]).repeated(p)
 
 
@@ -279,6 +291,9 @@ def reading(model: Params, streams: Streams, P: Dyadic, ops: Operations) -> Read
         U = A @ F + (mean @ W_in if bias is None else mean @ W_in + bias).repeated(p)
         ops.count_product(p, r, n)
         ops.count_product(1, d, n)
+        # What is constant joins, Ũ is rounded; b_in joins once.
+        ops.additions += 2 * p * n + (0 if bias is None else n)
+        ops.multiplications += p
         sides.append((_rounded(U), _row_norms(Y, ops), [D * size for size in _row_norms(A, ops)]))
     (U_a, Y_a, A_a), (U_b, Y_b, A_b) = sides
     return Reading(U_a, U_b, Y_a, Y_b, A_a, A_b, _row_norms(N.transposed(), ops), _row_norms(F.transposed(), ops))
@@ -331,10 +346,10 @@ def thin_margins(
         [y * by_N + a * by_F for y, a in zip(Y, A, strict=True)]
         for Y, A in ((read.Y_a, read.A_a), (read.Y_b, read.A_b))
     )
-    ops.multiplications += 2 * len(order) + 2 * p
-    ops.additions += 2 * len(order) + 2 * p
+    ops.multiplications += 2 * len(order) + 4 * p
+    ops.additions += 3 * len(order) + 2 * p
     loss = np.array([[x + y + rounding for y in of_b] for x in of_a], dtype=object)
-    ops.additions += p * p
+    ops.additions += 2 * p * p
     unit = 1 << shift
     exact = np.vectorize(lambda n: Fraction(int(n), unit), otypes=[object])
     return exact(scores.margins), exact(rho), loss, plan

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from quadlens.certify.attempt import attempt
 from quadlens.certify.brute import brute_force_operations
 from quadlens.certify.certificate import Certificate
+from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.frontier import IN_INTEGERS
 from quadlens.certify.produce import STRATEGIES, certify
 from quadlens.certify.proof import Proof
@@ -178,12 +179,13 @@ def _prove(model: Model, sha256: str) -> tuple[Certificate, ...]:
     if brute_force_operations(model.config.p, model.config.d_mlp) > EXACT_LIMIT:
         names = [name for name in names if name not in IN_INTEGERS]
     first = certify(model, names[0], sha256)
-    found = [first, *(_with(first, attempt(STRATEGIES[name], model)) for name in names[1:])]
+    collapse = collapse_operations(model)
+    found = [first, *(_with(first, attempt(STRATEGIES[name], model), collapse) for name in names[1:])]
     if "arcs" in names and not any(one.proof.exact for one in found):
-        found.append(_with(first, attempt(STRATEGIES["brute"], model)))
+        found.append(_with(first, attempt(STRATEGIES["brute"], model), collapse))
     return tuple(sorted(found, key=lambda one: one.proof.operations.total))
 
 
-def _with(first: Certificate, proof: Proof) -> Certificate:
+def _with(first: Certificate, proof: Proof, collapse: int) -> Certificate:
     """The certificate of another proof of the same model: the float32 line and brute force's cost are the same."""
-    return replace(first, proof=proof, collapse_flops=0 if proof.own_collapse else first.collapse_flops)
+    return replace(first, proof=proof, collapse_flops=0 if proof.own_collapse else collapse)

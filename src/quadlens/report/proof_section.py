@@ -25,7 +25,8 @@ def proof_section(results: Results, pictures: tuple[Picture, ...]) -> Section:
             + (
                 "A checker that shares no code with the prover can re-prove it from the certificate."
                 if certificate.checkable
-                else "This proof is too large for the stand-alone checker, so there is no certificate file."
+                else "The stand-alone checker does not know this kind of proof, or not at this size, so there is no "
+                "certificate file."
             )
         ),
         Verdict(certificate.verdict, certificate.statement),
