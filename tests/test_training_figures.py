@@ -68,7 +68,7 @@ def test_the_command_writes_them_from_the_files_of_a_run(result: TrainingResult,
     ]
     for flags, message in (
         (("--format", "gif"), "expected some of"),
-        (("--only", "x"), "no figure of this model is named x"),
+        (("--only", "x"), "no figure is named 'x'"),
     ):
         refused = run(*flags)
         assert refused.returncode == 2
