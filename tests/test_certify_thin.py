@@ -13,11 +13,11 @@ from quadlens.certify.brute import brute_force_operations
 from quadlens.certify.check.checker import check
 from quadlens.certify.collapse_cost import collapse_operations
 from quadlens.certify.operations import Operations
+from quadlens.certify.streams import residual_streams
 from quadlens.certify.thin import (
     INPUT_BITS,
     Thin,
     reading,
-    residual_streams,
     skip_terms,
     thin_margins,
     thin_operations,
