@@ -1,7 +1,6 @@
 """The models shipped with the package are what their manifests say."""
 
 import hashlib
-import json
 import shlex
 
 import pytest
@@ -9,9 +8,11 @@ import pytest
 import quadlens
 from quadlens.model.bundled import bundled_names, data_directory
 from quadlens.model.evaluate import evaluate
+from quadlens.schema import from_json, to_json
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
-from quadlens.training.config import TrainConfig, load_config
-from quadlens.training.outputs import RunFiles, command_line
+from quadlens.training.config import load_config
+from quadlens.training.manifest import TrainingManifest, command_line
+from quadlens.training.outputs import RunFiles
 
 LIMIT = 1_000_000
 
@@ -19,24 +20,25 @@ LIMIT = 1_000_000
 @pytest.mark.parametrize("name", ["mainline", "mismatched"])
 def test_hash_accuracy_and_command(name: str) -> None:
     files = RunFiles(data_directory() / f"{name}.safetensors")
-    manifest = json.loads(files.manifest.read_text())
+    manifest = from_json(TrainingManifest, files.manifest.read_bytes(), name)
+    assert to_json(manifest) == files.manifest.read_bytes()
     content = files.model.read_bytes()
-    assert hashlib.sha256(content).hexdigest() == manifest["sha256"][files.model.name]
+    assert hashlib.sha256(content).hexdigest() == manifest.sha256[files.model.name]
     assert sum(f.stat().st_size for f in (files.model, files.manifest, files.history, files.spectrum)) < LIMIT
-    config = TrainConfig(**manifest["config"])
-    assert manifest["command"] == command_line(config, manifest["threads"], files.model.name)
-    seed = int(shlex.split(manifest["command"])[5])
+    config = manifest.config
+    assert manifest.command == command_line(config, manifest.threads, files.model.name)
+    seed = int(shlex.split(manifest.command)[5])
     assert load_config("paper", flags={"seed": seed}) == config
     assert config.epochs == 10_000
     answers = evaluate(quadlens.load(name).collapse())
     assert (answers.correct, answers.pairs) == (3481, 3481)
-    assert answers.min_margin == pytest.approx(manifest["outcome"]["min_margin"], rel=1e-9)
+    assert answers.min_margin == pytest.approx(manifest.outcome.min_margin, rel=1e-9)
 
 
 def test_mainline_is_seed_0_and_clean_and_mismatched_is_not() -> None:
     assert bundled_names() == ["mainline", "mismatched"]
-    manifest = json.loads(RunFiles(data_directory() / "mainline.safetensors").manifest.read_text())
-    assert manifest["config"]["seed"] == 0
+    content = RunFiles(data_directory() / "mainline.safetensors").manifest.read_bytes()
+    assert from_json(TrainingManifest, content, "mainline").config.seed == 0
     for name, clean in (("mainline", True), ("mismatched", False)):
         collapsed = quadlens.load(name).collapse()
         clustered = sum(len(cluster.neurons) for cluster in find_clusters(neuron_spectra(collapsed)))

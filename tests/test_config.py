@@ -1,6 +1,7 @@
 """Configs and frozen dataclasses from JSON: every wrong value says what was expected."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ import pytest
 from quadlens.errors import BadConfig, BadWeights
 from quadlens.model import Config, MLPConfig, Params, Recipe, build_transformer
 from quadlens.model.config import config_from_dict, config_to_dict
-from quadlens.schema import parse_dataclass
+from quadlens.schema import from_json, parse_dataclass, to_json
 
 GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
 
@@ -57,6 +58,11 @@ def test_weights_left_out_or_unknown() -> None:
 
 
 @dataclass(frozen=True)
+class Inner:
+    mode: Literal["a", "b"]
+
+
+@dataclass(frozen=True)
 class Sample:
     size: float
     mode: Literal["a", "b"] = "a"
@@ -64,13 +70,16 @@ class Sample:
     many: tuple[float, ...] = ()
     maybe: int | None = None
     either: int | str = 0
+    named: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    inner: Inner = Inner("a")
 
 
 def test_values_are_read_as_annotated() -> None:
-    read = parse_dataclass(
-        Sample, {"size": 2, "pair": [3, "y"], "many": [1, 2.5], "maybe": None, "either": "z"}, "here"
-    )
-    assert read == Sample(2.0, "a", (3, "y"), (1.0, 2.5), None, "z")
+    data = {"size": 2, "pair": [3, "y"], "many": [1, 2.5], "maybe": None, "either": "z"}
+    data |= {"named": {"x": 1}, "inner": {"mode": "b"}}
+    read = parse_dataclass(Sample, data, "here")
+    assert read == Sample(2.0, "a", (3, "y"), (1.0, 2.5), None, "z", {"x": 1.0}, Inner("b"))
+    assert from_json(Sample, to_json(read), "here") == read
     assert isinstance(read.size, float)
 
 
@@ -86,10 +95,21 @@ def test_values_are_read_as_annotated() -> None:
         ({"size": 1, "many": ["x"]}, "expected float, got str"),
         ({"size": 1, "maybe": "x"}, "maybe = 'x': expected int or null, got str"),
         ({"size": 1, "either": 1.5}, "either = 1.5: expected int or str, got float"),
-        ({"size": 1, "sise": 2}, r"unknown key 'sise' \(known keys: either, many, maybe, mode, pair, size\)"),
+        (
+            {"size": 1, "sise": 2},
+            r"unknown key 'sise' \(known keys: either, inner, many, maybe, mode, named, pair, size\)",
+        ),
+        ({"size": 1, "named": [1]}, r"named = \[1\]: expected names with values"),
+        ({"size": 1, "named": {"x": "y"}}, "expected float, got str"),
+        ({"size": 1, "inner": {"mode": "c"}}, "Inner: mode = 'c': expected one of a, b"),
         ({1: 2}, "expected names with values, got dict"),
     ],
 )
 def test_values_that_do_not_fit(data: dict[str, Any], message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         parse_dataclass(Sample, data, "here")
+
+
+def test_a_file_that_is_not_json() -> None:
+    with pytest.raises(BadConfig, match="here is not JSON: "):
+        from_json(Sample, b"{", "here")

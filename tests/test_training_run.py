@@ -21,8 +21,9 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model import load
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import PRESETS, TrainConfig, load_config
+from quadlens.training.manifest import Outcome, TrainingManifest, command_line
 from quadlens.training.many import train_many
-from quadlens.training.outputs import RunFiles, check_writable, command_line
+from quadlens.training.outputs import RunFiles, check_writable
 from quadlens.training.train import Hooks, Interrupted, TrainingDiverged, train
 
 TINY = TrainConfig(p=11, d_model=12, d_mlp=20, n_heads=2, d_head=6, epochs=60, history_every=7, spectrum_every=20)
@@ -147,7 +148,7 @@ def test_many_seeds_equal_one_by_one(tmp_path: Path) -> None:
     manifests = train_many(configs, tmp_path, device="cpu", processes=2)
     for config, manifest in zip(configs, manifests, strict=True):
         alone, together = train(config, threads=1).params, load(tmp_path / f"seed-{config.seed}.safetensors")
-        assert manifest["config"]["seed"] == config.seed
+        assert manifest.config.seed == config.seed
         for name, array in alone.tensors().items():
             np.testing.assert_array_equal(array, together.tensors()[name])
 
@@ -216,9 +217,10 @@ def test_the_stored_command_gives_the_same_settings_again(
     assert OTHERWISE.keys() == {field.name for field in dataclasses.fields(TrainConfig)}
     config, seen = TrainConfig(**change), []
 
-    def run_one(settings: TrainConfig, output: Path, device: str, threads: int, *rest: Any) -> dict[str, Any]:
+    def run_one(settings: TrainConfig, output: Path, device: str, threads: int, *rest: Any) -> TrainingManifest:
         seen.append((settings, str(output), threads))
-        return {}
+        outcome = Outcome(0, settings.p**2, 0.0, 0.0)
+        return TrainingManifest("", settings.run_id(), settings, device, threads, 0.0, {}, {}, {"m": ""}, outcome)
 
     monkeypatch.setattr("quadlens.cli.training_run.run_one", run_one)
     program, *words = shlex.split(command_line(config, 2, "my model.safetensors"))

@@ -1,6 +1,7 @@
 """Frozen dataclasses from JSON or TOML: unknown keys, missing keys and wrong types are errors, all said at once."""
 
 import dataclasses
+import json
 import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -41,17 +42,43 @@ def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
         raise BadConfig(f"{where}: {error}") from None
 
 
+def from_json(cls: type[T], content: bytes, where: str) -> T:
+    """Build `cls` from the JSON in a file.
+
+    Raises:
+        BadConfig: when it is not JSON, or not the JSON of this type.
+    """
+    try:
+        data = json.loads(content)
+    except ValueError as error:
+        raise BadConfig(f"{where} is not JSON: {error}") from None
+    return parse_dataclass(cls, data, where)
+
+
+def to_json(value: Any) -> bytes:
+    """The file that `from_json` reads: keys in the order of the fields."""
+    return (json.dumps(dataclasses.asdict(value), indent=2) + "\n").encode()
+
+
 def _coerce(hint: Any, value: Any) -> Any:
     """`value` as the annotated type; JSON's lists become tuples and its integers may stand for floats."""
-    origin = get_origin(hint)
-    if origin is Literal:
-        if value not in get_args(hint):
-            raise TypeError(f"expected one of {', '.join(map(str, get_args(hint)))}")
-        return value
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _coerce_dataclass(hint, value)
+    origin, kinds = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return _coerce_union(get_args(hint), value)
+        return _coerce_union(kinds, value)
     if origin is tuple:
-        return _coerce_tuple(get_args(hint), value)
+        return _coerce_tuple(kinds, value)
+    if origin is Mapping:
+        return _coerce_mapping(kinds, value)
+    if origin is Literal:
+        if value not in kinds:
+            raise TypeError(f"expected one of {', '.join(map(str, kinds))}")
+        return value
+    return _coerce_scalar(hint, value)
+
+
+def _coerce_scalar(hint: type, value: Any) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         try:
             return float(value)
@@ -60,6 +87,19 @@ def _coerce(hint: Any, value: Any) -> Any:
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise TypeError(f"expected {hint.__name__}, got {type(value).__name__}")
     return value
+
+
+def _coerce_dataclass(cls: type[T], value: Any) -> T:
+    try:
+        return parse_dataclass(cls, value, cls.__name__)
+    except BadConfig as error:
+        raise TypeError(str(error)) from None
+
+
+def _coerce_mapping(kinds: tuple[Any, ...], value: Any) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError("expected names with values")
+    return {_coerce(kinds[0], key): _coerce(kinds[1], item) for key, item in value.items()}
 
 
 def _coerce_tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """`quadlens train`: one model, or many seeds, with progress, checkpoints and resume."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -88,11 +89,12 @@ def command(
 
     def render(console: Console) -> None:
         for manifest in manifests:
-            outcome = manifest["outcome"]
-            (name,) = manifest["sha256"]
+            outcome = manifest.outcome
+            (name,) = manifest.sha256
             console.print(
-                f"{name}: {outcome['correct']} of {outcome['pairs']} pairs right, smallest margin "
-                f"{outcome['min_margin']:.3g}, loss {outcome['loss']:.3g}, {manifest['seconds']} s"
+                f"{name}: {outcome.correct} of {outcome.pairs} pairs right, smallest margin "
+                f"{outcome.min_margin:.3g}, loss {outcome.loss:.3g}, {manifest.seconds} s"
             )
 
-    emit(json, manifests[0] if seeds is None else {"runs": manifests}, render)
+    runs = [dataclasses.asdict(manifest) for manifest in manifests]
+    emit(json, runs[0] if seeds is None else {"runs": runs}, render)

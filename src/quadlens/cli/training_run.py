@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -18,6 +17,7 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import StepMeasures
+from quadlens.training.manifest import TrainingManifest
 from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
 from quadlens.training.train import Hooks, Interrupted, available_threads, seconds_per_epoch, train
 
@@ -32,7 +32,7 @@ def run_one(
     checkpoint_every: int,
     resume: bool,
     quiet: bool,
-) -> dict[str, Any]:
+) -> TrainingManifest:
     """Train one model into `output`; returns its manifest."""
     files = RunFiles(output)
     if resume and (manifest := finished_manifest(files, config)) is not None:
@@ -86,7 +86,7 @@ def run_many(
     checkpoint_every: int,
     resume: bool,
     quiet: bool,
-) -> list[dict[str, Any]]:
+) -> list[TrainingManifest]:
     """Train several seeds into `directory`: together on an accelerator, one process a core on a CPU."""
     from quadlens.training.many import train_many
 

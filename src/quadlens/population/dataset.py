@@ -1,13 +1,16 @@
 """The dataset: one Parquet file, one row a model, rebuilt from the directories at any time."""
 
+import dataclasses
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quadlens.errors import BadFile
+from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
+from quadlens.population.manifest import ModelManifest
 from quadlens.population.store import RunDirectory, Store
 
 if TYPE_CHECKING:
@@ -144,29 +147,29 @@ def shipped_path() -> Path:
 
 def _row(run: RunDirectory) -> dict[str, Any]:
     try:
-        manifest = json.loads(run.manifest.read_bytes())
+        manifest = run.read_manifest()
         results = json.loads(run.results.read_bytes())
         return {
-            **{name: manifest["config"][name] for name in CONFIG_COLUMNS},
+            **{name: getattr(manifest.config, name) for name in CONFIG_COLUMNS},
             **_scalars(manifest, results),
             "skip_share_quantiles": results["skip_share_quantiles"],
             "clusters": _clusters(results),
-            "proofs": [_proof(proof, manifest["seconds"]) for proof in results["proofs"]],
+            "proofs": [_proof(proof, manifest.seconds) for proof in results["proofs"]],
             "neurons": _neurons(run.neurons),
         }
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, BadConfig, ValueError, KeyError, TypeError) as error:
         raise BadFile(
             f"{run.path} is damaged ({type(error).__name__}: {error}); run the sweep again, it mends what is damaged"
         ) from None
 
 
-def _scalars(manifest: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
+def _scalars(manifest: ModelManifest, results: dict[str, Any]) -> dict[str, Any]:
     evaluation, explanation = results["evaluation"], results["explanation"]
     same = ["good_model", "clear_clusters", "key_frequencies", "secondary_is_double", "secondary_phase_r2"]
     same += ["neurons_matching", "neurons_mismatching", "neurons_constant", "neurons_dead", "residual_variance_share"]
     r2 = explanation["r2"]
     return {
-        "run_id": manifest["run_id"],
+        "run_id": manifest.run_id,
         **{name: evaluation[name] for name in ("accuracy", "correct", "min_margin", "median_margin", "loss")},
         "inputs": evaluation["pairs"],
         **{name: explanation[name] for name in same},
@@ -175,9 +178,9 @@ def _scalars(manifest: dict[str, Any], results: dict[str, Any]) -> dict[str, Any
         **{f"r2_abs_{name}": r2["abs_component"][name] for name in ("pizza", "clock")},
         "baseline": results["bounds"]["baseline"],
         "brute_force_flops": results["proofs"][0]["brute_force_flops"],
-        "train_seconds": manifest["seconds"]["train"],
-        "model_sha256": manifest["sha256"]["model.safetensors"],
-        "manifest": json.dumps(manifest, sort_keys=True),
+        "train_seconds": manifest.seconds["train"],
+        "model_sha256": manifest.sha256["model.safetensors"],
+        "manifest": json.dumps(dataclasses.asdict(manifest), sort_keys=True),
     }
 
 
@@ -197,7 +200,7 @@ def _clusters(results: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _proof(proof: dict[str, Any], seconds: dict[str, float]) -> dict[str, Any]:
+def _proof(proof: dict[str, Any], seconds: Mapping[str, float]) -> dict[str, Any]:
     names = ("strategy", "verdict", "certified_inputs", "flops", *PROOF_COLUMNS[:-1])
     return {**{name: proof[name] for name in names}, "seconds": seconds.get(f"certify_{proof['strategy']}")}
 

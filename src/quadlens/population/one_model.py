@@ -1,21 +1,22 @@
 """One model of a sweep from its settings to its finished directory: what a worker does, on any backend."""
 
-import dataclasses
 import errno
 import hashlib
-import json
 import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.native import load_with_sha256
+from quadlens.population.manifest import ModelManifest
 from quadlens.population.store import RunDirectory, Store
+from quadlens.schema import to_json
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
 from quadlens.training.config import TrainConfig
+from quadlens.training.manifest import TrainingManifest
 from quadlens.training.outputs import finished_manifest, write_run
 from quadlens.training.train import CHECKPOINT_EVERY, Hooks, train
 
@@ -105,7 +106,7 @@ def _make(task: Task, notes: list[str]) -> None:
         _finish(place, store.finished(run_id))
 
 
-def _train(task: Task, place: RunDirectory, notes: list[str]) -> dict[str, Any]:
+def _train(task: Task, place: RunDirectory, notes: list[str]) -> TrainingManifest:
     files, began = place.training, time.perf_counter()
     hooks = Hooks(on_checkpoint=lambda saved: saved[0].save(files.checkpoint), checkpoint_every=task.checkpoint_every)
     resume = usable_checkpoint(task.config, files.checkpoint, notes)
@@ -129,7 +130,7 @@ def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Chec
     return None
 
 
-def _analyse(task: Task, place: RunDirectory, trained: dict[str, Any]) -> None:
+def _analyse(task: Task, place: RunDirectory, trained: TrainingManifest) -> None:
     """Results, neurons, certificate and, last, the manifest."""
     from quadlens.population.analysis import analyse, results_to_bytes
 
@@ -139,20 +140,18 @@ def _analyse(task: Task, place: RunDirectory, trained: dict[str, Any]) -> None:
     write_atomic(place.certificate, found.certificate.to_bytes())
     files = [place.training.model, place.training.manifest, place.training.history, place.training.spectrum]
     files += [place.results, place.neurons, place.certificate]
-    manifest = {
-        "run_id": task.run_id,
-        "config": dataclasses.asdict(task.config),
-        "command": trained["command"],
-        "versions": trained["versions"],
-        "machine": trained["machine"],
-        "seconds": {
-            "train": trained["seconds"],
-            **{name: round(seconds, 3) for name, seconds in found.seconds.items()},
-        },
+    seconds = {name: round(taken, 3) for name, taken in found.seconds.items()}
+    manifest = ModelManifest(
+        run_id=task.run_id,
+        config=task.config,
+        command=trained.command,
+        versions=trained.versions,
+        machine=trained.machine,
+        seconds={"train": trained.seconds, **seconds},
         # A model that was trained elsewhere may have come without its history.
-        "sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.exists()},
-    }
-    write_atomic(place.manifest, (json.dumps(manifest, indent=2) + "\n").encode())
+        sha256={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.exists()},
+    )
+    write_atomic(place.manifest, to_json(manifest))
 
 
 def _finish(place: RunDirectory, target: RunDirectory) -> None:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quadlens.errors import BadFile, QuadlensError
+from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
+from quadlens.population.manifest import ModelManifest
+from quadlens.schema import from_json
 from quadlens.training.outputs import RunFiles
 
 # A worker whose node was lost may live a little longer than the news of its loss.
@@ -61,19 +63,23 @@ class RunDirectory:
     def problem(self, run_id: str) -> str | None:
         """Why this is not the whole, undamaged directory of the run; None when it is."""
         try:
-            manifest: dict[str, Any] = json.loads(self.manifest.read_bytes())
-            if manifest["run_id"] != run_id:
-                return f"its manifest is of run {manifest['run_id']}"
-            for name, digest in manifest["sha256"].items():
+            manifest = self.read_manifest()
+            if manifest.run_id != run_id:
+                return f"its manifest is of run {manifest.run_id}"
+            for name, digest in manifest.sha256.items():
                 if hashlib.sha256((self.path / name).read_bytes()).hexdigest() != digest:
                     return f"{name} does not match its hash"
-            required = {self.results.name, self.neurons.name, self.certificate.name, self.training.model.name}
-            missing = sorted(required - set(manifest["sha256"]))
-            return f"its manifest does not name {', '.join(missing)}" if missing else None
         except OSError as error:
             return f"{Path(error.filename or self.path).name} cannot be read: {error.strerror}"
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except BadConfig:
             return f"{self.manifest.name} is damaged"
+        required = {self.results.name, self.neurons.name, self.certificate.name, self.training.model.name}
+        missing = sorted(required - set(manifest.sha256))
+        return f"its manifest does not name {', '.join(missing)}" if missing else None
+
+    def read_manifest(self) -> ModelManifest:
+        """The manifest; `BadConfig` when the file is damaged."""
+        return from_json(ModelManifest, self.manifest.read_bytes(), str(self.manifest))
 
     def strategies(self) -> set[str]:
         """The proof strategies that were tried on a whole model."""

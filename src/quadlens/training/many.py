@@ -10,6 +10,7 @@ from typing import Any
 
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
+from quadlens.training.manifest import TrainingManifest
 from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
 from quadlens.training.train import CHECKPOINT_EVERY, Hooks, available_threads, place, train, train_batch
 from quadlens.workers import deaf_to_interrupts
@@ -27,7 +28,7 @@ def train_many(
     processes: int | None = None,
     checkpoint_every: int = CHECKPOINT_EVERY,
     report: Callable[[str], None] = lambda line: None,
-) -> list[dict[str, Any]]:
+) -> list[TrainingManifest]:
     """Train every config into `directory`, as seed-N.safetensors with its files beside it; returns the manifests.
 
     On a CPU each process has one thread, so every model is byte for byte the one that `train(…, threads=1)` gives.
@@ -36,7 +37,7 @@ def train_many(
         check_writable(_files(config, directory), config)
     if place(device, None, None)[0] != "cpu":
         return _train_together(configs, directory, device, resume, checkpoint_every, report)
-    manifests: dict[int, dict[str, Any]] = {}
+    manifests: dict[int, TrainingManifest] = {}
     workers = min(processes or available_threads(), len(configs))
     # Forking a process that has used OpenMP threads can hang; a fresh interpreter cannot.
     context = multiprocessing.get_context("spawn")
@@ -94,7 +95,7 @@ def _start_worker(epochs: Any) -> None:
 
 def _train_alone(
     config: TrainConfig, slot: int, directory: Path, resume: bool, checkpoint_every: int
-) -> dict[str, Any]:
+) -> TrainingManifest:
     files = _files(config, directory)
 
     def count(epoch: int, measures: object) -> None:
@@ -116,7 +117,7 @@ def _train_together(
     resume: bool,
     checkpoint_every: int,
     report: Callable[[str], None],
-) -> list[dict[str, Any]]:
+) -> list[TrainingManifest]:
     files = [_files(config, directory) for config in configs]
     checkpoints = [load_checkpoint(f.checkpoint) for f in files if f.checkpoint.exists()] if resume else []
     # Seeds of one batch are saved together; a batch that is not whole starts again.

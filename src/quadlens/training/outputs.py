@@ -1,24 +1,20 @@
 """The files of a run: model, manifest, history, and the checkpoint while it goes on."""
 
-import dataclasses
 import hashlib
-import importlib.metadata
 import io
-import json
-import platform
-import shlex
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from quadlens.errors import BadFile
+from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.evaluate import evaluate
 from quadlens.model.native import to_bytes
-from quadlens.training.config import DEFAULT_PRESET, TrainConfig, read_preset
+from quadlens.schema import from_json, to_json
+from quadlens.training.config import TrainConfig
 from quadlens.training.layout import Layout
+from quadlens.training.manifest import TrainingManifest
 from quadlens.training.train import TrainingResult
 
 SUFFIX = ".safetensors"
@@ -83,7 +79,7 @@ def check_writable(files: RunFiles, config: TrainConfig) -> None:
         )
 
 
-def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> dict[str, Any]:
+def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> TrainingManifest:
     """Write history, model and, last, the manifest: a run with a manifest is whole. Returns the manifest."""
     model = to_bytes(result.params)
     curves, spectrum = io.BytesIO(), io.BytesIO()
@@ -93,53 +89,19 @@ def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> dict[s
     write_atomic(files.spectrum, spectrum.getvalue())
     write_atomic(files.model, model)
     answers = evaluate(result.params.collapse())
-    manifest = {
-        "command": command_line(result.config, result.threads, files.model.name),
-        "run_id": result.config.run_id(),
-        "config": dataclasses.asdict(result.config),
-        "device": result.device,
-        "threads": result.threads,
-        "seconds": round(seconds, 1),
-        "versions": versions(),
-        "machine": {"processor": platform.machine(), "system": platform.system()},
-        "sha256": {files.model.name: hashlib.sha256(model).hexdigest()},
-        "outcome": {
-            "correct": answers.correct,
-            "pairs": answers.pairs,
-            "min_margin": answers.min_margin,
-            "loss": answers.loss,
-        },
-    }
-    write_atomic(files.manifest, (json.dumps(manifest, indent=2) + "\n").encode())
+    digest = hashlib.sha256(model).hexdigest()
+    manifest = TrainingManifest.of(result, answers, {files.model.name: digest}, seconds)
+    write_atomic(files.manifest, to_json(manifest))
     files.checkpoint.unlink(missing_ok=True)
     return manifest
 
 
-def finished_manifest(files: RunFiles, config: TrainConfig) -> dict[str, Any] | None:
+def finished_manifest(files: RunFiles, config: TrainConfig) -> TrainingManifest | None:
     """The manifest of a run with these settings that is already whole on disk, else None."""
     try:
-        manifest: dict[str, Any] = json.loads(files.manifest.read_bytes())
-        whole = hashlib.sha256(files.model.read_bytes()).hexdigest() == manifest["sha256"][files.model.name]
-        return manifest if whole and manifest["run_id"] == config.run_id() else None
-    except (OSError, ValueError, KeyError, TypeError):
+        manifest = from_json(TrainingManifest, files.manifest.read_bytes(), str(files.manifest))
+        digest = hashlib.sha256(files.model.read_bytes()).hexdigest()
+    except (OSError, BadConfig):
         return None
-
-
-def command_line(config: TrainConfig, threads: int, output: str) -> str:
-    """The shortest `quadlens train` command that gives this run; threads belong to it because they change rounding."""
-    settings = dataclasses.asdict(config)
-    defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
-    preset = "eos" if config.equals else DEFAULT_PRESET
-    defaults |= read_preset(preset)
-    words = ["quadlens", "train", "--preset", preset, "--seed", str(config.seed), "--threads", str(threads)]
-    for name, value in settings.items():
-        if name != "seed" and value != defaults[name]:
-            # Not every setting has a flag of its own; --set takes them all, written as in TOML.
-            words += ["--set", f"{name}={value}"]
-    return shlex.join([*words, "-o", output])
-
-
-def versions() -> dict[str, str]:
-    """Versions of everything the bytes depend on."""
-    names = ("quadlens", "torch", "numpy", "numba", "scipy", "safetensors", "polars")
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
+    whole = manifest.sha256.get(files.model.name) == digest
+    return manifest if whole and manifest.config == config else None
