@@ -350,8 +350,9 @@ def test_only_perfection_reads_as_1() -> None:
     render_rows(Console(file=out, width=80), "two", rows)
     assert [line.split()[2:] for line in out.getvalue().splitlines() if line.startswith(" 59")] == [
         ["1"],
-        ["0.9999"],
+        ["0.99997"],
     ] * 2
+    assert rows_table(rows).splitlines()[2:] == ["| 59 | 0 | 1 | 1 |", "| 59 | 1 | 0.99997 | 0.99997 |"]
 
 
 def test_filtered_models_are_not_called_all(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from quadlens.population.cells import cell, interval, ours, paper
 from quadlens.population.comparison import Comparison
 from quadlens.population.published import MODELS
-from quadlens.population.statement import Statement
 
 # Another name of models_all_neuron_frequencies_match.
 SAID_TWICE = "good_models"
@@ -14,17 +14,17 @@ SAID_TWICE = "good_models"
 def comparison_table(comparison: Comparison) -> str:
     """Every statement with its verdict, the counts, the histograms, and what goes beyond the paper."""
     rows = [
-        (one.words, _ours(one), _interval(one), _paper(one), _verdict(one.verdict, one.why))
+        (one.words, ours(one), interval(one), paper(one), _verdict(one.verdict, one.why))
         for one in comparison.statements
         if one.name != SAID_TWICE
     ]
     counts = comparison.key_counts
-    ours, paper = (", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper))
-    rows.append(("models by number of key frequencies", ours, "", paper, _verdict(counts.verdict, counts.why)))
+    by_us, by_them = (", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper))
+    rows.append(("models by number of key frequencies", by_us, "", by_them, _verdict(counts.verdict, counts.why)))
     for h in comparison.histograms:
         count, theirs = f"{h.ours.sum():,.0f} of {h.models} models", f"{h.paper.sum():,.0f}"
         rows.append((f"histogram of {h.words}", count, "", theirs, _verdict(h.verdict, h.why)))
-    beyond = [(one.words, _ours(one), _interval(one)) for one in comparison.beyond]
+    beyond = [(one.words, ours(one), interval(one)) for one in comparison.beyond]
     return "\n\n".join(
         (
             f"**{comparison.models} models** ({comparison.settings}); the paper has {MODELS}.",
@@ -39,37 +39,13 @@ def rows_table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows of `population --by` or `--by-model`."""
     names = tuple(dict.fromkeys(name for row in rows for name in row))
     header = tuple(name.replace("_", " ") for name in names)
-    return _table(header, [tuple(_cell(row.get(name)) for name in names) for row in rows])
+    return _table(header, [tuple(cell(row.get(name)) for name in names) for row in rows])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _ours(one: Statement) -> str:
-    of = "" if one.of is None else f" of {one.of}"
-    return "none" if one.ours is None else f"{one.ours:.4g}{of}"
-
-
-def _interval(one: Statement) -> str:
-    return "" if one.ci95 is None else f"{one.ci95[0]:.3g} … {one.ci95[1]:.3g}"
-
-
-def _paper(one: Statement) -> str:
-    of = "" if one.paper_of is None else f" of {one.paper_of}"
-    return "" if one.paper is None else f"{one.paper:.4g}{of}"
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
 
 
 def _verdict(verdict: str, why: str) -> str:
     return verdict if verdict == "agrees" else f"{verdict}: {why}"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return "" if value is None else str(value)

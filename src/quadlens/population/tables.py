@@ -1,8 +1,8 @@
 """The comparison as tables for a terminal, by model and by setting."""
 
-import math
 from typing import TYPE_CHECKING, Any
 
+from quadlens.population.cells import cell, interval, ours, paper
 from quadlens.population.comparison import Comparison
 from quadlens.population.published import MODELS
 from quadlens.population.statement import Statement
@@ -32,14 +32,19 @@ def render(comparison: Comparison, console: "Console") -> None:
             _line(console, statement.verdict, statement.words, _numbers(statement), statement.why)
     counts = comparison.key_counts
     kinds = sorted({*counts.ours, *counts.paper})
-    ours = " ".join(f"{k}:{counts.ours.get(k, 0)}" for k in kinds)
-    theirs = " ".join(f"{k}:{counts.paper.get(k, 0)}" for k in kinds)
+    by_us = " ".join(f"{k}:{counts.ours.get(k, 0)}" for k in kinds)
+    by_them = " ".join(f"{k}:{counts.paper.get(k, 0)}" for k in kinds)
     words = "models by number of key frequencies"
-    _line(console, counts.verdict, words, f"ours {ours} · paper {theirs}", counts.why)
+    _line(console, counts.verdict, words, f"ours {by_us} · paper {by_them}", counts.why)
     for h in comparison.histograms:
         numbers = f"ours {h.ours.sum():g} of {h.models} models · paper {h.paper.sum():g}"
         _line(console, h.verdict, f"histogram of {h.words}", numbers, h.why)
-    _print(console, "beyond the paper", ("statement", "ours", "95 %"), [_cells(one) for one in comparison.beyond])
+    _print(
+        console,
+        "beyond the paper",
+        ("statement", "ours", "95 %"),
+        [(one.words, ours(one), interval(one)) for one in comparison.beyond],
+    )
 
 
 def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
@@ -93,7 +98,7 @@ def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> N
     for heading, shown in tables.items():
         if len(shown) > labels:
             header = [HEADERS.get(name, name.removeprefix("certified_").removeprefix("cost_")) for name in shown]
-            cells = [[_cell(name, row.get(name)) for name in shown] for row in rows]
+            cells = [[cell(row.get(name)) for name in shown] for row in rows]
             console.print()
             print_table(console, heading, header, cells, labels=labels, left=())
 
@@ -107,30 +112,9 @@ def _line(console: "Console", verdict: str, words: str, numbers: str, why: str) 
     console.print(f"{'':<18}  {numbers} · {why}", markup=False, soft_wrap=True)
 
 
-def _numbers(statement: Statement) -> str:
-    _, ours, ci = _cells(statement)
-    paper_of = "" if statement.paper_of is None else f" of {statement.paper_of}"
-    paper = "" if statement.paper is None else f" · paper {statement.paper:.4g}{paper_of}"
-    return f"ours {ours}{f' (95 % {ci})' if ci else ''}{paper}"
-
-
-def _cells(statement: Statement) -> tuple[str, ...]:
-    of = "" if statement.of is None else f" of {statement.of}"
-    ci = "" if statement.ci95 is None else f"{statement.ci95[0]:.3g} … {statement.ci95[1]:.3g}"
-    return statement.words, "none" if statement.ours is None else f"{statement.ours:.4g}{of}", ci
-
-
-def _cell(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        text = f"{value:.3g}"
-        # Only perfection reads as 1.
-        share = name == "accuracy" or name.startswith("certified_")
-        return f"{math.floor(value * 1e4) / 1e4:.4f}" if share and value < 1 and float(text) >= 0.999 else text
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return "" if value is None else str(value)
+def _numbers(one: Statement) -> str:
+    ci, theirs = interval(one), paper(one)
+    return f"ours {ours(one)}{f' (95 % {ci})' if ci else ''}{f' · paper {theirs}' if theirs else ''}"
 
 
 def _print(console: "Console", title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
