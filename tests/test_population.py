@@ -27,10 +27,19 @@ from quadlens.model.bundled import resolve
 from quadlens.model.native import sha256
 from quadlens.population import dataset, published
 from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare, why_not_comparable
-from quadlens.population.intervals import bootstrap, cumulative_band, cumulative_gap, difference, homogeneity, wilson
+from quadlens.population.intervals import (
+    Z,
+    as_clustered,
+    bootstrap,
+    cumulative_band,
+    cumulative_gap,
+    difference,
+    homogeneity,
+    wilson,
+)
 from quadlens.population.markdown import comparison_table, rows_table
 from quadlens.population.published import published_histogram, published_population
-from quadlens.population.statement import count_statement, number_statement
+from quadlens.population.statement import Printed, count_statement, number_statement
 from quadlens.population.tables import by_group, by_model, render_rows
 from quadlens.population.where import filter_models
 
@@ -92,9 +101,34 @@ def test_verdicts_are_plain() -> None:
     assert count_statement("x", "", 1, 2, None).why == "not in the paper"
     assert count_statement("x", "", 0, 0, (1, 2)).why == "we have none to count among"
     assert count_statement("x", "", 1, 2, (1, 2), incomparable="p is 23").why == "p is 23"
-    assert number_statement("x", "", 0.41, (0.39, 0.43), (0.395, 0.405)).verdict == "agrees"
-    assert number_statement("x", "", 0.5, (0.45, 0.55), (0.395, 0.405)).verdict == "differs"
-    assert "too few, or all alike" in number_statement("x", "", 0.5, None, (0.395, 0.405)).why
+    paper = Printed(0.395, 0.405, 100)
+    assert number_statement("x", "", 0.41, (0.39, 0.43), 10, paper).verdict == "agrees"
+    assert number_statement("x", "", 0.5, (0.45, 0.55), 10, paper).verdict == "differs"
+    # From as many models as ours the paper's number is as uncertain as ours.
+    assert number_statement("x", "", 0.5, (0.42, 0.58), 1, paper).verdict == "differs"
+    assert number_statement("x", "", 0.5, (0.42, 0.58), 100, paper).verdict == "agrees"
+    assert "too few, or all alike" in number_statement("x", "", 0.5, None, 10, paper).why
+
+
+def test_equal_populations_differ_in_one_of_twenty_comparisons() -> None:
+    rng, n, m, trials = np.random.default_rng(1), 150, 100, 2000
+    half = Z / np.sqrt(n)
+    ours, theirs = rng.normal(size=(trials, n)).mean(axis=1), rng.normal(size=(trials, m)).mean(axis=1)
+    differ = sum(
+        number_statement("x", "", x, (x - half, x + half), n, Printed(y, y, m)).verdict == "differs"
+        for x, y in zip(ours.tolist(), theirs.tolist(), strict=True)
+    )
+    assert 0.035 < differ / trials < 0.065
+
+
+def test_what_is_counted_inside_models_scatters_more_in_the_paper_too() -> None:
+    independent = wilson(80, 100) or (0.0, 1.0)
+    wide = (0.8 - 2 * (0.8 - independent[0]), 0.8 + 2 * (independent[1] - 0.8))
+    paper_ci = wilson(295, 358) or (0.0, 1.0)
+    low, high = as_clustered(295 / 358, paper_ci, wide, independent)
+    assert (high - low) / (paper_ci[1] - paper_ci[0]) == pytest.approx(2)
+    # Never narrower than independence makes it.
+    assert as_clustered(295 / 358, paper_ci, (0.79, 0.81), independent) == pytest.approx(paper_ci)
 
 
 def test_every_number_of_the_paper_has_a_row(comparison: Comparison) -> None:

@@ -49,7 +49,7 @@ def _medians(pairs: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
 
         ci = bootstrap(median, len(groups), rng, 500)
         ours = median(np.arange(len(groups)))
-        rows.append(number_statement(f"median_{column}", f"median over good pairs: {words}", ours, ci, None))
+        rows.append(number_statement(f"median_{column}", f"median over good pairs: {words}", ours, ci, len(groups)))
     return rows
 
 
@@ -81,4 +81,4 @@ def _proofs(frame: "polars.DataFrame", rng: np.random.Generator) -> list[Stateme
 
 def _over_models(name: str, words: str, values: np.ndarray, rng: np.random.Generator) -> Statement:
     ci = bootstrap(lambda sample: float(values[sample].mean()), len(values), rng)
-    return number_statement(name, words, float(values.mean()), ci, None)
+    return number_statement(name, words, float(values.mean()), ci, len(values))

@@ -10,7 +10,7 @@ from quadlens.population import published
 from quadlens.population.beyond import beyond_the_paper
 from quadlens.population.histograms import HistogramComparison, compare_histograms
 from quadlens.population.intervals import Interval, bootstrap, homogeneity, wilson
-from quadlens.population.statement import Statement, Verdict, count_statement, number_statement
+from quadlens.population.statement import Printed, Statement, Verdict, count_statement, number_statement
 
 if TYPE_CHECKING:
     import polars
@@ -251,7 +251,8 @@ def _of_pairs(
         "",
         total / n if n else None,
         per_model,
-        (theirs / their_good, theirs / their_good),
+        n,
+        Printed(theirs / their_good, theirs / their_good, their_good),
         incomparable=reason,
     )
     return [
@@ -267,19 +268,20 @@ def _of_pairs(
         ),
         number_statement(
             "median_abs_bound_of_those_pairs", "median bound of the absolute-value part, those pairs",
-            median(np.arange(n)), bootstrap(median, n, rng),
-            published.as_printed(paper["median_abs_bound_of_those_pairs"]), incomparable=reason,
+            median(np.arange(n)), bootstrap(median, n, rng), n,
+            Printed(*published.as_printed(paper["median_abs_bound_of_those_pairs"]), their_good), incomparable=reason,
         ),
         number_statement(
             "median_abs_bound_of_the_papers_histogram",
             f"the same against the median of the paper's histogram of that bound ({histogram.counts.sum():g} pairs)",
-            median(np.arange(n)), bootstrap(median, n, rng), histogram.median_bin, incomparable=reason,
+            median(np.arange(n)), bootstrap(median, n, rng), n,
+            Printed(*histogram.median_bin, histogram.models), incomparable=reason,
         ),
         number_statement(
             "share_of_those_bounds_below_naive", "share of those bounds below the naive bound",
             sum(below) / of_small if of_small else None,
-            below_share or wilson(int(sum(below)), of_small),
-            published.as_printed(paper["share_of_those_bounds_below_naive"]), incomparable=reason,
+            below_share or wilson(int(sum(below)), of_small), n,
+            Printed(*published.as_printed(paper["share_of_those_bounds_below_naive"]), their_good), incomparable=reason,
         ),
     ]  # fmt: skip
 
@@ -300,7 +302,8 @@ def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator, reason: str
             "share_of_neurons_with_secondary_twice_primary",
             "share of neurons whose secondary frequency is twice the primary "
             f"(the paper: {100 * low:.0f} % and {100 * high:.0f} %)",
-            share(np.arange(n)), bootstrap(share, n, rng, limits=(0.0, 1.0)), (low, high), incomparable=reason,
+            share(np.arange(n)), bootstrap(share, n, rng, limits=(0.0, 1.0)), n,
+            Printed(low, high, published.MODELS), incomparable=reason,
         )
     ]  # fmt: skip
 

@@ -34,6 +34,24 @@ def difference(ours: float, ci: Interval, paper: float, paper_ci: Interval) -> I
     return gap - low, gap + high
 
 
+def both_scatter(models: int, paper_models: int) -> float:
+    """√(1 + n/m): how much wider our interval must be for a difference, as the paper's m models scatter as our n do."""
+    return math.sqrt(1 + models / paper_models)
+
+
+def as_clustered(paper: float, paper_ci: Interval, ours_ci: Interval, ours_independent: Interval) -> Interval:
+    """The paper's interval of a share that is counted inside models, which are not independent of each other.
+
+    Args:
+        paper: Its share.
+        paper_ci: The interval it would have if all were independent.
+        ours_ci: Our interval from drawing whole models.
+        ours_independent: Ours if all were independent; the ratio of the two widths is taken for the paper's too.
+    """
+    factor = max(1.0, (ours_ci[1] - ours_ci[0]) / (ours_independent[1] - ours_independent[0]))
+    return max(0.0, paper - factor * (paper - paper_ci[0])), min(1.0, paper + factor * (paper_ci[1] - paper))
+
+
 def resamples(models: int, rng: np.random.Generator, count: int = RESAMPLES) -> Int[np.ndarray, "count models"]:
     """Bootstrap samples of models, as indices."""
     return rng.integers(0, models, size=(count, models))
@@ -88,8 +106,7 @@ def cumulative_band(
 ) -> float | None:
     """How far two histograms of the same kind of models may be apart by chance, 95 % of the time.
 
-    The bootstrap distribution of sup |F* - F| over models, times √(1 + n/m) because the paper's m models scatter
-    like ours, and times `small_sample_factor`.
+    The bootstrap distribution of sup |F* - F| over models, times `both_scatter` and `small_sample_factor`.
     """
     models = len(ours)
     if models < MIN_MODELS:
@@ -101,7 +118,7 @@ def cumulative_band(
     sums = sums[sums.sum(axis=1) > 0]
     curves = np.cumsum(sums, axis=1) / sums.sum(axis=1, keepdims=True)
     distance = np.abs(curves - curve).max(axis=1)
-    return float(np.quantile(distance, 0.95)) * small_sample_factor(models) * math.sqrt(1 + models / paper_models)
+    return float(np.quantile(distance, 0.95)) * small_sample_factor(models) * both_scatter(models, paper_models)
 
 
 def homogeneity(

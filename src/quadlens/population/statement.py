@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quadlens.population.intervals import Interval, difference, wilson
+from quadlens.population.intervals import Interval, as_clustered, both_scatter, difference, wilson
 
 Verdict = Literal["agrees", "differs", "cannot be compared"]
 
@@ -68,7 +68,7 @@ def count_statement(
         count: Ours.
         of: Among how many.
         paper: The paper's count and among how many; None where it has none.
-        ci_share: Interval of our share; Wilson's when None.
+        ci_share: Interval of our share from drawing whole models; None where what is counted is independent.
         incomparable: Why our models are not the paper's kind, if so.
     """
     ci = ci_share or wilson(count, of)
@@ -79,10 +79,28 @@ def count_statement(
         why = incomparable or ("not in the paper" if paper is None else "we have none to count among")
     else:
         share, their_share = count / of, paper[0] / paper[1]
-        low, high = difference(share, ci, their_share, wilson(*paper) or (0.0, 1.0))
+        their_ci = wilson(*paper) or (0.0, 1.0)
+        if ci_share is not None:
+            their_ci = as_clustered(their_share, their_ci, ci_share, wilson(count, of) or (0.0, 1.0))
+        low, high = difference(share, ci, their_share, their_ci)
         verdict = "agrees" if low <= 0 <= high else "differs"
         why = f"{share:.1%} against {their_share:.1%}, difference {share - their_share:+.1%} [{low:+.1%}, {high:+.1%}]"
     return Statement(name, words, count, scaled, theirs, of, paper[1] if paper else None, verdict, why)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number of the paper that is no count.
+
+    Attributes:
+        low: The smallest that is printed so.
+        high: The largest that is printed so.
+        models: From how many models.
+    """
+
+    low: float
+    high: float
+    models: int
 
 
 def number_statement(
@@ -90,18 +108,32 @@ def number_statement(
     words: str,
     ours: float | None,
     ci: Interval | None,
-    paper: Interval | None,
+    models: int,
+    paper: Printed | None = None,
     *,
     incomparable: str | None = None,
 ) -> Statement:
-    """A number that is no count; the paper's is known as well as it is printed, from `paper[0]` to `paper[1]`."""
-    middle = None if paper is None else (paper[0] + paper[1]) / 2
+    """A number that is no count; compared with the sampling error of both sides.
+
+    Args:
+        name: Its name.
+        words: What it says.
+        ours: Ours; None where we have none.
+        ci: Its interval.
+        models: From how many of our models.
+        paper: The paper's; None where it has none.
+        incomparable: Why our models are not the paper's kind, if so.
+    """
+    middle = None if paper is None else (paper.low + paper.high) / 2
     verdict: Verdict = "cannot be compared"
     if incomparable or paper is None or middle is None:
         why = incomparable or "not in the paper"
     elif ours is None or ci is None:
         why = "our models are too few, or all alike, for an interval"
     else:
-        verdict = "agrees" if ci[0] <= paper[1] and paper[0] <= ci[1] else "differs"
-        why = f"difference {ours - middle:+.3g} [{ci[0] - paper[1]:+.3g}, {ci[1] - paper[0]:+.3g}]"
+        factor = both_scatter(models, paper.models)
+        low = ours - factor * (ours - ci[0]) - paper.high
+        high = ours + factor * (ci[1] - ours) - paper.low
+        verdict = "agrees" if low <= 0 <= high else "differs"
+        why = f"difference {ours - middle:+.3g} [{low:+.3g}, {high:+.3g}]"
     return Statement(name, words, ours, ci, middle, None, None, verdict, why)
