@@ -18,10 +18,10 @@ from cli_runner import quadlens, refused
 from quadlens.cli.main import app
 from quadlens.cli.output import rounded
 from quadlens.explanation import explain
-from quadlens.figures.results import gather
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
 from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
+from quadlens.results import gather
 
 COMMANDS = sorted(command.name or "" for command in app.registered_commands)
 

@@ -19,12 +19,12 @@ from quadlens.figures import angles, error_band, exact_error, freqcount, quadrat
 from quadlens.figures.marks import BOX_POINTS
 from quadlens.figures.picture import Picture, at_least, at_most, listed, percent
 from quadlens.figures.population_histograms import share_beyond
-from quadlens.figures.published import Histogram, PopulationSummary, read_published
 from quadlens.figures.registry import all_pictures, check_names, chosen_pictures, needs_proofs, pictures_by_module
-from quadlens.figures.results import Results, gather, gather_results
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.quadrature import brute_force_error, rectangles
+from quadlens.results import Results, gather, gather_results
+from quadlens.results.published import Histogram, PopulationSummary, read_published
 
 MODELS = ("mainline", "mismatched", "toy")
 # Labels of the paper that do not depend on the model's frequencies.
@@ -249,7 +249,7 @@ def test_the_command_refuses_before_it_works(
     def never(*arguments: object, **more: object) -> None:
         raise AssertionError("worked before it refused")
 
-    monkeypatch.setattr("quadlens.figures.results.gather", never)
+    monkeypatch.setattr("quadlens.results.gather", never)
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
     refused(quadlens("figures", "-o", "new", *words), message)

@@ -17,7 +17,6 @@ import pytest
 
 from quadlens.errors import BadFile
 from quadlens.figures.registry import all_pictures, chosen_pictures
-from quadlens.figures.results import Results, gather, gather_results
 from quadlens.figures.style import FIGURE_FORMATS, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.report.data_files import data_files
@@ -27,6 +26,7 @@ from quadlens.report.page import page_html
 from quadlens.report.render import Rendered
 from quadlens.report.story import story, story_tables, warnings
 from quadlens.report.tables import bound_tables, to_csv, to_latex
+from quadlens.results import Results, gather, gather_results
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

@@ -30,10 +30,10 @@ def command(
     from quadlens.cli.output import emit, step_line
     from quadlens.errors import BadConfig, BadFile
     from quadlens.figures.registry import all_pictures, check_names, chosen_pictures, needs_proofs
-    from quadlens.figures.results import gather
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
     from quadlens.model.atomic import check_directory
     from quadlens.model.bundled import resolve
+    from quadlens.results import gather
 
     kinds = tuple(known for known in FIGURE_FORMATS if known in format.split(","))
     if len(kinds) != len(format.split(",")):

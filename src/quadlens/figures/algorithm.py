@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadlens.figures.picture import Picture
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour, style
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import pair_logits
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

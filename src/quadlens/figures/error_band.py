@@ -8,9 +8,9 @@ from jaxtyping import Float
 from quadlens.figures.marks import shapes
 from quadlens.figures.picture import Picture, at_most
 from quadlens.figures.quadrature import DATA, draw_rectangles, h
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Rectangles, Scheme, rectangles
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

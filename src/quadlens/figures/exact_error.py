@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.picture import Picture, at_most
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Scheme
 from quadlens.quadrature.grid import grid_errors
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

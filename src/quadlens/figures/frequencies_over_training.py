@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadlens.figures.picture import Picture, listed
-from quadlens.figures.results import Results
 from quadlens.figures.style import QUIET_COLOUR, frequency_colour, style
+from quadlens.results import Results
 from quadlens.spectrum.harmonics import doubled
 from quadlens.training.history import History
 

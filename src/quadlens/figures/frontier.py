@@ -8,9 +8,9 @@ import numpy as np
 
 from quadlens.certify.certificate import Certificate
 from quadlens.figures.picture import Picture, at_most, percent
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, style
 from quadlens.quadrature import ClusterBounds, Exact, UpperBound
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ import numpy as np
 from quadlens.explanation import Explanation
 from quadlens.figures.angles import draw_multiple, square
 from quadlens.figures.picture import Picture
-from quadlens.figures.results import Results
 from quadlens.figures.style import QUIET_COLOUR, frequency_colour, style
+from quadlens.results import Results
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import numpy as np
 
 from quadlens.figures.marks import angle_axis
 from quadlens.figures.picture import Picture
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.quadrature import Scheme
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.picture import Picture, at_most
-from quadlens.figures.results import Results
 from quadlens.figures.style import frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Scheme
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

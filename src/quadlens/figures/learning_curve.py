@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadlens.figures.picture import Picture, percent
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, style
+from quadlens.results import Results
 from quadlens.training.history import History
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from quadlens.certify.certificate import Certificate
 from quadlens.certify.frontier import WaterfallStep, waterfall
 from quadlens.figures.picture import Picture, at_most
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, style
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

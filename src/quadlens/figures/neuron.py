@@ -6,9 +6,9 @@ import numpy as np
 
 from quadlens.explanation import Explanation
 from quadlens.figures.picture import Picture, percent
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, style
 from quadlens.model.collapsed import Collapsed
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadlens.figures.picture import Picture
-from quadlens.figures.published import PopulationSummary
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, style
+from quadlens.results import Results
+from quadlens.results.published import PopulationSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,9 +7,9 @@ from jaxtyping import Float
 
 from quadlens.figures.marks import angle_axis, boxes
 from quadlens.figures.picture import Picture
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Rectangles, Scheme, rectangles
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

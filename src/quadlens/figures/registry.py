@@ -32,7 +32,7 @@ from quadlens.figures import (
     waterfall,
 )
 from quadlens.figures.picture import Picture
-from quadlens.figures.results import Results
+from quadlens.results import Results
 
 PAPER: tuple[ModuleType, ...] = (
     infinite_width,

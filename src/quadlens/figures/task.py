@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.picture import Picture
-from quadlens.figures.results import Results
 from quadlens.figures.style import CONCEPT_COLOURS, style
+from quadlens.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

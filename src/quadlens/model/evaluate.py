@@ -96,6 +96,12 @@ def evaluate(
     )
 
 
+def margins(collapsed: Collapsed) -> Float[np.ndarray, "p p"]:
+    """Right logit minus the largest other, for every (a, b)."""
+    p, b = collapsed.p, np.arange(collapsed.p)
+    return np.stack([_judge(collapsed.logits(a), (a + b) % p)[0] for a in range(p)])
+
+
 def _judge(
     logits: Float[np.ndarray, "n p"], right: Int[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, " n"], Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:

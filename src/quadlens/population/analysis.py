@@ -15,6 +15,7 @@ from quadlens.certify import STRATEGIES, Certificate
 from quadlens.certify.produce import certify
 from quadlens.certify.summary import summary
 from quadlens.explanation import explain
+from quadlens.logits.skip_share import skip_shares
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import evaluate
 from quadlens.model.params import Model
@@ -103,13 +104,5 @@ def results_to_bytes(results: Mapping[str, Any]) -> bytes:
 
 
 def skip_quantiles(collapsed: Collapsed, count: int = SKIP_QUANTILES) -> Float[np.ndarray, " count"]:
-    """Quantiles over all (a, b) of Var_c(S_a[a,c] + S_b[b,c]) / Var_c(logit(a,b,c))   (figure `residual`).
-
-    The quantile with index j is the one of rank (j + ½)/count. An input whose logits are all equal counts as 0.
-    """
-    shares = np.zeros((collapsed.p, collapsed.p))
-    for a in range(collapsed.p):
-        of_skip = (collapsed.S_a[a] + collapsed.S_b).var(axis=1)
-        of_logits = collapsed.logits(a).var(axis=1)
-        np.divide(of_skip, of_logits, out=shares[a], where=of_logits > 0)
-    return np.quantile(shares, (np.arange(count) + 0.5) / count)
+    """Quantiles of the skip connection's share over all (a, b); the one with index j is of rank (j + ½)/count."""
+    return np.quantile(skip_shares(collapsed), (np.arange(count) + 0.5) / count)

@@ -14,9 +14,9 @@ from quadlens.figures.exact_error import errors
 from quadlens.figures.frontier import rule_points
 from quadlens.figures.moments import DRAWN
 from quadlens.figures.quadrature import h
-from quadlens.figures.results import Results
 from quadlens.plain_json import plain
 from quadlens.quadrature import moments, rectangles, to_json
+from quadlens.results import Results
 
 
 def data_files(results: Results) -> dict[str, bytes]:

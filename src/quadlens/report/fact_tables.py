@@ -1,9 +1,9 @@
 """Numbers the paper prints in its text, beside this model's and, over many models, ours."""
 
 from quadlens.figures.picture import at_least
-from quadlens.figures.results import Results
 from quadlens.population.published import MODELS, MODELS_IN_FIGURES
 from quadlens.report.tables import ReportTable, plain_row
+from quadlens.results import Results
 
 POPULATION_FACTS = (
     ("models_all_neuron_frequencies_match", "good models: all neuron frequencies match"),

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from quadlens import __version__
-from quadlens.figures.results import Results
 from quadlens.report.directory import FORMAT, MANIFEST
+from quadlens.results import Results
 
 PACKAGES = ("numpy", "scipy", "matplotlib", "Jinja2", "polars", "python-flint", "safetensors")
 

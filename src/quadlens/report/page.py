@@ -6,10 +6,10 @@ from importlib.resources import files
 from urllib.parse import quote
 
 from quadlens import __version__
-from quadlens.figures.results import Results
 from quadlens.figures.style import PNG_PIXELS
 from quadlens.report.render import Rendered
 from quadlens.report.story import lead, story, summary_facts, warnings
+from quadlens.results import Results
 
 # A vector picture larger than this is put on the page as pixels; the vector file is beside the page anyway.
 LARGEST_SVG = 72_000

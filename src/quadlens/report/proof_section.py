@@ -3,8 +3,8 @@
 from quadlens.certify.certificate import Certificate
 from quadlens.certify.summary import rounded_up
 from quadlens.figures.picture import Picture, at_most
-from quadlens.figures.results import Results
 from quadlens.report.blocks import Block, Facts, Figures, Formula, Notice, Section, Text, Verdict
+from quadlens.results import Results
 
 TITLE = "The theorem about this model"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from quadlens.figures.picture import Picture
 from quadlens.figures.registry import all_pictures
-from quadlens.figures.results import Results
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
+from quadlens.results import Results
 from quadlens.workers import deaf_to_interrupts
 
 # Portions each process draws, one after the other: enough that none waits long for the last.

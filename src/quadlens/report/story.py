@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from quadlens.figures.picture import Picture, at_least, at_most, listed, percent
 from quadlens.figures.registry import PAPER, pictures_by_module
-from quadlens.figures.results import MAX_FREQUENCIES, Results
 from quadlens.population.published import MODELS, MODELS_IN_FIGURES
 from quadlens.report.blocks import Block, Facts, Figures, Formula, Links, Notice, Section, Steps, Tables, Text
 from quadlens.report.fact_tables import model_table, population_table
 from quadlens.report.proof_section import proof_section
 from quadlens.report.tables import ReportTable, bound_tables
+from quadlens.results.value import MAX_FREQUENCIES, Results
 
 Pictures = dict[str, tuple[Picture, ...]]
 # A relative error below this and the sum may be called an integral without a caveat.

@@ -4,8 +4,8 @@ import csv
 import io
 from dataclasses import dataclass
 
-from quadlens.figures.results import Results
 from quadlens.quadrature import MARKS, Bounds, Claim, Estimate, Exact, UpperBound, printed, shown, tables
+from quadlens.results import Results
 
 LABELS = {
     "table_relative_error": "table:error",

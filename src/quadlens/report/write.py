@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quadlens.explorer import LARGEST_P, build_page
-from quadlens.figures.results import Results, gather
 from quadlens.model.bundled import load
 from quadlens.report.data_files import data_files
 from quadlens.report.directory import check_target, replaced_directory
@@ -15,6 +14,7 @@ from quadlens.report.page import page_html
 from quadlens.report.render import render, write_rendered
 from quadlens.report.story import story_tables
 from quadlens.report.tables import to_csv, to_latex
+from quadlens.results import Results, gather
 
 PAGE = "index.html"
 EXPLORER = "explorer.html"
