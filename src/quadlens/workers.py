@@ -1,9 +1,15 @@
-"""Starting worker processes so that Ctrl-C is the parent's business alone."""
+"""Worker processes: how many, and started so that Ctrl-C is the parent's business alone."""
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager

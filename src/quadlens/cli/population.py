@@ -24,7 +24,12 @@ def command(
     ] = None,
     by_model: Annotated[bool, typer.Option("--by-model", help="One row a model, instead of the comparison.")] = False,
     figures: Annotated[
-        Path | None, typer.Option("--figures", metavar="DIR", help="Also draw the paper's histograms, ours over them.")
+        Path | None,
+        typer.Option(
+            "--figures",
+            metavar="DIR",
+            help="Also draw the paper's histograms, ours over them; with --by p, how things depend on p.",
+        ),
     ] = None,
     format: Annotated[
         str | None, typer.Option("--format", help="File formats of --figures, separated by commas; svg if left out.")

@@ -33,7 +33,7 @@ def parse_moduli(text: str) -> list[int]:
 def work_backend(name: str, address: str | None, processes: int | None) -> "Backend":
     """The backend the flags ask for."""
     from quadlens.errors import MissingExtra
-    from quadlens.training.train import available_threads
+    from quadlens.workers import available_cores
 
     if name == "local" and address is not None:
         raise BadConfig("--address was given with --backend local; add --backend ray")
@@ -44,10 +44,10 @@ def work_backend(name: str, address: str | None, processes: int | None) -> "Back
     if name == "ray":
         from quadlens.population.on_ray import RayBackend
 
-        return RayBackend(address, processes or available_threads())
+        return RayBackend(address, processes or available_cores())
     from quadlens.population.local import LocalBackend
 
-    return LocalBackend(processes or available_threads())
+    return LocalBackend(processes or available_cores())
 
 
 def run(

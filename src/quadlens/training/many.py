@@ -12,8 +12,8 @@ from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.manifest import TrainingManifest
 from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
-from quadlens.training.train import CHECKPOINT_EVERY, Hooks, available_threads, place, train, train_batch
-from quadlens.workers import deaf_to_interrupts
+from quadlens.training.train import CHECKPOINT_EVERY, Hooks, place, train, train_batch
+from quadlens.workers import available_cores, deaf_to_interrupts
 
 # Seconds between two lines about how far the seeds are.
 PROGRESS_EVERY = 15.0
@@ -38,7 +38,7 @@ def train_many(
     if place(device, None, None)[0] != "cpu":
         return _train_together(configs, directory, device, resume, checkpoint_every, report)
     manifests: dict[int, TrainingManifest] = {}
-    workers = min(processes or available_threads(), len(configs))
+    workers = min(processes or available_cores(), len(configs))
     # Forking a process that has used OpenMP threads can hang; a fresh interpreter cannot.
     context = multiprocessing.get_context("spawn")
     epochs = context.Array("q", len(configs))

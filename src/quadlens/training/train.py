@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from quadlens.training.engine import Engine, OptimiserState, StepMeasures
 from quadlens.training.history import History, Recorder
 from quadlens.training.initial import Start, start_of
 from quadlens.training.layout import Layout
+from quadlens.workers import available_cores
 
 # Threads beyond this do not help products of this size.
 MAX_THREADS = 8
@@ -69,7 +69,7 @@ class Hooks:
 
 def available_threads() -> int:
     """Cores this process may use, as many as help."""
-    return min(MAX_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return min(MAX_THREADS, available_cores())
 
 
 def train(
