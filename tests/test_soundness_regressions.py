@@ -1,9 +1,14 @@
 """Claims that were once false, or limits that once did not hold: each stays here as the model that showed it."""
 
+import dataclasses
 import hashlib
 import json
+import os
 import struct
+import subprocess
+import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +16,24 @@ import numpy as np
 import pytest
 
 from quadlens.certify import certify
+from quadlens.certify.attempt import attempt
+from quadlens.certify.check import checker
 from quadlens.certify.check.checker import check
 from quadlens.certify.frontier import frontier
-from quadlens.certify.summary import summary
+from quadlens.certify.lipschitz import Lipschitz
+from quadlens.certify.summary import rounded_up, summary
 from quadlens.figures.frontier import rule_points
 from quadlens.model import load
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import exact_logits
+from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Params
 from quadlens.quadrature import bounds
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.scheme import Scheme
+from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters
 
 f = np.float32
 
@@ -196,3 +206,54 @@ def test_what_is_quoted_as_at_most_is_not_below_the_proved_end() -> None:
     for name, _, worst, _ in rule_points(clusters):
         ends = [one.exact_psi.absolute.relative_to(one.baseline).upper for one in clusters]
         assert worst >= max(ends), name
+
+
+def test_a_negative_amplitude_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same waves with a sign moved from the phase to the amplitude: T2's closed form would be another one."""
+    model = build_mlp(Recipe(7, (1,), 12))
+
+    def flipped(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
+        (cluster,) = find_clusters(spectra)
+        rho, phi = cluster.rho.copy(), cluster.phi.copy()
+        rho[:5], phi[:5] = -rho[:5], phi[:5] + np.pi
+        return (dataclasses.replace(cluster, rho=rho, phi=phi),)
+
+    assert attempt(Lipschitz(), model).logit_error is not None
+    monkeypatch.setattr("quadlens.certify.lipschitz.find_clusters", flipped)
+    with pytest.raises(ValueError, match="a neuron has a negative amplitude"):
+        Lipschitz().prove(model)
+    assert attempt(Lipschitz(), model).logit_error is None
+
+
+def test_what_auto_saves_the_checker_reads_for_weights_of_any_size(tmp_path: Path) -> None:
+    model = build_mlp(Recipe(31, (3, 7, 11), 32, noise=0.0005))
+    for size in (1.0, 1e20, 1e23, 1e24, 1e30):
+        large = MLPParams(model.config, model.W_a, model.W_b, model.W_out * np.float32(size))
+        certificate = certify(large, "auto", checkable=True)
+        save(large, tmp_path / "m.safetensors")
+        certificate.save(tmp_path / "c.json")
+        assert certificate.verdict == "CERTIFIED"
+        assert check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")).verdict == "VERIFIED"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_verdict_prints_whatever_the_terminal_can_show(tmp_path: Path, encoding: str) -> None:
+    model = build_mlp(Recipe(7, (1, 2), 12))
+    save(model, tmp_path / "m.safetensors")
+    certify(model, "auto", checkable=True).save(tmp_path / "c.json")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    names = [str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")]
+    for words in (
+        [checker.__file__, *names],
+        ["-m", "quadlens", "check", *names],
+        ["-m", "quadlens", "check", *names, "--json"],
+    ):
+        done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        out = done.stdout.decode(encoding)
+        said = json.loads(out)["statement"] if "--json" in words else out
+        assert ("0…6" in said) or ("0\\u20266" in said)
+
+
+def test_a_bound_of_zero_has_no_sign() -> None:
+    assert str(rounded_up(Fraction(0))) == "0.0"

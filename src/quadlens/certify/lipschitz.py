@@ -19,10 +19,11 @@ Proof. Replace one thing at a time. W_L by its wave: the difference meets ReLU(p
 neurons by the integral: ReLU(±cos(s+φ)) cos(θ+2φ) has slope at most 2 in φ, rectangles of width w_i tile the circle,
 and the integral of the ReLU's wave is (2/3) cos(θ-2s), which 2|cos u| Σρω/2π makes the closed form. ∎
 
-The proof holds for any numbers ρ_i, φ_i, ω_i, ψ_i, constant terms and second waves whatever: what they miss is in a
-residual. So those of the float64 spectrum are taken as they are, as hints, and nothing is known or assumed about the
-rounding of the FFT that made them. From there on every number is enclosed (`enclosed.py`): the exact collapse rounded
-once, cos and sin by Arb, and each term an upper bound with its own rounding in it.
+The proof holds for any ρ_i ≥ 0 and ω_i ≥ 0 (which rectangles need, and the ReLU to let 2ρ|cos u| out; `error_budget`
+looks), any φ_i and ψ_i, and constant terms and second waves whatever: what they miss is in a residual. So those of the
+float64 spectrum are taken as they are, as hints, and nothing is known or assumed about the rounding of the FFT that
+made them. From there on every number is enclosed (`enclosed.py`): the exact collapse rounded once, cos and sin by Arb,
+and each term an upper bound with its own rounding in it.
 
 T3 follows: the margin is at least that of the closed form less 2 ε(a,b). It is vacuous on trained models, and says by
 how much and why. Cost: `lipschitz_operations`, O(p d_mlp + p² |K|); one operation on an enclosed number counts as one.
@@ -153,7 +154,13 @@ def _where(table: Float[np.ndarray, "p p"]) -> tuple[int, int]:
 def error_budget(
     p: int, collapsed: EnclosedCollapsed, spectra: NeuronSpectra, clusters: tuple[Cluster, ...], ops: Operations
 ) -> Budget:
-    """All terms but rounding."""
+    """All terms but rounding.
+
+    Raises:
+        ValueError: for a negative amplitude; the wave is the same with its sign in the phase, the closed form is not.
+    """
+    if any((cluster.rho < 0).any() or (cluster.omega < 0).any() for cluster in clusters):
+        raise ValueError("a neuron has a negative amplitude")
     of_a = {name: np.zeros(p) for name in TERMS}
     of_b = {name: np.zeros(p) for name in TERMS}
     of_difference = {name: np.zeros(p) for name in ("quadrature", "phase")}

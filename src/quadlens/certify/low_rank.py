@@ -14,6 +14,8 @@ from quadlens.model.collapsed import Collapsed
 
 BASIS_BITS = 20
 COEFFICIENT_BITS = 26
+# The checker reads integers of up to 18 characters, a sign among them.
+LARGEST_COEFFICIENT = 10**17
 # Singular values below this share of the whole (root of the sum of squares) are left to the remainder.
 TAIL = 2e-3
 
@@ -69,7 +71,11 @@ def output_spectrum(collapsed: Collapsed) -> OutputSpectrum:
 
 
 def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
-    """The first `rank` singular vectors, rounded to short integers, and the least-squares coefficients, rounded too."""
+    """The first `rank` singular vectors, rounded to short integers, and the least-squares coefficients, rounded too.
+
+    Raises:
+        ValueError: for weights whose coefficients have more digits than the checker reads.
+    """
     vectors = spectrum.vectors[:, :rank]
     largest = np.abs(vectors).max(axis=0, initial=1e-300)
     basis = np.rint(vectors / largest * (1 << BASIS_BITS)).astype(np.int64).T
@@ -77,5 +83,7 @@ def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
     exponent = int(np.frexp(np.abs(real).max(initial=0.0))[1])
     # Large weights have a negative number of bits after the point: short integers are what a checker accepts.
     bits = max(-BASIS_BITS, COEFFICIENT_BITS - exponent)
-    coefficients = np.rint(np.ldexp(real, bits)).astype(np.int64)
-    return LowRank(basis, coefficients, BASIS_BITS + bits)
+    coefficients = np.rint(np.ldexp(real, bits))
+    if np.abs(coefficients).max(initial=0.0) >= LARGEST_COEFFICIENT:
+        raise ValueError("coefficients of W_L are too large for a certificate")
+    return LowRank(basis, coefficients.astype(np.int64), BASIS_BITS + bits)

@@ -50,4 +50,4 @@ def rounded_down(x: Fraction | None) -> float | None:
 def rounded_up(x: Fraction | None) -> float | None:
     """The smallest double that is not below x."""
     down = rounded_down(None if x is None else -x)
-    return None if down is None else -down
+    return None if down is None else -down + 0.0  # no minus zero

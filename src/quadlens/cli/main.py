@@ -1,5 +1,6 @@
 """The door: `quadlens COMMAND …`. Each command is one file in this folder."""
 
+import io
 import os
 import signal
 import sys
@@ -87,6 +88,9 @@ def _stop(number: int, frame: object) -> None:
 def main() -> None:
     """Run the command line; exit 0 done, 1 the answer is no, 2 usage or bad input."""
     debug = "--debug" in sys.argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show must not cost the result
+            stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGINT, _stop)
     try:
         app()

@@ -25,7 +25,8 @@ ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILIN
 def emit(as_json: bool, value: Mapping[str, Any], render: "Callable[[Console], None]") -> None:
     """Print `value` as JSON, or let `render` draw it."""
     if as_json:
-        json.dump(plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
+        unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        json.dump(plain(value), sys.stdout, ensure_ascii=not unicode, allow_nan=False)
         sys.stdout.write("\n")
         return
     from rich.console import Console

@@ -579,8 +579,10 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValueError, TypeError) as error:
         sys.stderr.write(f"error: {error}\n{usage}")
         return 2
-    sys.stdout.write(f"{report.verdict}: {report.reason} ({report.seconds:.1f} s)\n")
-    sys.stdout.write(f"{report.statement}\n" if report.statement else "")
+    text = f"{report.verdict}: {report.reason} ({report.seconds:.1f} s)\n"
+    text += f"{report.statement}\n" if report.statement else ""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))  # a verdict never fails to print
     return 0 if report.verdict == "VERIFIED" else 1
 
 
