@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadlens.certify import certify
-from quadlens.certify.check import Report, check, checker
+from quadlens.certify.check import Report, check, checker, thin_checker
 from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256, to_bytes
@@ -26,7 +26,7 @@ from quadlens.model.params import Model
 from small_models import random_transformers, small_models
 from strategies import mlps
 
-STRATEGIES = ["arcs", "brute", "moments"]
+STRATEGIES = ["arcs", "brute", "moments", "thin"]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def restated(certificate: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", ["good.arcs", "good.brute", "good.moments", "wrong.arcs", "wrong.brute", "wrong.moments"]
+    "name", ["good.arcs", "good.brute", "good.moments", "good.thin", "wrong.arcs", "wrong.brute", "wrong.moments"]
 )
 def test_true_certificates_are_verified(folder: Path, name: str) -> None:
     certificate = load(folder, name)
@@ -82,7 +82,7 @@ def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: s
     if certificate.proof.margin is None:
         return
     content = to_bytes(model)
-    assert checker.verify(claims, content, lambda operations: None) == claims["claims"]
+    assert checker.verify(claims, content, lambda operations: None, thin_checker.STRATEGIES) == claims["claims"]
 
 
 Tamper = Callable[[Any], Any]
@@ -222,6 +222,72 @@ def test_tampered_moments_are_rejected(folder: Path, what: str) -> None:
     assert re.search(reason, report.reason), report.reason
 
 
+def _each_direction(change: Callable[[int], int]) -> Tamper:
+    def tamper(certificate: Any) -> Any:
+        rows = certificate["hints"]["directions"]
+        certificate["hints"]["directions"] = [[change(x) for x in row] for row in rows]
+        return certificate
+
+    return tamper
+
+
+def _dropped_direction(certificate: Any) -> Any:
+    """One direction less on the reading side, with the cost recounted, so that only the margin can tell."""
+    hints, about = certificate["hints"], certificate["model"]
+    d, r, p, n = len(hints["directions"]), len(hints["directions"][0]), about["p"], about["d_mlp"]
+    hints["directions"] = [row[1:] for row in hints["directions"]]
+    certificate["cost"]["flops"] -= 4 * d * n + 2 * d * (2 * r - 1) + 8 * p * d + 4 * p * n
+    certificate["cost"]["flops"] -= 2 * (n + 2 * r - 1 + 2 * p)
+    return certificate
+
+
+TAMPERED_THIN: dict[str, tuple[Tamper, str]] = {
+    "margin strengthened by 1e-9": (_margin(Fraction(1, 10**9)), "margin claimed is not proved"),
+    "longer directions": (_each_direction(lambda x: 2 * x), "margin claimed is not proved"),
+    "no directions at all": (_each_direction(lambda x: 0), "margin claimed is not proved"),
+    "a dropped direction": (_dropped_direction, "margin claimed is not proved"),
+    "another mean": (lambda c: c["hints"]["means"][0].reverse() or c, "margin claimed is not proved"),
+    "one mean": (lambda c: c["hints"]["means"].pop() and c, "means are not two rows"),
+    "three means": (lambda c: c["hints"]["means"].append(c["hints"]["means"][0]) or c, "means are not two rows"),
+    "a short mean": (lambda c: c["hints"]["means"][1].pop() and c, "means is not"),
+    "a direction of words": (_at("hints", "directions", 0, value=["a"]), "not a list of integers"),
+    "a ragged matrix": (lambda c: c["hints"]["directions_out"][1].pop() and c, "entries, expected"),
+    "a row too few": (lambda c: c["hints"]["directions"].pop() and c, "directions is not"),
+    "more directions than there are": (
+        lambda c: c["hints"].update(directions=[row * 99 for row in c["hints"]["directions"]]) or c,
+        "columns, expected 1…",
+    ),
+    "no columns": (lambda c: c["hints"].update(directions=[[] for _ in c["hints"]["directions"]]) or c, "0 columns"),
+    "moments' name": (_at("strategy", value="moments"), "hints has keys"),
+    "a swapped neuron": (_swap, "cost claimed"),
+    "a cheaper cost": (_at("cost", "flops", value=1), "cost claimed"),
+    "the full collapse in the cost": (_at("cost", "collapse_flops", value=10**6), "cost claimed"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED_THIN)
+def test_tampered_thin_proofs_are_rejected(folder: Path, what: str) -> None:
+    tamper, reason = TAMPERED_THIN[what]
+    report = run(folder, tamper(load(folder, "good.thin")))
+    assert report.verdict == "REJECTED"
+    assert re.search(reason, report.reason), report.reason
+
+
+def test_thin_is_for_transformers_and_has_its_own_checker(folder: Path, tmp_path: Path) -> None:
+    model = build_mlp(Recipe(11, (1, 2, 4), 48))
+    save(model, folder / "mlp.safetensors")
+    certificate = load(folder, "good.thin")
+    certificate["model"]["sha256"] = sha256(model)
+    assert "relu transformers" in run(folder, certificate, "mlp").reason
+    names = str(folder / "good.thin.json"), str(folder / "good.safetensors")
+    assert checker.check(*names).reason == "unknown strategy; known here: arcs, brute, moments"
+    for path in (Path(str(module.__file__)) for module in (checker, thin_checker)):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    words = [sys.executable, "-I", "-S", str(tmp_path / "thin_checker.py"), *names]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.startswith("VERIFIED")) == (0, True), done.stderr
+
+
 def test_a_weaker_claim_is_verified(folder: Path) -> None:
     """Hints and claims are tried, not compared with the producer's: a smaller margin is also true."""
     assert run(folder, _margin(Fraction(-1, 10**9))(load(folder))).verdict == "VERIFIED"
@@ -349,10 +415,12 @@ def test_the_checker_runs_alone_with_the_standard_library(folder: Path, tmp_path
 
 
 def test_the_checker_imports_only_the_standard_library() -> None:
-    tree = ast.parse(Path(checker.__file__).read_text())
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names)
+    files = {str(checker.__file__): set[str](), str(thin_checker.__file__): {"checker", ""}}
+    for file, more in files.items():  # "" is `from . import checker`
+        tree = ast.parse(Path(file).read_text())
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names) | more
 
 
 def test_certificates_have_deterministic_bytes_and_the_models_hash(folder: Path) -> None:
@@ -366,7 +434,7 @@ def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
     """The checker's collapse is its own; compare its logits with the model room's."""
     model = build_transformer(Recipe(7, (1, 2), 16, noise=0.1))
     exact = exact_logits(model)
-    mine = checker.collapse(*checker.read_model(to_bytes(model)), lambda operations: None)
+    mine = checker.collapse(*checker.read_model(to_bytes(model)), {}, lambda operations: None)
     logits, _, _ = checker.by_brute_force(mine, {}, lambda operations: None)
     for n, row in enumerate(logits):
         assert [Fraction(x, 1 << mine.shift) for x in row] == [exact.logit(n // 7, n % 7, c) for c in range(7)]

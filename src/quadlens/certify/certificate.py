@@ -19,7 +19,7 @@ VERSION = 1
 # The checker holds p³ exact logits and refuses more.
 LARGEST_CHECKED_P = 257
 # Their proofs carry no hints: the checker has no theorem to check them by.
-UNCHECKED_STRATEGIES = ("arcs-bounded", "lipschitz", "thin")
+UNCHECKED_STRATEGIES = ("arcs-bounded", "lipschitz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,11 @@ class Certificate:
     def certified_inputs(self) -> int:
         """How many of the p² inputs are proved right."""
         return int(self.proof.certified.sum())
+
+    @property
+    def total_flops(self) -> int:
+        """What the proof costs with the collapse it needs."""
+        return self.proof.operations.total + self.collapse_flops
 
     @property
     def checkable(self) -> bool:

@@ -22,7 +22,8 @@ Proof. logit - score = Σ_i R[c,i] ReLU(p̃re_i) + Σ_i W_L[c,i] (ReLU(pre_i) - 
 `moments.py`, in the second |W_L[c,i] - W_L[c',i]| ≤ s_i and the ReLU is 1-Lipschitz. ∎
 
 e is a sum of products of a number of a (or b) and one of i, so the last sum is two numbers an input. Everything is in
-integers and rationals, norms are rounded up, P, P' and m are hints. Ũ is rounded to 2^-48; what that moves is added.
+integers and rationals; P, P' and m are hints. Ũ is rounded to 2^-48, and what that moves is added. Norms, r_i and the
+last sum are rounded up to multiples of 2^-64, so that a checker by the same theorem finds the very same numbers.
 
 Cost: `thin_operations`. Its own small collapse is in it, and no other is needed: p d d_mlp and d d_mlp p of the full
 one become (p + d) r d_mlp and d r' d_mlp.
@@ -31,17 +32,19 @@ one become (p + d) r d_mlp and d r' d_mlp.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from quadlens.certify.arcs import ArcHints
 from quadlens.certify.integers import integers
-from quadlens.certify.low_rank import output_spectrum
+from quadlens.certify.low_rank import LARGEST_COEFFICIENT, output_spectrum
 from quadlens.certify.moments import scores_and_residual
 from quadlens.certify.operations import Operations
-from quadlens.certify.order import group_by_frequency
+from quadlens.certify.order import Group, group_by_frequency
 from quadlens.certify.plan import ArcPlan, correction_sizes, plan_arcs
-from quadlens.certify.proof import NoHints, Proof, Term, nothing_proved
+from quadlens.certify.proof import Proof, Term, nothing_proved
 from quadlens.certify.streams import Streams, mixing_cost, residual_streams, stream_rows
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
@@ -51,6 +54,8 @@ from quadlens.model.params import Model, Params
 DIRECTION_BITS = 24
 # Ũ is rounded to this many bits after the point, so that all sums over neurons are of short integers.
 INPUT_BITS = 48
+# Norms and bounds are rounded up to this many bits after the point.
+NORM_BITS = 64
 # How much more the reading side weighs than the writing side when directions are chosen; the best is kept.
 BALANCES = (0.5, 1.0, 2.0, 4.0)
 # (r, r') as multiples of the natural rank m of W_L and something more: r = f m + g, r' = m + h.
@@ -127,6 +132,32 @@ class Writing:
     spread: list[Fraction]
 
 
+@dataclass(frozen=True, eq=False)
+class ThinHints:
+    """Arcs, and the directions and means that were tried.
+
+    Attributes:
+        arcs: Of Ũ.
+        P: Directions of the reading side.
+        P_out: Directions of the writing side, P'.
+        means: m_a and m_b.
+    """
+
+    arcs: ArcHints
+    P: Dyadic
+    P_out: Dyadic
+    means: tuple[Dyadic, Dyadic]
+
+    def to_json(self) -> dict[str, Any]:
+        """The arcs' hints, and integers over 2^DIRECTION_BITS."""
+        return {
+            **self.arcs.to_json(),
+            "directions": integers(self.P, DIRECTION_BITS).tolist(),
+            "directions_out": integers(self.P_out, DIRECTION_BITS).tolist(),
+            "means": [integers(mean, DIRECTION_BITS)[0].tolist() for mean in self.means],
+        }
+
+
 @dataclass(frozen=True)
 class Thin:
     """Cheaper than the collapse alone of the other strategies, for some of the margin."""
@@ -142,11 +173,11 @@ class Thin:
                 "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy moments",
             )
         collapsed = model.collapse()
-        order = np.concatenate([group.neurons for group in group_by_frequency(collapsed)])
+        groups = group_by_frequency(collapsed)
         rank, most = max(1, output_spectrum(collapsed).natural_rank), model.config.d_model
         best: Proof | None = None
         for factor, more, more_out in RANKS:
-            proof = self._attempt(model, order, min(most, factor * rank + more), min(most, rank + more_out))
+            proof = self._attempt(model, groups, min(most, factor * rank + more), min(most, rank + more_out))
             if best is None or proof.certified.sum() > best.certified.sum():
                 best = proof
             if best.certified.all():
@@ -155,13 +186,16 @@ class Thin:
             raise RuntimeError("no rank was tried")
         return best
 
-    def _attempt(self, model: Params, order: Int[np.ndarray, " d_mlp"], r: int, r_out: int) -> Proof:
+    def _attempt(self, model: Params, groups: tuple[Group, ...], r: int, r_out: int) -> Proof:
         ops, p = Operations(), model.config.p
         streams = residual_streams(model, ops)
         W_U, S_a, S_b = skip_terms(model, streams, ops)
-        read = reading(model, streams, directions(stacked(streams), floats(model.W_in), r), ops)
-        write = writing(model, W_U, directions(floats(model.W_out), floats(model.W_U[:, :p]), r_out), ops)
-        margins, rho, loss, _ = thin_margins(p, read, write, S_a, S_b, order, ops)
+        means = token_mean(streams.X_a), token_mean(streams.X_b)
+        P = directions(stacked(streams), floats(model.W_in), r)
+        P_out = directions(floats(model.W_out), floats(model.W_U[:, :p]), r_out)
+        read, write = reading(model, streams, P, means, ops), writing(model, W_U, P_out, ops)
+        order = np.concatenate([group.neurons for group in groups])
+        margins, rho, loss, plan = thin_margins(p, read, write, S_a, S_b, order, ops)
         left = np.array([[margins[a, b] - rho[a, b] - loss[a, b] for b in range(p)] for a in range(p)], dtype=object)
         certified = np.asarray(left > 0, dtype=bool)
         ops.additions += 2 * p * p
@@ -180,7 +214,7 @@ class Thin:
             margin=min(left[certified]) if certified.any() else None,
             exact=False,
             witnesses=(),
-            hints=NoHints(),
+            hints=ThinHints(ArcHints(groups, plan), P, P_out, means),
             operations=ops,
             own_collapse=True,
             terms={"output residual": _worst(rho), "input residual": _worst(loss)},
@@ -199,7 +233,7 @@ def skip_terms(model: Params, streams: Streams, ops: Operations) -> tuple[Dyadic
     return W_U, streams.X_a @ W_U, after @ W_U + Dyadic.from_floats(model.b_U[None, :p]).repeated(p)
 
 
-def reading(model: Params, streams: Streams, P: Dyadic, ops: Operations) -> Reading:
+def reading(model: Params, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dyadic], ops: Operations) -> Reading:
     """Ũ and the norms that bound its error, by the theorem."""
     (d, r), n, p = P.shape, model.config.d_mlp, model.config.p
     W_in = Dyadic.from_floats(model.W_in)
@@ -209,8 +243,8 @@ def reading(model: Params, streams: Streams, P: Dyadic, ops: Operations) -> Read
     ops.count_product(d, r, n)
     D = _norm(_defect(P, ops), ops)
     sides = []
-    for X, bias in ((streams.X_a, None), (streams.X_b, Dyadic.from_floats(model.b_in[None]))):
-        mean = _hint(floats_of(X).mean(axis=0, keepdims=True))
+    biases = None, Dyadic.from_floats(model.b_in[None])
+    for X, mean, bias in zip((streams.X_a, streams.X_b), means, biases, strict=True):
         off = _minus(X, mean.repeated(p))
         ops.additions += p * d
         A = off @ P
@@ -240,7 +274,8 @@ def writing(model: Params, W_U: Dyadic, P: Dyadic, ops: Operations) -> Writing:
     largest_T, largest_H = (max(_row_norms(x.transposed(), ops)) for x in (T, H))
     ops.comparisons += 2 * p
     residual = [
-        2 * (y * largest_T + b * D * largest_H) for y, b in zip(_row_norms(Y, ops), _row_norms(B, ops), strict=True)
+        _up(2 * (y * largest_T + b * D * largest_H))
+        for y, b in zip(_row_norms(Y, ops), _row_norms(B, ops), strict=True)
     ]
     waves = B @ H
     ops.count_product(n, r, p)
@@ -257,11 +292,11 @@ def thin_margins(
     p: int, read: Reading, write: Writing, S_a: Dyadic, S_b: Dyadic, order: Int[np.ndarray, " d_mlp"], ops: Operations
 ) -> tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], ArcPlan]:
     """Margins of the scores, ρ, and Σ_i s_i e_i for every input, as rationals; and the plan."""
-    shift = max(INPUT_BITS + write.shift_b + write.shift_h, S_a.shift, S_b.shift)
+    shift = max(INPUT_BITS + max(write.shift_b + write.shift_h, NORM_BITS), S_a.shift, S_b.shift)
     finer = shift - INPUT_BITS - write.shift_b - write.shift_h
     weights = write.B[:, order] * (1 << finer)
     unit_w = 1 << (shift - INPUT_BITS)
-    residual = np.array([math.ceil(write.residual[i] * unit_w) for i in order], dtype=object)
+    residual = np.array([int(write.residual[i] * unit_w) for i in order], dtype=object)
     U_a, U_b = read.U_a[:, order], read.U_b[:, order]
     plan = plan_arcs(U_a, U_b, ops)
     sizes = correction_sizes(U_a, U_b, plan, ops)
@@ -277,7 +312,7 @@ def thin_margins(
     )
     ops.multiplications += 2 * len(order) + 4 * p
     ops.additions += 3 * len(order) + 2 * p
-    loss = np.array([[x + y + rounding for y in of_b] for x in of_a], dtype=object)
+    loss = np.array([[_up(x + y + rounding) for y in of_b] for x in of_a], dtype=object)
     ops.additions += 2 * p * p
     unit = 1 << shift
     exact = np.vectorize(lambda n: Fraction(int(n), unit), otypes=[object])
@@ -286,17 +321,22 @@ def thin_margins(
 
 def directions(read: Float[np.ndarray, "rows d"], write: Float[np.ndarray, "d columns"], r: int) -> Dyadic:
     """The r directions along which both sides are large, as a hint: of a few balances the one that leaves least."""
-    sizes = [float(np.linalg.norm(x)) or 1.0 for x in (read, write)]
+    # Principal axes of both sides together: of the d × d sum of their squares, which is small whatever the rows.
+    squares = [x / (float(np.trace(x)) or 1.0) for x in (read.T @ read, write @ write.T)]
     best: tuple[float, np.ndarray] | None = None
     for balance in BALANCES:
-        stack = np.vstack([balance * read / sizes[0], write.T / sizes[1]])
-        P = np.linalg.svd(stack, full_matrices=False)[2][:r].T
+        P = np.linalg.eigh(balance**2 * squares[0] + squares[1])[1][:, ::-1][:, :r]
         left = np.linalg.norm(read - read @ P @ P.T, axis=1).max() * np.linalg.norm(write - P @ (P.T @ write), axis=0)
         if best is None or left.sum() < best[0]:
             best = (float(left.sum()), P)
     if best is None:
         raise RuntimeError("no balance was tried")
     return _hint(best[1])
+
+
+def token_mean(X: Dyadic) -> Dyadic:
+    """The mean over the tokens, nearly: as a hint."""
+    return _hint(floats_of(X).mean(axis=0, keepdims=True))
 
 
 def stacked(streams: Streams) -> Float[np.ndarray, "rows d"]:
@@ -317,8 +357,11 @@ def floats_of(x: Dyadic) -> Float[np.ndarray, "rows columns"]:
 
 
 def _hint(x: Float[np.ndarray, "rows columns"]) -> Dyadic:
-    """Rounded to DIRECTION_BITS after the point: any numbers will do."""
-    return Dyadic.from_floats(np.rint(np.ldexp(x, DIRECTION_BITS)) / (1 << DIRECTION_BITS))
+    """Rounded to DIRECTION_BITS after the point: any numbers will do that a certificate can hold."""
+    scaled = np.rint(np.ldexp(x, DIRECTION_BITS))
+    if np.abs(scaled).max(initial=0.0) >= LARGEST_COEFFICIENT:
+        raise ValueError("the residual stream is too large for a certificate")
+    return Dyadic.from_floats(scaled / (1 << DIRECTION_BITS))
 
 
 def _rounded(x: Dyadic) -> Shaped[np.ndarray, "rows columns"]:
@@ -343,15 +386,28 @@ def _row_norms(x: Dyadic, ops: Operations) -> list[Fraction]:
     """Euclidean norms of the rows, rounded up: a product and an addition an entry."""
     ops.multiplications += x.shape[0] * x.shape[1]
     ops.additions += x.shape[0] * x.shape[1]
-    table, unit = integers(x, x.shift), 1 << x.shift
-    return [Fraction(math.isqrt(int(sum(n * n for n in row))) + 1, unit) for row in table]
+    return [_root(int(sum(n * n for n in row)), x.shift) for row in integers(x, x.shift)]
 
 
 def _norm(x: Dyadic, ops: Operations) -> Fraction:
     """Norm of all entries together (Frobenius), rounded up; it bounds what x does to the length of a vector."""
     ops.multiplications += x.shape[0] * x.shape[1]
     ops.additions += x.shape[0] * x.shape[1]
-    return Fraction(math.isqrt(int(sum(int(n) ** 2 for n in x.numerators.entries()))) + 1, 1 << x.shift)
+    return _root(sum(int(n) ** 2 for n in x.numerators.entries()), x.shift)
+
+
+def _root(squares: int, shift: int) -> Fraction:
+    """The root of squares / 4^shift, rounded up to a multiple of 2^-NORM_BITS.
+
+    With x = squares 4^(NORM_BITS - shift) and n its whole part, x < n + 1 ≤ (isqrt(n) + 1)².
+    """
+    scaled = squares << 2 * (NORM_BITS - shift) if shift <= NORM_BITS else squares >> 2 * (shift - NORM_BITS)
+    return Fraction(math.isqrt(scaled) + 1, 1 << NORM_BITS)
+
+
+def _up(x: Fraction) -> Fraction:
+    """Rounded up to a multiple of 2^-NORM_BITS."""
+    return Fraction(math.ceil(x * (1 << NORM_BITS)), 1 << NORM_BITS)
 
 
 def _worst(table: Shaped[np.ndarray, "p p"]) -> Term:

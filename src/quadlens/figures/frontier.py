@@ -117,7 +117,7 @@ def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
 
 def _operations(one: Certificate) -> int:
     """All of them: the collapse too."""
-    return one.proof.operations.total + one.collapse_flops
+    return one.total_flops
 
 
 def _brute_force(certificates: tuple[Certificate, ...]) -> int:

@@ -95,7 +95,7 @@ def analyse(model: Model, model_sha256: str, strategies: tuple[str, ...] = DEFAU
 def best_certificate(certificates: Sequence[Certificate]) -> Certificate | None:
     """The proof of most inputs that a checker can follow, the cheapest among equals; None if there is none."""
     usable = [one for one in certificates if one.checkable and one.proof.margin is not None]
-    return min(usable, key=lambda one: (-one.certified_inputs, one.proof.operations.total), default=None)
+    return min(usable, key=lambda one: (-one.certified_inputs, one.total_flops), default=None)
 
 
 def results_to_bytes(results: Mapping[str, Any]) -> bytes:

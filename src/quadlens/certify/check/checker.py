@@ -4,8 +4,8 @@
 
 Standard library only; shares no code with the program that wrote the certificate. Every number is an integer or a
 rational; nothing is rounded except a bound to its safe side. The certificate's hints (an order of the neurons, arcs, a
-basis) are tried, never trusted: what is verified is true whatever they say. The model file, read as
-real numbers, is
+basis) are tried, never trusted: what is verified is true whatever they say. (thin_checker.py, beside this file, knows
+one more strategy.) The model file, read as real numbers, is
 
     logit(a,b,c) = Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]        (the collapsed model)
 
@@ -16,6 +16,7 @@ The proofs behind each step are in docs/certificates.md; short versions are in t
 
 import hashlib
 import json
+import os
 import struct
 import sys
 import time
@@ -201,11 +202,17 @@ def collapse_flops(config: Any) -> int:
     return int(2 * (h * (d + 1) * dh * d + streamed * d * d + 2 * p * d * (d_mlp + p) + d_mlp * d * p))
 
 
-def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, int]], clock: Clock) -> list[Matrix]:
-    """U_a, U_b, W_out W_U, S_a, S_b for these token rows of each position."""
-    p, heads, d, dh, alphas = (config[key] for key in ("p", "n_heads", "d_model", "d_head", "attention"))
+def weights_by_name(tensors: Tensors, p: int) -> dict[str, Matrix]:
+    """The weights of a transformer by their last names; W_U and b_U for the p answers only."""
     short = {name.split(".")[-1]: matrix(*tensor) for name, tensor in tensors.items()}
-    W_U, b_U = (([row[:p] for row in short[name][0]], short[name][1]) for name in ("W_U", "b_U"))
+    return short | {name: ([row[:p] for row in short[name][0]], short[name][1]) for name in ("W_U", "b_U")}
+
+
+def residual_streams(
+    config: Any, short: dict[str, Matrix], tokens: list[tuple[int, int]], clock: Clock
+) -> list[Matrix]:
+    """What the tokens a and b bring to the MLP's input, for these token rows; all that is constant comes with b."""
+    heads, d, dh, alphas = (config[key] for key in ("n_heads", "d_model", "d_head", "attention"))
     V = [rows(short["W_V"], h * d, h * d + d) for h in range(heads)]
     out_rows = [rows(short["W_O"], h * dh, h * dh + dh) for h in range(heads)]
     OV, bias = times(V[0], out_rows[0], clock), times(rows(short["b_V"], 0, 1), out_rows[0], clock)
@@ -220,9 +227,21 @@ def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, 
     from_b = plus(parts[1], short["b_O"])
     for extra in [*(scaled(bias, float(alpha)) for alpha in alphas), *parts[2:]]:
         from_b = plus(from_b, extra)
-    U_a, U_b = times(parts[0], short["W_in"], clock), plus(times(from_b, short["W_in"], clock), short["b_in"])
-    S_a, S_b = times(parts[0], W_U, clock), plus(times(plus(from_b, short["b_out"]), W_U, clock), b_U)
-    return [U_a, U_b, times(short["W_out"], W_U, clock), S_a, S_b]
+    return [parts[0], from_b]
+
+
+def skip_terms(short: dict[str, Matrix], from_a: Matrix, from_b: Matrix, clock: Clock) -> list[Matrix]:
+    """S_a and S_b: what the streams add to the logits past the MLP."""
+    after = times(plus(from_b, short["b_out"]), short["W_U"], clock)
+    return [times(from_a, short["W_U"], clock), plus(after, short["b_U"])]
+
+
+def collapse_transformer(config: Any, tensors: Tensors, tokens: list[tuple[int, int]], clock: Clock) -> list[Matrix]:
+    """U_a, U_b, W_out W_U, S_a, S_b for these token rows of each position."""
+    short = weights_by_name(tensors, config["p"])
+    from_a, from_b = residual_streams(config, short, tokens, clock)
+    U_a, U_b = times(from_a, short["W_in"], clock), plus(times(from_b, short["W_in"], clock), short["b_in"])
+    return [U_a, U_b, times(short["W_out"], short["W_U"], clock), *skip_terms(short, from_a, from_b, clock)]
 
 
 def float32_error(config: Any, tensors: Tensors, tokens: list[tuple[int, int]], clock: Clock) -> Fraction | None:
@@ -312,19 +331,23 @@ def shapes(config: Any) -> dict[str, list[int]]:
     return {**ends, **inside}
 
 
-def collapse(config: Any, tensors: Tensors, clock: Clock) -> Model:
-    """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly."""
-    expected = shapes(config)
-    require({name: shape for name, (shape, _) in tensors.items()} == expected, "the tensors do not fit the config")
-    p, activation, tokens = config["p"], config["activation"], []
+def token_rows(config: Any) -> list[tuple[int, int]]:
+    """Which rows of W_E each position may hold; an MLP has none."""
+    if config["architecture"] == "mlp":
+        return []
+    p, after_b = config["p"], config["b_token_offset"] + config["p"]
+    return [(0, p), (after_b - p, after_b), (after_b, after_b + 1)][: len(config["attention"])]
+
+
+def collapse(config: Any, tensors: Tensors, hints: Any, clock: Clock) -> Model:
+    """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly; without hints."""
+    p, activation, tokens = config["p"], config["activation"], token_rows(config)
     flops = 0 if config["architecture"] == "mlp" else collapse_flops(config)
     clock(flops + 2 * p * p * config["d_mlp"])
     if config["architecture"] == "mlp":
         U_a, U_b, out = (matrix(*tensors[name]) for name in ("mlp.W_a", "mlp.W_b", "mlp.W_out"))
         S_a, S_b = ([[0] * p] * p, 0), ([[0] * p] * p, 0)
     else:
-        after_b = config["b_token_offset"] + p
-        tokens = [(0, p), (after_b - p, after_b), (after_b, after_b + 1)][: len(config["attention"])]
         U_a, U_b, out, S_a, S_b = collapse_transformer(config, tensors, tokens, clock)
     shift_u, degree = max(U_a[1], U_b[1]), 2 if activation == "square" else 1
     shift = max(degree * shift_u + out[1], S_a[1], S_b[1])
@@ -462,7 +485,14 @@ def brute_force_flops(model: Model) -> int:
     return 2 * model.p**3 * model.d_mlp + 2 * model.p**2 * model.d_mlp + 3 * model.p**3
 
 
-STRATEGIES = {"arcs": by_arcs, "brute": by_brute_force, "moments": by_moments}
+Reader = Callable[[Any, Tensors, Any, Clock], Model]  # config, tensors and hints → the model a proof is about
+Prover = Callable[[Model, Any, Clock], tuple[Rows, Rows, int]]  # → lower and upper bounds of the logits, and the cost
+Strategies = Mapping[str, tuple[Reader, Prover]]
+STRATEGIES: Strategies = {
+    "arcs": (collapse, by_arcs),
+    "brute": (collapse, by_brute_force),
+    "moments": (collapse, by_moments),
+}
 
 
 # The verdict.
@@ -484,7 +514,7 @@ def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) 
     return f"{text} {change}, so {'the' if certified == p * p else 'their'} answers are the same."
 
 
-def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
+def verify(certificate: Any, content: bytes, clock: Clock, strategies: Strategies) -> dict[str, Any]:
     """Raise `Rejected` unless every claim of the certificate is proved; return the claims."""
     top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
     keys(certificate, (*top, "hints", "cost"), "the certificate")
@@ -497,14 +527,21 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
     names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
     claims: dict[str, Any] = keys(certificate["claims"], names, "claims")
     require(claims["margin"] is not None, "the certificate claims nothing")
-    model = collapse(*read_model(content), clock)
+    config, tensors = read_model(content)
+    expected = shapes(config)
+    require({name: shape for name, (shape, _) in tensors.items()} == expected, "the tensors do not fit the config")
+    strategy = certificate["strategy"]
+    require(
+        isinstance(strategy, str) and strategy in strategies, f"unknown strategy; known here: {', '.join(strategies)}"
+    )
+    require(strategy == "brute" or config["activation"] != "square", "unknown strategy for an activation of x²")
+    reader, prover = strategies[strategy]
+    model = reader(config, tensors, certificate["hints"], clock)
     for key in ("p", "d_mlp", "activation"):
         require(about[key] == getattr(model, key), f"the certificate's {key} is not the model's")
     require(all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")), "a list is missing")
     margin, left_out = check_claims(model, certificate)
-    strategy = certificate["strategy"]
-    require(strategy in STRATEGIES and (strategy == "brute" or model.activation != "square"), "unknown strategy")
-    lower, upper, flops = STRATEGIES[strategy](model, certificate["hints"], clock)
+    lower, upper, flops = prover(model, certificate["hints"], clock)
     check_margins(model, lower, upper, margin, left_out)
     for a, b, c in (integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]):
         n, right = a * model.p + b, (a + b) % model.p
@@ -544,7 +581,9 @@ def check_margins(model: Model, lower: Rows, upper: Rows, claimed: Fraction, lef
         require((a, b) in left_out or margin >= floor, f"the margin claimed is not proved for {a} + {b}")
 
 
-def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_SECONDS) -> Report:
+def check(
+    certificate_path: str, model_path: str, max_seconds: float = DEFAULT_SECONDS, strategies: Strategies = STRATEGIES
+) -> Report:
     """Check the certificate in one file against the model in another; a missing file raises OSError."""
     began, sha256 = time.monotonic(), None
 
@@ -556,7 +595,7 @@ def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_S
         certificate = parse_json(read_limited(certificate_path, MAX_CERTIFICATE_BYTES).decode(), floats=False)
         content = read_limited(model_path, MAX_MODEL_BYTES)
         sha256 = hashlib.sha256(content).hexdigest()
-        claims = verify(certificate, content, clock)
+        claims = verify(certificate, content, clock, strategies)
     except Rejected as rejection:
         reason = str(rejection).encode("utf-8", "replace").decode()
         return Report("REJECTED", reason, time.monotonic() - began, sha256)
@@ -567,15 +606,15 @@ def check(certificate_path: str, model_path: str, max_seconds: float = DEFAULT_S
     return Report("VERIFIED", proved, seconds, sha256, certificate["statement"], claims)
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], strategies: Strategies = STRATEGIES) -> int:
     """Print the verdict; exit 0 verified, 1 rejected, 2 usage or missing files."""
-    usage = "usage: python checker.py CERTIFICATE MODEL [SECONDS]\n"
+    usage = f"usage: python {os.path.basename(sys.argv[0])} CERTIFICATE MODEL [SECONDS]\n"
     if not 2 <= len(arguments) <= 3:
         (sys.stdout if (asked := arguments in (["-h"], ["--help"])) else sys.stderr).write(usage)
         return 0 if asked else 2
     try:
         certificate, model, *rest = arguments
-        report = check(certificate, model, *map(float, rest))
+        report = check(certificate, model, float(rest[0]) if rest else DEFAULT_SECONDS, strategies)
     except (OSError, ValueError, TypeError) as error:
         sys.stderr.write(f"error: {error}\n{usage}")
         return 2
