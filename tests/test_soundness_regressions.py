@@ -17,8 +17,7 @@ import pytest
 
 from quadlens.certify import certify
 from quadlens.certify.attempt import attempt
-from quadlens.certify.check import checker
-from quadlens.certify.check.checker import check
+from quadlens.certify.check import check, checker
 from quadlens.certify.frontier import frontier
 from quadlens.certify.lipschitz import Lipschitz
 from quadlens.certify.summary import rounded_up, summary
@@ -27,7 +26,7 @@ from quadlens.model import load
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import exact_logits
-from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Params
 from quadlens.quadrature import bounds
@@ -257,3 +256,19 @@ def test_a_verdict_prints_whatever_the_terminal_can_show(tmp_path: Path, encodin
 
 def test_a_bound_of_zero_has_no_sign() -> None:
     assert str(rounded_up(Fraction(0))) == "0.0"
+
+
+def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None:
+    """An exact float32 error of weights down to 5e-324 had more digits than the checker reads."""
+    model = build_transformer(Recipe(5, (1, 2), 20, jitter=0.02, noise=0.0, seed=1))
+    tiny = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors().items()}
+    config = dataclasses.replace(model.config, attention=(1 / 3, 1 / 3))
+    model = dataclasses.replace(model, config=config, **tiny)
+    save(model, tmp_path / "m.safetensors")
+    for strategy in ("arcs", "moments", "thin"):
+        certificate = certify(model, strategy, checkable=True)
+        certificate.save(tmp_path / "c.json")
+        assert len(certificate.to_json()["claims"]["float32_error"]) < 1000
+        report = check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors"))
+        assert report.verdict == ("VERIFIED" if certificate.proof.margin is not None else "REJECTED"), report.reason
+    assert certify(model, "arcs").verdict == "CERTIFIED"

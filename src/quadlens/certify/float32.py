@@ -38,6 +38,7 @@ from quadlens.model.params import MLPParams, Model, Params
 UNIT_ROUNDOFFS = 1 << 24
 PHANTOM = Fraction(1, 1 << 102)
 LARGEST_GAIN = 1 << 100
+ERROR_BITS = 128
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Float32Bound:
     """bound_: |float32 logit - real logit| ≤ error for all a, b, c; None when the theorem does not apply.
 
     Attributes:
-        error: γ (M + N G 2^-102), in logits.
+        error: γ (M + N G 2^-102), in logits, rounded up to 128 bits.
         roundings: N.
     """
 
@@ -62,7 +63,17 @@ def bound_float32(model: Model) -> Float32Bound:
     N, G = roundings(model.config), gain(model)
     if N >= UNIT_ROUNDOFFS or G >= LARGEST_GAIN or model.config.activation == "square":
         return Float32Bound(None, N)
-    return Float32Bound(Fraction(N, UNIT_ROUNDOFFS - N) * (magnitude(model) + N * G * PHANTOM), N)
+    return Float32Bound(rounded_up(Fraction(N, UNIT_ROUNDOFFS - N) * (magnitude(model) + N * G * PHANTOM)), N)
+
+
+def rounded_up(x: Fraction) -> Fraction:
+    """A fraction of some 128 bits that is not below x > 0: an exact one of tiny weights fills pages of a certificate.
+
+    >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3), rounded_up(Fraction(1, 4)) == Fraction(1, 4)
+    (True, True)
+    """
+    unit = Fraction(2) ** (x.numerator.bit_length() - x.denominator.bit_length() - ERROR_BITS)
+    return math.ceil(x / unit) * unit
 
 
 def roundings(config: Config | MLPConfig) -> int:

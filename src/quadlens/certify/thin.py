@@ -13,7 +13,7 @@ for a and for b. Then |X[a] W_in[:,i] - Ũ[a,i]| ≤ |Y[a]| |N[:,i]| + |A[a]| |D
 Proof. X W_in - Ũ = (X - m) N, and (X - m) N = (A Pᵀ + Y) N = A (Pᵀ N) + Y N with PᵀN = F - PᵀP F = D F. ∎
 
 The same with W_out for X and W_U for W_in, any P' with r' columns: W_L = HᵀB + R, H = P'ᵀ W_U, B = (W_out P')ᵀ and
-|R[c,i]| ≤ |Y'[i]| |T[:,c]| + |B[:,i]| |D'| |H[:,c]|, T = W_U - P' H. Let r_i be twice the largest of that over c, and
+|R[c,i]| ≤ |Y'[i]| |T[:,c]| + |B[:,i]| |D'| |H[:,c]|, T = W_U - P' H. Let r_i be twice a bound of that for all c, and
 s_i = max_c (HᵀB)[c,i] - min_c (HᵀB)[c,i] + r_i. Then, with the scores and ρ of `moments.py` for Ũ, H, B and r,
 
     logit(c) - logit(c') ≥ score(c) - score(c') - ρ(a,b) - Σ_i s_i (e_a[a,i] + e_b[b,i]),     e the bound on |U - Ũ|.
@@ -170,7 +170,7 @@ class Thin:
             return nothing_proved(
                 self.name,
                 model.config.p,
-                "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy moments",
+                "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy auto",
             )
         collapsed = model.collapse()
         groups = group_by_frequency(collapsed)

@@ -3,8 +3,8 @@
     python thin_checker.py CERTIFICATE MODEL [SECONDS]
 
 The proof without the collapse. The residual stream is cut down to a few directions, which are hints, and all that they
-leave out is bounded. Standard library and checker.py only; every number is an integer or a rational, and nothing is
-rounded except a bound to its safe side.
+leave out is bounded. Standard library and checker.py only; every number is an integer or a rational, bounds are rounded
+to their safe side, and pre-activations to 2^-48, which is added to what is left out.
 """
 
 import math
