@@ -188,10 +188,13 @@ def test_models_are_counted_as_those_of_the_dataset_given(frame: pl.DataFrame) -
 
 def test_bounds_are_compared_with_their_own_clusters_naive_bound(frame: pl.DataFrame) -> None:
     name = "share_of_those_bounds_below_naive"
-    assert {s.name: s.ours for s in compare(frame).statements}[name] == 1.0
+    pairs = [c for model in frame.to_dicts() if model["good_model"] for c in model["clusters"] if c["key"]]
+    small = [c["relative_bound"] for c in pairs if all(c[error] < 0.1 for error in FOUR_ERRORS)]
+    ours = {s.name: s.ours for s in compare(frame).statements}[name]
+    assert ours == pytest.approx(sum(bound < 1 for bound in small) / len(small))
     above = pl.element().struct.with_fields(relative_bound=pl.lit(1.2))
     # The model's one baseline says nothing about its clusters: only the relative bound of each does.
-    assert {s.name: s.ours for s in compare(frame.with_columns(baseline=pl.lit(0.0))).statements}[name] == 1.0
+    assert {s.name: s.ours for s in compare(frame.with_columns(baseline=pl.lit(0.0))).statements}[name] == ours
     changed = frame.with_columns(pl.col("clusters").list.eval(above))
     assert {s.name: s.ours for s in compare(changed).statements}[name] == 0.0
 
@@ -456,8 +459,7 @@ def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch
     assert f"**{len(frame)} models**" in text  # the page says on how many its numbers rest, and so does the README
     readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
     good = int(frame["good_model"].sum())
-    assert f"Of {len(frame)} models trained" in readme
-    assert f'{good} are "good"' in readme
+    assert f'Of {len(frame)} models, seeds 0 to {len(frame) - 1}, {good} are "good"' in readme
     assert (frame["correct"] == frame["inputs"]).all()
     (tmp_path / "sweep").mkdir()
     frame.write_parquet(tmp_path / "sweep" / "population.parquet")

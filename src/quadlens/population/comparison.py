@@ -165,7 +165,7 @@ def _of_models(frame: "polars.DataFrame", reason: str | None) -> list[Statement]
         stated,
         None,
         None,
-        "cannot be compared",
+        "agrees" if n == stated and reason is None else "cannot be compared",
         f"{n} here, {stated} in the paper",
     )
     all_match = ("all neurons read and write the same frequency", matched, n, (good, stated))
