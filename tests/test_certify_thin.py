@@ -1,5 +1,6 @@
 """Moments without the collapse: what is left out is bounded, whatever the directions; and it is cheap."""
 
+import pickle
 from fractions import Fraction
 from pathlib import Path
 
@@ -101,6 +102,8 @@ def test_a_clean_transformer_is_proved_whole() -> None:
     check_sound(proof, true_margins(model))
     assert proof.verdict == "CERTIFIED"
     assert set(proof.terms) == {"output residual", "input residual"}
+    # Results travel to the processes that draw.
+    assert pickle.loads(pickle.dumps(proof)).margin == proof.margin
 
 
 @pytest.mark.parametrize("name", ["mainline", "mismatched"])

@@ -134,7 +134,7 @@ class Writing:
 
 @dataclass(frozen=True, eq=False)
 class ThinHints:
-    """Arcs, and the directions and means that were tried.
+    """Arcs, and the directions and means that were tried, as integers over 2^DIRECTION_BITS.
 
     Attributes:
         arcs: Of Ũ.
@@ -144,17 +144,17 @@ class ThinHints:
     """
 
     arcs: ArcHints
-    P: Dyadic
-    P_out: Dyadic
-    means: tuple[Dyadic, Dyadic]
+    P: Shaped[np.ndarray, "d r"]
+    P_out: Shaped[np.ndarray, "d r_out"]
+    means: Shaped[np.ndarray, "2 d"]
 
     def to_json(self) -> dict[str, Any]:
-        """The arcs' hints, and integers over 2^DIRECTION_BITS."""
+        """The arcs' hints, and the integers."""
         return {
             **self.arcs.to_json(),
-            "directions": integers(self.P, DIRECTION_BITS).tolist(),
-            "directions_out": integers(self.P_out, DIRECTION_BITS).tolist(),
-            "means": [integers(mean, DIRECTION_BITS)[0].tolist() for mean in self.means],
+            "directions": self.P.tolist(),
+            "directions_out": self.P_out.tolist(),
+            "means": self.means.tolist(),
         }
 
 
@@ -214,7 +214,12 @@ class Thin:
             margin=min(left[certified]) if certified.any() else None,
             exact=False,
             witnesses=(),
-            hints=ThinHints(ArcHints(groups, plan), P, P_out, means),
+            hints=ThinHints(
+                ArcHints(groups, plan),
+                integers(P, DIRECTION_BITS),
+                integers(P_out, DIRECTION_BITS),
+                np.concatenate([integers(mean, DIRECTION_BITS) for mean in means]),
+            ),
             operations=ops,
             own_collapse=True,
             terms={"output residual": _worst(rho), "input residual": _worst(loss)},
