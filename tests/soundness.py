@@ -2,9 +2,9 @@
 
 from fractions import Fraction
 
-from quadlens.certify.proof import Proof
 from quadlens.model.exact import exact_logits
 from quadlens.model.params import Model
+from quadlens.proofs.proof import Proof
 
 
 def true_margins(model: Model) -> list[list[Fraction]]:

@@ -4,13 +4,13 @@ import sys
 
 from hypothesis import HealthCheck, given, settings
 
-from quadlens.certify.arcs import ArcsStrategy
-from quadlens.certify.arcs_bounded import BoundedArcs
-from quadlens.certify.lipschitz import Lipschitz
-from quadlens.certify.moments import Moments
-from quadlens.certify.moments_large import prove_large
-from quadlens.certify.thin import Thin
 from quadlens.model.params import MLPParams, Model
+from quadlens.proofs.arcs import ArcsStrategy
+from quadlens.proofs.arcs_bounded import BoundedArcs
+from quadlens.proofs.lipschitz import Lipschitz
+from quadlens.proofs.moments import Moments
+from quadlens.proofs.moments_large import prove_large
+from quadlens.proofs.thin import Thin
 from small_models import small_models
 from soundness import check_complete, check_sound, true_margins
 

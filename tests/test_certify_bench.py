@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from quadlens.certify.bench import CertifyRow, bench_sizes, best_keys, fit_exponents, run_certify_bench
+from quadlens.proofs.bench import CertifyRow, bench_sizes, best_keys, fit_exponents, run_certify_bench
 
 
 def test_sizes_are_a_ladder_in_p_a_ladder_in_width_and_the_largest() -> None:

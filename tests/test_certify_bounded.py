@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadlens import load
-from quadlens.certify import certify
-from quadlens.certify.arcs import ArcsStrategy
-from quadlens.certify.arcs_bounded import BoundedArcs, bounded_answers, bounded_operations
-from quadlens.certify.integers import IntegerModel, integer_model
-from quadlens.certify.operations import Operations
-from quadlens.certify.order import group_by_frequency
-from quadlens.certify.shared_function import shared_functions
 from quadlens.errors import BadConfig
 from quadlens.model.config import MLPConfig
 from quadlens.model.exact import collapse_exactly
 from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.model.integers import IntegerModel, integer_model
 from quadlens.model.params import MLPParams, Model
+from quadlens.proofs import certify
+from quadlens.proofs.arcs import ArcsStrategy
+from quadlens.proofs.arcs_bounded import BoundedArcs, bounded_answers, bounded_operations
+from quadlens.proofs.operations import Operations
+from quadlens.proofs.order import group_by_frequency
+from quadlens.proofs.shared_function import shared_functions
 from small_models import small_models
 from soundness import check_sound, true_margins
 from strategies import seeds

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from quadlens.certify.budget import measure_budget
-from quadlens.certify.lipschitz import TERMS, Lipschitz
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import Model
+from quadlens.proofs.budget import measure_budget
+from quadlens.proofs.lipschitz import TERMS, Lipschitz
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from small_models import adders
 

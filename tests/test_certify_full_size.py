@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from quadlens.certify import certify
-from quadlens.certify.check import checker
 from quadlens.model.bundled import bundled_names, load
 from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.native import save
 from quadlens.model.params import Model
+from quadlens.proofs import certify
+from quadlens_checker import checker
 
 BUNDLED = [name for name in bundled_names() if (load(name).config.p, load(name).config.d_mlp) == (59, 512)]
 # The hand-built model by the exact strategy, every bundled model of the paper's size by the compact one.

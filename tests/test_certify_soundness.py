@@ -14,26 +14,26 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quadlens.certify import STRATEGIES, certify
-from quadlens.certify import plan as plan_module
-from quadlens.certify.arcs import ArcsStrategy, arc_answers, arcs_operations
-from quadlens.certify.brute import Brute, brute_force_operations
-from quadlens.certify.collapse_cost import collapse_operations
-from quadlens.certify.float32 import bound_float32
-from quadlens.certify.integers import integer_model
-from quadlens.certify.lipschitz import TERMS, Lipschitz, lipschitz_operations
-from quadlens.certify.low_rank import LowRank
-from quadlens.certify.moments import Moments, moments_operations, score_margins
-from quadlens.certify.moments_large import moments_large_operations, prove_large
-from quadlens.certify.operations import Operations
-from quadlens.certify.order import group_by_frequency
 from quadlens.errors import BadConfig
 from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.model.integers import integer_model
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.proofs import STRATEGIES, certify
+from quadlens.proofs import plan as plan_module
+from quadlens.proofs.arcs import ArcsStrategy, arc_answers, arcs_operations
+from quadlens.proofs.brute import Brute, brute_force_operations
+from quadlens.proofs.collapse_cost import collapse_operations
+from quadlens.proofs.float32 import bound_float32
+from quadlens.proofs.lipschitz import TERMS, Lipschitz, lipschitz_operations
+from quadlens.proofs.low_rank import LowRank
+from quadlens.proofs.moments import Moments, moments_operations, score_margins
+from quadlens.proofs.moments_large import moments_large_operations, prove_large
+from quadlens.proofs.operations import Operations
+from quadlens.proofs.order import group_by_frequency
 from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
 from soundness import check_complete, check_sound, true_margins

@@ -9,21 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quadlens.certify import certify
-from quadlens.certify.brute import brute_force_operations
-from quadlens.certify.check import check
-from quadlens.certify.collapse_cost import collapse_operations
-from quadlens.certify.operations import Operations
-from quadlens.certify.streams import residual_streams
-from quadlens.certify.thin import (
-    INPUT_BITS,
-    Thin,
-    reading,
-    skip_terms,
-    thin_margins,
-    thin_operations,
-    writing,
-)
 from quadlens.model import load
 from quadlens.model.bundled import resolve
 from quadlens.model.dyadic import Dyadic
@@ -32,6 +17,21 @@ from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save
 from quadlens.model.params import MLPParams, Params
 from quadlens.population.analysis import best_certificate
+from quadlens.proofs import certify
+from quadlens.proofs.brute import brute_force_operations
+from quadlens.proofs.collapse_cost import collapse_operations
+from quadlens.proofs.operations import Operations
+from quadlens.proofs.streams import residual_streams
+from quadlens.proofs.thin import (
+    INPUT_BITS,
+    Thin,
+    reading,
+    skip_terms,
+    thin_margins,
+    thin_operations,
+    writing,
+)
+from quadlens_checker import check
 from small_models import adders, random_transformers
 from soundness import check_sound, true_margins
 from strategies import seeds

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quadlens.certify import certify
-from quadlens.certify.check import Report, check, checker, thin_checker
 from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256, to_bytes
 from quadlens.model.params import Model
+from quadlens.proofs import certify
+from quadlens_checker import Report, check, checker, thin_checker
 from small_models import random_transformers, small_models
 from strategies import mlps
 

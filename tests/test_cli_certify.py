@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from quadlens.certify import STRATEGIES
 from quadlens.cli.main import main
 from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save
 from quadlens.model.params import MLPParams
+from quadlens.proofs import STRATEGIES
 
 CERTIFY_KEYS = {
     "verdict", "strategy", "p", "inputs", "certified_inputs", "accuracy_lower_bound", "margin_lower_bound",
@@ -213,7 +213,7 @@ def test_certify_refuses_before_it_proves(cli: Cli, folder: Path, monkeypatch: p
     def never(*arguments: object, **more: object) -> None:
         raise AssertionError("worked before it refused")
 
-    monkeypatch.setattr("quadlens.certify.produce.certify", never)
+    monkeypatch.setattr("quadlens.proofs.produce.certify", never)
     model = folder / "good.safetensors"
     before = sorted(folder.iterdir())
     for words, message in (

@@ -21,7 +21,7 @@ from quadlens.explanation import explain
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
 from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
-from quadlens.results import gather
+from quadlens.studies import gather
 
 COMMANDS = sorted(command.name or "" for command in app.registered_commands)
 

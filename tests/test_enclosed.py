@@ -9,10 +9,10 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quadlens.certify import enclosed as enclosed_module
-from quadlens.certify.circle import circle, enclosed_waves
-from quadlens.certify.enclosed import Enclosed, bound_weighted_sum
-from quadlens.certify.lipschitz import TWO_PI, bound_rectangles
+from quadlens.proofs import enclosed as enclosed_module
+from quadlens.proofs.circle import circle, enclosed_waves
+from quadlens.proofs.enclosed import Enclosed, bound_weighted_sum
+from quadlens.proofs.lipschitz import TWO_PI, bound_rectangles
 
 # Subnormal, huge and ordinary: half of all floats by exponent, so that products stay finite.
 numbers = st.floats(-1e140, 1e140) | st.floats(-4, 4) | st.floats(-1e-300, 1e-300)

@@ -23,8 +23,8 @@ from quadlens.figures.registry import all_pictures, check_names, chosen_pictures
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.quadrature import brute_force_error, rectangles
-from quadlens.results import Results, gather, gather_results
-from quadlens.results.published import Histogram, PopulationSummary, read_published
+from quadlens.studies import Results, gather, gather_results
+from quadlens.studies.published import Histogram, PopulationSummary, read_published
 
 MODELS = ("mainline", "mismatched", "toy")
 # Labels of the paper that do not depend on the model's frequencies.
@@ -249,7 +249,7 @@ def test_the_command_refuses_before_it_works(
     def never(*arguments: object, **more: object) -> None:
         raise AssertionError("worked before it refused")
 
-    monkeypatch.setattr("quadlens.results.gather", never)
+    monkeypatch.setattr("quadlens.studies.gather", never)
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
     refused(quadlens("figures", "-o", "new", *words), message)

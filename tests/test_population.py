@@ -18,7 +18,6 @@ from matplotlib.patches import StepPatch
 from rich.console import Console
 from scipy import stats
 
-from quadlens.certify import STRATEGIES
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
 from quadlens.figures import population_by_p, population_certified, population_histogram, population_key_frequencies
@@ -42,6 +41,7 @@ from quadlens.population.published import published_histogram, published_populat
 from quadlens.population.statement import Printed, count_statement, number_statement
 from quadlens.population.tables import by_group, by_model, render_rows
 from quadlens.population.where import filter_models
+from quadlens.proofs import STRATEGIES
 
 
 @pytest.fixture(scope="module")

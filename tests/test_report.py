@@ -19,14 +19,14 @@ from quadlens.errors import BadFile
 from quadlens.figures.registry import all_pictures, chosen_pictures
 from quadlens.figures.style import FIGURE_FORMATS, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
-from quadlens.report.data_files import data_files
-from quadlens.report.directory import check_target, replaced_directory
-from quadlens.report.fact_tables import model_table
-from quadlens.report.page import page_html
-from quadlens.report.render import Rendered
-from quadlens.report.story import story, story_tables, warnings
-from quadlens.report.tables import bound_tables, to_csv, to_latex
-from quadlens.results import Results, gather, gather_results
+from quadlens.pages.data_files import data_files
+from quadlens.pages.directory import check_target, replaced_directory
+from quadlens.pages.fact_tables import model_table
+from quadlens.pages.page import page_html
+from quadlens.pages.render import Rendered
+from quadlens.pages.story import story, story_tables, warnings
+from quadlens.pages.tables import bound_tables, to_csv, to_latex
+from quadlens.studies import Results, gather, gather_results
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

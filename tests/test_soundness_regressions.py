@@ -15,12 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quadlens.certify import certify
-from quadlens.certify.attempt import attempt
-from quadlens.certify.check import check, checker
-from quadlens.certify.frontier import frontier
-from quadlens.certify.lipschitz import Lipschitz
-from quadlens.certify.summary import rounded_up, summary
 from quadlens.figures.frontier import rule_points
 from quadlens.model import load
 from quadlens.model.config import Config, MLPConfig
@@ -29,10 +23,16 @@ from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Params
+from quadlens.proofs import certify
+from quadlens.proofs.attempt import attempt
+from quadlens.proofs.frontier import frontier
+from quadlens.proofs.lipschitz import Lipschitz
+from quadlens.proofs.summary import rounded_up, summary
 from quadlens.quadrature import bounds
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.scheme import Scheme
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters
+from quadlens_checker import check, checker
 
 f = np.float32
 
@@ -218,7 +218,7 @@ def test_a_negative_amplitude_proves_nothing(monkeypatch: pytest.MonkeyPatch) ->
         return (dataclasses.replace(cluster, rho=rho, phi=phi),)
 
     assert attempt(Lipschitz(), model).logit_error is not None
-    monkeypatch.setattr("quadlens.certify.lipschitz.find_clusters", flipped)
+    monkeypatch.setattr("quadlens.proofs.lipschitz.find_clusters", flipped)
     with pytest.raises(ValueError, match="a neuron has a negative amplitude"):
         Lipschitz().prove(model)
     assert attempt(Lipschitz(), model).logit_error is None

@@ -14,8 +14,6 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from quadlens.certify.produce import certify
-from quadlens.certify.proof import NoHints
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import Recipe, build_transformer
@@ -25,6 +23,8 @@ from quadlens.population.analysis import ALL_STRATEGIES, analyse, best_certifica
 from quadlens.population.backend import Backend
 from quadlens.population.one_model import Task, make_model, usable_checkpoint
 from quadlens.population.store import Busy
+from quadlens.proofs.produce import certify
+from quadlens.proofs.proof import NoHints
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
 from sweep_help import (

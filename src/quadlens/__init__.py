@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quadlens.certify import certify as certify
     from quadlens.explanation import Explanation, explain
     from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
     from quadlens.model.formats import export_file, import_file
+    from quadlens.pages import report
+    from quadlens.proofs import certify
     from quadlens.quadrature import Bounds, bounds
-    from quadlens.report import report as report
 
 __version__ = "0.1.0"
 
@@ -42,27 +42,21 @@ _ROOM_OF = {
     "Params": "quadlens.model",
     "Recipe": "quadlens.model",
     "bounds": "quadlens.quadrature",
+    "certify": "quadlens.proofs",
     "evaluate": "quadlens.model",
     "explain": "quadlens.explanation",
     "export_file": "quadlens.model.formats",
     "import_file": "quadlens.model.formats",
     "load": "quadlens.model",
+    "report": "quadlens.pages",
     "save": "quadlens.model",
 }
-
-# Rooms that can be called: the package is the pipeline step of the same name.
-_ROOMS_THAT_ARE_STEPS = (
-    "certify",
-    "report",
-)
 
 
 def __getattr__(name: str) -> Any:
     """Import a room when its first name is asked for, so that `import quadlens` costs nothing."""
     from importlib import import_module
 
-    if name in _ROOMS_THAT_ARE_STEPS:
-        return import_module(f"quadlens.{name}")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'quadlens' has no attribute {name!r}")
     return getattr(import_module(_ROOM_OF[name]), name)

@@ -32,13 +32,13 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.certify.produce import STRATEGIES, certify
-    from quadlens.certify.summary import summary
     from quadlens.cli.output import emit, key_value_table, note, rounded
     from quadlens.errors import BadConfig
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
+    from quadlens.proofs.produce import STRATEGIES, certify
+    from quadlens.proofs.summary import summary
 
     if strategy not in STRATEGIES:
         raise BadConfig(f"strategy {strategy!r} is not known; expected one of {', '.join(STRATEGIES)}")

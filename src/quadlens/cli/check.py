@@ -26,10 +26,10 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.certify.check import check
     from quadlens.cli.output import emit, key_value_table, note, rounded
     from quadlens.errors import BadFile
     from quadlens.model.bundled import resolve
+    from quadlens_checker import check
 
     path = resolve(model)
     note(quiet, f"checking {certificate} against {path}")

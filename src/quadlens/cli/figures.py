@@ -33,7 +33,7 @@ def command(
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
     from quadlens.model.atomic import check_directory
     from quadlens.model.bundled import resolve
-    from quadlens.results import gather
+    from quadlens.studies import gather
 
     kinds = tuple(known for known in FIGURE_FORMATS if known in format.split(","))
     if len(kinds) != len(format.split(",")):

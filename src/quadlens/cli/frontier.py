@@ -22,7 +22,6 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.certify.frontier import frontier, to_csv
     from quadlens.cli.output import emit, note, rounded
     from quadlens.errors import BadFile
     from quadlens.figures.frontier import ProofPoint, draw_strategies
@@ -30,6 +29,7 @@ def command(
     from quadlens.figures.style import figure_bytes
     from quadlens.model import load
     from quadlens.model.atomic import write_atomic
+    from quadlens.proofs.frontier import frontier, to_csv
     from quadlens.terminal_table import print_table
 
     loaded = load(model)

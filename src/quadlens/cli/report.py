@@ -31,7 +31,7 @@ def command(
     from rich.console import Console
 
     from quadlens.cli.output import emit, step_line
-    from quadlens.report import report
+    from quadlens.pages import report
 
     began = time.perf_counter()
     with step_line(quiet) as step:

@@ -8,7 +8,7 @@ from quadlens.figures.picture import Picture
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour, style
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import pair_logits
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

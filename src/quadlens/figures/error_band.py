@@ -10,7 +10,7 @@ from quadlens.figures.picture import Picture, at_most
 from quadlens.figures.quadrature import DATA, draw_rectangles, h
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Rectangles, Scheme, rectangles
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

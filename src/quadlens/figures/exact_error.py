@@ -9,7 +9,7 @@ from quadlens.figures.picture import Picture, at_most
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Scheme
 from quadlens.quadrature.grid import grid_errors
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

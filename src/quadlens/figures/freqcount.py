@@ -7,7 +7,7 @@ import numpy as np
 from quadlens.explanation import Explanation
 from quadlens.figures.picture import Picture, listed
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ import numpy as np
 
 from quadlens.figures.picture import Picture, listed
 from quadlens.figures.style import QUIET_COLOUR, frequency_colour, style
-from quadlens.results import Results
 from quadlens.spectrum.harmonics import doubled
+from quadlens.studies import Results
 from quadlens.training.history import History
 
 if TYPE_CHECKING:

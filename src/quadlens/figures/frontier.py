@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quadlens.certify.certificate import Certificate
 from quadlens.figures.picture import Picture, at_most, percent
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, style
+from quadlens.proofs.certificate import Certificate
 from quadlens.quadrature import ClusterBounds, Exact, UpperBound
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from quadlens.explanation import Explanation
 from quadlens.figures.angles import draw_multiple, square
 from quadlens.figures.picture import Picture
 from quadlens.figures.style import QUIET_COLOUR, frequency_colour, style
-from quadlens.results import Results
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

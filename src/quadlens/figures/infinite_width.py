@@ -8,7 +8,7 @@ from quadlens.figures.marks import angle_axis
 from quadlens.figures.picture import Picture
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.quadrature import Scheme
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

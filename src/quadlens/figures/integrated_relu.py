@@ -8,7 +8,7 @@ from jaxtyping import Float
 from quadlens.figures.picture import Picture, at_most
 from quadlens.figures.style import frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Scheme
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from quadlens.figures.integrated_relu import draw_on
 from quadlens.figures.picture import Picture, at_most
 from quadlens.figures.style import frequency_colour, style
 from quadlens.quadrature import Scheme
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ import numpy as np
 
 from quadlens.figures.picture import Picture, percent
 from quadlens.figures.style import CONCEPT_COLOURS, style
-from quadlens.results import Results
+from quadlens.studies import Results
 from quadlens.training.history import History
 
 if TYPE_CHECKING:

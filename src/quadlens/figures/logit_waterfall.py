@@ -3,11 +3,11 @@
 import math
 from typing import TYPE_CHECKING
 
-from quadlens.certify.certificate import Certificate
-from quadlens.certify.frontier import WaterfallStep, waterfall
 from quadlens.figures.picture import Picture, at_most
 from quadlens.figures.style import CONCEPT_COLOURS, style
-from quadlens.results import Results
+from quadlens.proofs.certificate import Certificate
+from quadlens.proofs.frontier import WaterfallStep, waterfall
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

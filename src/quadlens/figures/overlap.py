@@ -9,7 +9,7 @@ from quadlens.figures.picture import Picture, percent
 from quadlens.figures.quadrature import h
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.quadrature import Scheme, box_density
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ import numpy as np
 
 from quadlens.figures.picture import Picture
 from quadlens.figures.style import CONCEPT_COLOURS, style
-from quadlens.results import Results
-from quadlens.results.published import PopulationSummary
+from quadlens.studies import Results
+from quadlens.studies.published import PopulationSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

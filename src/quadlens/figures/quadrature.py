@@ -9,7 +9,7 @@ from quadlens.figures.marks import angle_axis, boxes
 from quadlens.figures.picture import Picture
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.quadrature import ClusterBounds, Rectangles, Scheme, rectangles
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

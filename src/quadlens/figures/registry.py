@@ -32,7 +32,7 @@ from quadlens.figures import (
     waterfall,
 )
 from quadlens.figures.picture import Picture
-from quadlens.results import Results
+from quadlens.studies import Results
 
 PAPER: tuple[ModuleType, ...] = (
     infinite_width,

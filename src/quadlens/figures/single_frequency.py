@@ -7,8 +7,8 @@ from jaxtyping import Float
 
 from quadlens.figures.picture import Picture, percent
 from quadlens.figures.style import CONCEPT_COLOURS, style
-from quadlens.results import Results
-from quadlens.results.published import Histogram
+from quadlens.studies import Results
+from quadlens.studies.published import Histogram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

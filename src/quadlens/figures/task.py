@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from quadlens.figures.picture import Picture
 from quadlens.figures.style import CONCEPT_COLOURS, style
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ import numpy as np
 from quadlens.figures.picture import Picture
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, style
 from quadlens.quadrature import ClusterBounds
-from quadlens.results import Results
+from quadlens.studies import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

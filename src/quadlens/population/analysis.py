@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.certify import STRATEGIES, Certificate
-from quadlens.certify.produce import certify
-from quadlens.certify.summary import summary
 from quadlens.explanation import explain
 from quadlens.logits.skip_share import skip_shares
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import evaluate
 from quadlens.model.params import Model
 from quadlens.plain_json import plain
+from quadlens.proofs import STRATEGIES, Certificate
+from quadlens.proofs.produce import certify
+from quadlens.proofs.summary import summary
 from quadlens.quadrature import bounds
 from quadlens.quadrature.views import to_json as bounds_to_json
 

@@ -23,9 +23,9 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.certify.bench import bench_sizes, run_certify_bench
     from quadlens.cli.output import emit, progress_bar
     from quadlens.errors import BadConfig
+    from quadlens.proofs.bench import bench_sizes, run_certify_bench
     from quadlens.terminal_table import print_table
 
     try:

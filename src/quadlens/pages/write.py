@@ -1,0 +1,93 @@
+"""`report(model, directory)`: gather, draw, write."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from quadlens.explorer import LARGEST_P, build_page
+from quadlens.model.bundled import load
+from quadlens.pages.data_files import data_files
+from quadlens.pages.directory import check_target, replaced_directory
+from quadlens.pages.manifest import write_manifest
+from quadlens.pages.page import page_html
+from quadlens.pages.render import render, write_rendered
+from quadlens.pages.story import story_tables
+from quadlens.pages.tables import to_csv, to_latex
+from quadlens.studies import Results, gather
+
+PAGE = "index.html"
+EXPLORER = "explorer.html"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report on disk.
+
+    Attributes:
+        directory: Where it is.
+        page: The page to open.
+        files: Every file, relative to the directory.
+        page_bytes: Size of the page.
+        results: What it shows.
+    """
+
+    directory: Path
+    page: Path
+    files: tuple[str, ...]
+    page_bytes: int
+    results: Results
+
+
+def report(
+    model: str | Path,
+    output: str | Path,
+    workers: int = 1,
+    proofs: bool = True,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Report:
+    """Write the whole report of a model into a directory, which appears whole or not at all.
+
+    Args:
+        model: A file, or the name of a bundled model.
+        output: The directory; a previous report there is replaced, anything else is refused.
+        workers: Processes that draw; more than one needs a main module that can be imported again.
+        proofs: Also run every proof strategy.
+        progress: Called with what is about to be done.
+    """
+    output = Path(output)
+    check_target(output)
+    results = gather(model, proofs, progress)
+    command = f"quadlens report {shlex.quote(str(model))} -o {shlex.quote(str(output))}" + (
+        "" if proofs else " --no-proofs"
+    )
+    explorer = build_page(load(model), results.name) if results.p <= LARGEST_P else None
+    return write_report(results, output, command, workers, progress, explorer)
+
+
+def write_report(
+    results: Results,
+    output: Path,
+    command: str,
+    workers: int = 1,
+    progress: Callable[[str], None] = lambda step: None,
+    explorer: str | None = None,
+) -> Report:
+    """The same from results already gathered; `explorer` is the interactive page to put beside, if there is one."""
+    with replaced_directory(output) as fresh:
+        rendered = render(results, workers, lambda done, every: progress(f"figures {done}/{every}"))
+        progress("page and files")
+        write_rendered(rendered, fresh)
+        for folder in ("data", "tables"):
+            (fresh / folder).mkdir()
+        for name, content in data_files(results).items():
+            (fresh / name).write_bytes(content)
+        for table in story_tables(results):
+            (fresh / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
+            (fresh / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
+        if explorer is not None:
+            (fresh / EXPLORER).write_text(explorer, encoding="utf-8")
+        page = page_html(results, rendered, EXPLORER if explorer is not None else None)
+        (fresh / PAGE).write_text(page, encoding="utf-8")
+        manifest = write_manifest(fresh, results, command)
+    return Report(output, output / PAGE, tuple(manifest["files"]), len(page.encode()), results)

@@ -1,0 +1,140 @@
+"""What float32 execution can change: a bound on |computed logit - real logit| for any order of evaluation.
+
+Theorem. Let a program compute each value of the forward pass (`Params.forward`) by float32 additions, multiplications
+and fused multiply-adds, every sum in any order and association, every weight first rounded to float32. Let
+
+- N be the number of roundings on the longest path from a weight to a logit, u = 2^-24, γ = N u / (1 - N u),
+- M the largest logit of the model with |w| for every weight w and, in each coordinate of the embedding, the largest
+  token,
+- G = 4 (1 + Σ|attention|) Π_w (1 + n_w max|w|) over all weight tensors, n_w the number of terms in a sum over w.
+
+If N u < 1 and G < 2^100, no value overflows and every computed logit is within γ (M + N G 2^-102) of the real one.
+
+Proof. A float32 operation returns z (1 + δ) + η with |δ| ≤ u, and |η| ≤ 2^-126 that is 0 unless z underflows (gradually
+or flushed to zero). Without the η, each product of weights reaches a logit times at most N factors 1 + δ, and
+|Π(1 + δ) - 1| ≤ γ (Higham, Lemma 3.1); ReLU and |·| are 1-Lipschitz and at most their argument's absolute value, so the
+error is at most γ M. An η is at most u 2^-102: one more relative error, of a phantom term of size 2^-102. A value of
+size x reaches the logits with size at most x G, because a sum of n products with weights at most m, plus a bias at most
+m', maps x ≥ 1 to at most (1 + n m)(1 + m') x and a residual connection doubles at most (two of them: the 4). A path
+meets at most N such sums, so all phantoms together add at most N G 2^-102 to M. The
+same argument bounds every value by G. ∎
+
+A sum of n products has at most n roundings on a path (one product, n - 1 additions), a bias one more, each weight one
+for its own rounding to float32. Cost: that of a collapse of one token; it is not part of `operations`.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.exact import collapse_exactly
+from quadlens.model.integers import integers
+from quadlens.model.params import MLPParams, Model, Params
+
+UNIT_ROUNDOFFS = 1 << 24
+PHANTOM = Fraction(1, 1 << 102)
+LARGEST_GAIN = 1 << 100
+ERROR_BITS = 128
+
+
+@dataclass(frozen=True)
+class Float32Bound:
+    """bound_: |float32 logit - real logit| ≤ error for all a, b, c; None when the theorem does not apply.
+
+    Attributes:
+        error: γ (M + N G 2^-102), in logits, rounded up to 128 bits.
+        roundings: N.
+    """
+
+    error: Fraction | None
+    roundings: int
+
+    def keeps(self, margin: Fraction | None) -> bool:
+        """Whether a real margin of this size leaves the right answer the largest in float32 too: margin > 2 error."""
+        return margin is not None and self.error is not None and margin > 2 * self.error
+
+
+def bound_float32(model: Model) -> Float32Bound:
+    """The theorem above, for `model`."""
+    N, G = roundings(model.config), gain(model)
+    if N >= UNIT_ROUNDOFFS or G >= LARGEST_GAIN or model.config.activation == "square":
+        return Float32Bound(None, N)
+    return Float32Bound(rounded_up(Fraction(N, UNIT_ROUNDOFFS - N) * (magnitude(model) + N * G * PHANTOM)), N)
+
+
+def rounded_up(x: Fraction) -> Fraction:
+    """A fraction of some 128 bits that is not below x > 0: an exact one of tiny weights fills pages of a certificate.
+
+    >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3), rounded_up(Fraction(1, 4)) == Fraction(1, 4)
+    (True, True)
+    """
+    unit = Fraction(2) ** (x.numerator.bit_length() - x.denominator.bit_length() - ERROR_BITS)
+    return math.ceil(x / unit) * unit
+
+
+def roundings(config: Config | MLPConfig) -> int:
+    """N: one path through embedding (3), values, attention, residual, MLP, residual, unembedding.
+
+    What attention brings is one sum over heads, positions and head dimensions, Σ_h Σ_l Σ_k α_l v_lhk W_O[h,k], plus b_O
+    and the residual stream: nothing keeps a program from adding all these terms one by one, so a path can meet
+    n_heads · positions · d_head + 1 additions, after the roundings of α, of W_O and of the two products.
+    """
+    if isinstance(config, MLPConfig):
+        return config.d_mlp + 3
+    values = config.d_model + 2
+    attend = config.n_heads * len(config.attention) * config.d_head + 1 + 4
+    mlp, unembed = config.d_model + 2 + config.d_mlp + 3, config.d_model + 3
+    return 3 + values + attend + mlp + unembed
+
+
+def gain(model: Model) -> Fraction:
+    """G of the theorem."""
+    config = model.config
+    terms = {"W_out": config.d_mlp}
+    total = Fraction(4)
+    if isinstance(config, Config):
+        terms |= {"W_V": config.d_model, "W_O": config.n_heads * config.d_head}
+        terms |= {"W_in": config.d_model, "W_U": config.d_model}
+        total *= 1 + sum(abs(Fraction(weight)) for weight in config.attention)
+    for name, array in model.tensors().items():
+        total *= 1 + terms.get(name, 1) * Fraction(float(np.abs(array).max()))
+    return total
+
+
+def magnitude(model: Model) -> Fraction:
+    """M of the theorem: the collapse of the model of absolute values, whose ReLUs are all active."""
+    exact = collapse_exactly(_absolute(model))
+    shift_u = max(exact.U_a.shift, exact.U_b.shift)
+    shift = max(shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
+    hidden = (integers(exact.U_a, shift_u) + integers(exact.U_b, shift_u))[0]
+    logits = (
+        integers(exact.W_L, shift - shift_u) @ hidden + integers(exact.S_a, shift)[0] + integers(exact.S_b, shift)[0]
+    )
+    return Fraction(max(logits), 1 << shift)
+
+
+def _absolute(model: Model) -> Model:
+    """|w| for every weight, and for every token of a position the largest one, coordinate by coordinate."""
+    size = {name: np.abs(array) for name, array in model.tensors().items()}
+    p = model.config.p
+    if isinstance(model, MLPParams):
+        size |= {name: _largest(size[name], 0, p) for name in ("W_a", "W_b")}
+        return MLPParams(replace(model.config, activation="relu"), **size)
+    if isinstance(model, Params):
+        config, offset = model.config, model.config.b_token_offset
+        W_E = _largest(size["W_E"], 0, p)
+        size["W_E"] = _largest(W_E, offset, offset + p)
+        attention = tuple(math.fabs(weight) for weight in config.attention)
+        return Params(replace(config, activation="relu", attention=attention), **size)
+    raise TypeError(f"no float32 bound for {type(model).__name__}")
+
+
+def _largest(rows: Float[np.ndarray, "tokens n"], start: int, stop: int) -> Float[np.ndarray, "tokens n"]:
+    """Rows start … stop - 1 replaced by their largest entries."""
+    result = rows.copy()
+    result[start:stop] = rows[start:stop].max(axis=0)
+    return result

@@ -1,0 +1,87 @@
+"""From logits, one answer at a time, to margins, right answers and witnesses."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Bool, Int, Shaped
+
+from quadlens.proofs.operations import Operations
+from quadlens.proofs.proof import MAX_WITNESSES
+
+
+@dataclass(frozen=True, eq=False)
+class ExactAnswers:
+    """How the model answers every input, exactly.
+
+    Attributes:
+        shift: margin = numerators · 2^-shift.
+        margins: Right answer's logit minus the largest other, as an integer.
+        rival: The answer with the largest other logit.
+    """
+
+    shift: int
+    margins: Shaped[np.ndarray, "p p"]
+    rival: Int[np.ndarray, "p p"]
+
+    @property
+    def right(self) -> Bool[np.ndarray, "p p"]:
+        """Where the right answer beats every other; a tie does not."""
+        return np.asarray(self.margins > 0, dtype=bool)
+
+    @property
+    def smallest_margin(self) -> Fraction | None:
+        """The smallest margin over the inputs answered right."""
+        won = self.margins[self.right]
+        return Fraction(min(won), 1 << self.shift) if len(won) else None
+
+    @property
+    def witnesses(self) -> tuple[tuple[int, int, int], ...]:
+        """(a, b, answered) where the model is not right, at most 100."""
+        return tuple((int(a), int(b), int(self.rival[a, b])) for a, b in np.argwhere(~self.right)[:MAX_WITNESSES])
+
+    @property
+    def reason(self) -> str | None:
+        """What to say when some input is answered wrong."""
+        wrong = int((~self.right).sum())
+        if not wrong:
+            return None
+        a, b, c = self.witnesses[0]
+        return (
+            f"the model is wrong (or tied) on {wrong} of {self.right.size} inputs, for example "
+            f"{a} + {b}: logit of {c} is at least that of {(a + b) % len(self.rival)}"
+        )
+
+
+class MarginTally:
+    """Keeps the right answer's logit and the best other one while logits arrive, one answer c at a time."""
+
+    def __init__(self, p: int, ops: Operations) -> None:
+        """Start with no logits seen."""
+        self.p = p
+        self.ops = ops
+        self.right = np.zeros((p, p), dtype=object)
+        self.best: Shaped[np.ndarray, "p p"] | None = None
+        self.rival = np.zeros((p, p), dtype=np.int64)
+        self.unset = np.ones((p, p), dtype=bool)
+        self.is_right_for = np.add.outer(np.arange(p), np.arange(p)) % p
+
+    def take(self, c: int, logits: Shaped[np.ndarray, "p p"]) -> None:
+        """Logits of answer c for all (a, b); call with c = 0, 1, …, p-1 in order."""
+        here = self.is_right_for == c
+        self.right = np.where(here, logits, self.right)
+        if self.best is None:
+            # Where c = 0 is right there is no rival yet: `unset` lets c = 1 take the place whatever its logit.
+            self.best, self.unset = logits, here
+            return
+        better = self.ops.greater(logits, self.best) | self.unset
+        better &= ~here
+        self.best = np.where(better, logits, self.best)
+        self.rival = np.where(better, c, self.rival)
+        self.unset = self.unset & ~better
+
+    def answers(self, shift: int) -> ExactAnswers:
+        """The margins, once all answers have been taken."""
+        if self.best is None or self.unset.any():
+            raise ValueError("not all answers have been taken")
+        return ExactAnswers(shift, self.ops.subtract(self.right, self.best), self.rival)

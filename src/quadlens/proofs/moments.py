@@ -1,0 +1,198 @@
+"""`moments`: compact in c as well. A few sums an arc stand for all p answers, and one more bounds what they leave out.
+
+Theorem. Let W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] for any m functions B and weights M. Let r_i be the largest less the
+smallest of R[·,i], and
+
+    h_f(a,b)     = Σ_i M[f,i] ReLU(pre_i)
+    ρ(a,b)       = Σ_i r_i ReLU(pre_i)
+    score(a,b,c) = Σ_f B[f,c] h_f(a,b) + S_a[a,c] + S_b[b,c]
+
+Then logit(a,b,c) - logit(a,b,c') ≥ score(a,b,c) - score(a,b,c') - ρ(a,b) for all a, b, c, c'.
+
+Proof. logit - score = Σ_i R[c,i] ReLU(pre_i), and R[c,i] - R[c',i] ≥ -r_i while ReLU ≥ 0. ∎
+
+Both h and ρ are sums over active neurons: m + 1 uses of the arcs of `plan.py` instead of p. Nothing is lost on the
+input side: U enters exactly, and so do all signs. Everything is in integers; B and M are hints, and any B and M give a
+true bound.
+
+Cost: `moments_operations`. No step costs p³ d_mlp, and only signs and arcs cost p² d_mlp.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from quadlens.model.exact import collapse_exactly
+from quadlens.model.integers import IntegerModel, finer, integer_model, is_piecewise_linear
+from quadlens.model.params import MLPParams, Model
+from quadlens.proofs.arcs import ArcHints, needs_arcs
+from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum
+from quadlens.proofs.margins import ExactAnswers, MarginTally
+from quadlens.proofs.moments_large import prove_large
+from quadlens.proofs.operations import Operations
+from quadlens.proofs.order import Group, group_by_frequency
+from quadlens.proofs.plan import ArcPlan, correction_sizes, hidden_sums, plan_arcs
+from quadlens.proofs.proof import Proof, Term
+
+# When the natural rank does not prove everything, twice and four times as many functions are tried.
+ATTEMPTS = 3
+# Rank p/4 at most, or this for small p: beyond it arcs are cheaper, and certificates larger than half a megabyte.
+SMALLEST_CAP = 16
+# Past this p, integers take minutes and certificates many megabytes: float64 with a proved error takes over.
+LARGEST_INTEGER_P = 211
+
+
+def moments_operations(p: int, d_mlp: int, rank: int, ends: int, mispredicted: int) -> int:
+    """2 p² d_mlp + (2 m + 2) p d_mlp + d_mlp + (m + 1)(4 p d_mlp + 2 F + 2 Q) + Q + (2 m + 2) p³ + p².
+
+    F and Q as for arcs. Signs and arcs 2 p² d_mlp; remainder 2 m p d_mlp, its spread 2 p d_mlp + d_mlp; m + 1 sums over
+    active neurons; scores 2 m p³, skip terms p³, margins p³, and ρ taken off.
+    """
+    sums = (rank + 1) * (4 * p * d_mlp + 2 * ends + 2 * mispredicted) + mispredicted
+    return 2 * p**2 * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + sums + (2 * rank + 2) * p**3 + p**2
+
+
+@dataclass(frozen=True, eq=False)
+class MomentHints:
+    """Arcs, and the low-rank form with its coefficients in the order of the arcs."""
+
+    arcs: ArcHints
+    form: LowRank
+    order: Int[np.ndarray, " d_mlp"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The arcs' hints, and basis, coefficients and shift."""
+        return {
+            **self.arcs.to_json(),
+            "basis": self.form.basis.tolist(),
+            "coefficients": self.form.coefficients[:, self.order].tolist(),
+            "shift": self.form.shift,
+        }
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Compact: its cost beyond signs does not grow with p · d_mlp · p, and its margin is within ρ of the true one."""
+
+    name: str = "moments"
+    largest_integer_p: int = LARGEST_INTEGER_P
+
+    def prove(self, model: Model) -> Proof:
+        """Certify every input whose low-rank score leads by more than ρ."""
+        if not is_piecewise_linear(model.config.activation):
+            return needs_arcs(self.name, model)
+        if model.config.p > self.largest_integer_p and _suits_float64(model):
+            return prove_large(self.name, model.collapse())
+        exact, collapsed = integer_model(collapse_exactly(model)), model.collapse()
+        groups, spectrum = group_by_frequency(collapsed), output_spectrum(collapsed)
+        most = min(spectrum.vectors.shape[1], max(SMALLEST_CAP, exact.p // 4))
+        rank = max(1, min(spectrum.natural_rank, most))
+        best = self._attempt(exact, groups, low_rank(spectrum, rank))
+        for doubled in range(1, ATTEMPTS):
+            if best.certified.all() or rank << (doubled - 1) >= most:
+                break
+            proof = self._attempt(exact, groups, low_rank(spectrum, min(rank << doubled, most)))
+            best = proof if proof.certified.sum() > best.certified.sum() else best
+        return best
+
+    def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:
+        """The theorem with one low-rank form."""
+        ops, p = Operations(), exact.p
+        order = np.concatenate([group.neurons for group in groups])
+        scores, rho, plan, spread = score_margins(exact, order, form, ops)
+        margins = ops.subtract(scores.margins, rho)
+        certified = np.asarray(margins > 0, dtype=bool)
+        unit = 1 << scores.shift
+        worst = np.unravel_index(int(np.argmax(rho)), (p, p))
+        reason = None
+        if not certified.all():
+            a, b = (int(n) for n in np.unravel_index(int(np.argmin(margins)), (p, p)))
+            reason = (
+                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is {a} + {b}, where the score "
+                f"of rank {form.rank} leads {scores.rival[a, b]} by {scores.margins[a, b] / unit:.3g} and the term "
+                f"'output residual' may take {rho[a, b] / unit:.3g} (most of it by neurons "
+                f"{_largest(exact, order, spread, a, b)})"
+            )
+        return Proof(
+            strategy=self.name,
+            certified=certified,
+            margin=Fraction(int(margins[certified].min()), unit) if certified.any() else None,
+            exact=False,
+            witnesses=(),
+            hints=MomentHints(ArcHints(groups, plan), form, order),
+            operations=ops,
+            terms={"output residual": Term(Fraction(int(rho.max()), unit), (int(worst[0]), int(worst[1])))},
+            reason=reason,
+        )
+
+
+def score_margins(
+    exact: IntegerModel, order: Int[np.ndarray, " d_mlp"], form: LowRank, ops: Operations
+) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"], ArcPlan, Shaped[np.ndarray, " d_mlp"]]:
+    """Margins of the scores, ρ, the plan, and the spread r_i in the order of the neurons given; all over 2^shift."""
+    exact = finer(exact, form.shift)
+    U_a, U_b, W_L = exact.U_a[:, order], exact.U_b[:, order], exact.W_L[:, order]
+    scale = 1 << (exact.shift_w - form.shift)
+    basis = form.basis.astype(object)
+    weights = form.coefficients[:, order].astype(object) * scale
+    remainder = W_L
+    for f in range(form.rank):
+        remainder = ops.subtract(remainder, ops.multiply(basis[f][:, None], weights[f][None, :]))
+    spread = _spread(remainder, ops)
+    plan = plan_arcs(U_a, U_b, ops)
+    sizes = correction_sizes(U_a, U_b, plan, ops)
+    scores, rho = scores_and_residual(
+        U_a, U_b, (exact.S_a, exact.S_b), basis, weights, spread, plan, sizes, exact.shift, ops
+    )
+    return scores, rho, plan, spread
+
+
+def scores_and_residual(
+    U_a: Shaped[np.ndarray, "p d_mlp"],
+    U_b: Shaped[np.ndarray, "p d_mlp"],
+    skips: tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"]],
+    basis: Shaped[np.ndarray, "m p"],
+    weights: Shaped[np.ndarray, "m d_mlp"],
+    spread: Shaped[np.ndarray, " d_mlp"],
+    plan: ArcPlan,
+    sizes: Shaped[np.ndarray, " wrong"],
+    shift: int,
+    ops: Operations,
+) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"]]:
+    """Margins of the scores, and ρ, over 2^shift; neurons in the order of the plan, S_a and S_b as `skips`."""
+    p = len(U_b)
+    h = [hidden_sums(row, U_a, U_b, plan, sizes, ops).reshape(p, p) for row in weights]
+    rho = hidden_sums(spread, U_a, U_b, plan, sizes, ops).reshape(p, p)
+    tally = MarginTally(p, ops)
+    for c in range(p):
+        score = ops.add(skips[0][:, c][:, None], skips[1][:, c][None, :])
+        for f, sums in enumerate(h):
+            score = ops.add(score, ops.multiply(sums, np.array([[basis[f, c]]], dtype=object)))
+        tally.take(c, score)
+    return tally.answers(shift), rho
+
+
+def _suits_float64(model: Model) -> bool:
+    """Whether float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
+    return (
+        isinstance(model, MLPParams)
+        and model.config.activation == "relu"
+        and all(array.dtype == np.float32 for array in model.tensors().values())
+    )
+
+
+def _spread(remainder: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> Shaped[np.ndarray, " d_mlp"]:
+    """r_i = max_c R[c,i] - min_c R[c,i]."""
+    ops.comparisons += 2 * remainder.size
+    return ops.subtract(remainder.max(axis=0), remainder.min(axis=0))
+
+
+def _largest(
+    exact: IntegerModel, order: Int[np.ndarray, " d_mlp"], spread: Shaped[np.ndarray, " d_mlp"], a: int, b: int
+) -> str:
+    """The three neurons whose remainder weighs most on input (a, b)."""
+    share = spread * np.maximum(exact.U_a[a] + exact.U_b[b], 0)[order]
+    return ", ".join(str(int(order[i])) for i in np.argsort(share)[::-1][:3])

@@ -1,0 +1,297 @@
+"""`moments` for large p: the theorem of `moments.py` in float64 with a proved forward error, and margins in O(p²).
+
+The functions are cos(k w c), sin(k w c) of the frequencies K that carry W_L, so the score can be turned to the right
+answer. With c = a + b + δ and α_k, β_k the sums h of cosine and sine,
+
+    score = Σ_k A_k cos(k w δ) + D_k sin(k w δ),
+    A_k = α_k cos(k w (a+b)) + β_k sin(k w (a+b)),   D_k = β_k cos(k w (a+b)) - α_k sin(k w (a+b)),
+
+and the score at δ = 0 leads the score at δ by
+
+    Σ_k A_k (1 - cos k w δ) - D_k sin(k w δ)  ≥  Σ_k min A_k (1 - cos k w δ) - max|D_k| |sin k w δ|
+
+where min and max run over the p inputs with the same a - b: A_k is close to C_k |cos u|, a function of a - b only. So p
+groups times p values of δ are tried, not p² inputs times p answers.
+
+Rounding. u = 2^-53; the weights enter exactly, so every sign is exact. For one function with weights v, let
+H = Σ_i |v_i| (max_a |U_a[a,i]| + max_b |U_b[b,i]|): no partial sum exceeds it. A running sum of d_mlp products is off
+by at most (d_mlp + 1) u H to first order; an input with E arc ends and Q corrections adds E of them and Q products, so
+
+    |h computed - h| ≤ 1.01 u H (E (d_mlp + 3) + E² + Q + 4),       E, Q the largest over the inputs.
+
+The cos and sin of the p angles come from Arb, enclosed and rounded to within ε = 2^-50; `bound_rounding` adds up what
+both do to the margin. The factor 1.01 covers the second order while E d_mlp < 2^40.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.model.collapsed import Collapsed
+from quadlens.proofs.circle import TRIGONOMETRY, circle
+from quadlens.proofs.enclosed import UNIT
+from quadlens.proofs.operations import Operations
+from quadlens.proofs.order import group_by_frequency
+from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes
+from quadlens.proofs.proof import NoHints, Proof, Term
+from quadlens.spectrum.amplitude_phase import amplitude_phase
+
+SECOND_ORDER = 1.01
+LARGEST_SUM = 1 << 40
+MOST_KEYS = 64
+PLAN_BYTES = 1 << 21
+
+
+def moments_large_operations(p: int, d_mlp: int, keys: int, ends: int, mispredicted: int) -> int:
+    """What `prove_large` counts; F ends and Q mispredicted neurons as for arcs, 2|K| + 1 functions.
+
+    Signs and arcs 2 p² d_mlp; remainder (4|K| + 2) p d_mlp + d_mlp; sums over active neurons
+    (2|K| + 1)(4 p d_mlp + 2 F + 2 Q) + Q; turning 6|K| p² and the extremes of groups (2|K| + 1) p²; scores of groups
+    4|K| p (p-1), the smallest over δ p (p-1), less ρ and rounding p.
+    """
+    remainder = (4 * keys + 2) * p * d_mlp + d_mlp
+    sums = (2 * keys + 1) * (4 * p * d_mlp + 2 * ends + 2 * mispredicted) + mispredicted
+    return 2 * p**2 * d_mlp + remainder + sums + (8 * keys + 1) * p**2 + (4 * keys + 1) * p * (p - 1) + p
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The functions, their weights and their running sums.
+
+    Attributes:
+        keys: Frequencies K.
+        cos: cos(k w c).
+        sin: sin(k w c).
+        weights: M for all cosines, then all sines, then the spread r, in the order of the neurons.
+        P_a: Running sums for a, one table a function.
+        P_b: Running sums for b.
+        sizes: H of each function.
+    """
+
+    keys: Int[np.ndarray, " K"]
+    cos: Float[np.ndarray, "K p"]
+    sin: Float[np.ndarray, "K p"]
+    weights: Float[np.ndarray, "functions d_mlp"]
+    P_a: Float[np.ndarray, "p d_mlp_plus_1 functions"]
+    P_b: Float[np.ndarray, "p d_mlp_plus_1 functions"]
+    sizes: Float[np.ndarray, " functions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Over the p inputs with a - b = d: the smallest A_k, the largest |D_k| and the largest ρ.
+
+    Attributes:
+        A: [k, d].
+        D: [k, d].
+        rho: [d].
+        ends: Most arc ends of an input.
+        wrong: Most corrections of an input.
+    """
+
+    A: Float[np.ndarray, "K p"]
+    D: Float[np.ndarray, "K p"]
+    rho: Float[np.ndarray, " p"]
+    ends: int
+    wrong: int
+
+
+def prove_large(strategy: str, collapsed: Collapsed) -> Proof:
+    """Moments for a ReLU model whose float64 collapse is exact and has no skip terms (an MLP with float32 weights)."""
+    if collapsed.activation != "relu" or collapsed.S_a.any() or collapsed.S_b.any():
+        raise ValueError("moments in float64 are for relu models without skip terms")
+    ops, p = Operations(), collapsed.p
+    order = np.concatenate([group.neurons for group in group_by_frequency(collapsed)])
+    U_a, U_b, W_L = (np.ascontiguousarray(x[:, order]) for x in (collapsed.U_a, collapsed.U_b, collapsed.W_L))
+    tables = build_tables(U_a, U_b, W_L, loud_frequencies(collapsed), ops)
+    groups = turn_and_group(tables, U_a, U_b, ops)
+    rounding = bound_rounding(tables, groups, collapsed.d_mlp)
+    # One part in 2^50 more covers this last subtraction itself.
+    margins = ops.subtract(group_margins(tables, groups, ops), (groups.rho + rounding) * (1 + TRIGONOMETRY))
+    margins = margins * (1 - TRIGONOMETRY)
+    sure = margins > 0
+    certified = np.ascontiguousarray(sure[np.subtract.outer(np.arange(p), np.arange(p)) % p])
+    worst = int(np.argmax(groups.rho))
+    reason = None
+    if not sure.all():
+        d = int(np.argmin(margins))
+        reason = (
+            f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst have a - b = {d} modulo {p}, where "
+            f"the margin less the output residual {groups.rho[d]:.3g} is {margins[d]:.3g}"
+        )
+    return Proof(
+        strategy=strategy,
+        certified=certified,
+        margin=Fraction(float(margins[sure].min())) if sure.any() else None,
+        exact=False,
+        witnesses=(),
+        hints=NoHints(),
+        operations=ops,
+        terms={
+            # rho is itself a rounded sum: with the rounding term added it is an upper bound.
+            "output residual": Term(Fraction(float(groups.rho.max())) + Fraction(rounding), (worst, 0)),
+            "rounding": Term(Fraction(rounding)),
+        },
+        reason=reason,
+    )
+
+
+def loud_frequencies(collapsed: Collapsed) -> Int[np.ndarray, " K"]:
+    """The frequencies of W_L before the widest drop in weight: a guess, on which only tightness depends."""
+    weight = amplitude_phase(collapsed.W_L).amplitude @ np.abs(collapsed.U_a).mean(axis=0)
+    falling = np.argsort(weight, kind="stable")[::-1]
+    ratio = weight[falling[:-1]] / np.maximum(weight[falling[1:]], 1e-300)
+    loud = int(np.argmax(ratio[:MOST_KEYS])) + 1 if len(ratio) else 1
+    return np.sort(falling[:loud]) + 1
+
+
+def build_tables(
+    U_a: Float[np.ndarray, "p d_mlp"],
+    U_b: Float[np.ndarray, "p d_mlp"],
+    W_L: Float[np.ndarray, "p d_mlp"],
+    keys: Int[np.ndarray, " K"],
+    ops: Operations,
+) -> Tables:
+    """Weights M, the spread r of the remainder with its own rounding added, and all running sums."""
+    p, d_mlp = W_L.shape
+    turns = np.outer(keys, np.arange(p)) % p
+    cos, sin = (table[turns] for table in circle(p))
+    basis = np.concatenate([cos, sin])
+    M = basis @ W_L * (2 / p)
+    remainder = W_L - basis.T @ M
+    ops.count_product(p, len(basis), d_mlp)
+    size = np.abs(M).sum(axis=0)
+    error = size * (TRIGONOMETRY + (len(basis) + 3) * UNIT) + 2 * UNIT * np.abs(W_L).max(axis=0)
+    ops.comparisons += 2 * remainder.size
+    spread = ops.subtract(remainder.max(axis=0), remainder.min(axis=0)) * (1 + 4 * UNIT) + 3 * error
+    weights = np.concatenate([M, spread[None]])
+    P_a, P_b = running_sums(U_a, weights, ops), running_sums(U_b, weights, ops)
+    sizes = np.abs(weights) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0)) * SECOND_ORDER
+    return Tables(keys, cos, sin, weights, P_a, P_b, sizes)
+
+
+def running_sums(
+    U: Float[np.ndarray, "p d_mlp"], weights: Float[np.ndarray, "functions d_mlp"], ops: Operations
+) -> Float[np.ndarray, "p d_mlp_plus_1 functions"]:
+    """Σ_{i<j} weights[f,i] U[token,i] for every token, j and f; functions side by side in memory."""
+    sums = np.zeros((len(U), U.shape[1] + 1, len(weights)))
+    columns = np.ascontiguousarray(weights.T)
+    for token, row in enumerate(U):
+        np.add.accumulate(row[:, None] * columns, axis=0, out=sums[token, 1:])
+    ops.multiplications += U.size * len(weights)
+    ops.additions += U.size * len(weights)
+    return sums
+
+
+def turn_and_group(
+    tables: Tables, U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"], ops: Operations
+) -> Groups:
+    """All blocks of tokens a, on a few threads (NumPy works outside Python's lock); the order does not matter."""
+    p = len(U_b)
+    signs, step = Signs.of(U_a, U_b), max(1, PLAN_BYTES // U_b.size)
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        blocks = list(
+            pool.map(lambda start: block(tables, U_a, U_b, signs, start, min(start + step, p)), range(0, p, step))
+        )
+    for _, counted in blocks:
+        ops.include(counted)
+    groups = [group for group, _ in blocks]
+    return Groups(
+        A=np.min([group.A for group in groups], axis=0),
+        D=np.max([group.D for group in groups], axis=0),
+        rho=np.max([group.rho for group in groups], axis=0),
+        ends=max(group.ends for group in groups),
+        wrong=max(group.wrong for group in groups),
+    )
+
+
+def block(
+    tables: Tables,
+    U_a: Float[np.ndarray, "p d_mlp"],
+    U_b: Float[np.ndarray, "p d_mlp"],
+    signs: Signs,
+    start: int,
+    stop: int,
+) -> tuple[Groups, Operations]:
+    """Sums over active neurons for a = start … stop - 1, turned to the right answer and grouped by a - b."""
+    p, K, ops = len(U_b), len(tables.keys), Operations()
+    A, D, rho = np.full((K, p), np.inf), np.zeros((K, p)), np.zeros(p)
+    plan = signs.plan(start, stop, ops)
+    sizes = correction_sizes(U_a[start:stop], U_b, plan, ops)
+    h = all_sums(tables, start, plan, sizes, ops).reshape(stop - start, p, -1)
+    for a in range(start, stop):
+        row, right = h[a - start].T, (a + np.arange(p)) % p
+        cos, sin = tables.cos[:, right], tables.sin[:, right]
+        alpha, beta = row[:K], row[K : 2 * K]
+        group = (a - np.arange(p)) % p
+        A[:, group] = np.minimum(A[:, group], ops.add(ops.multiply(alpha, cos), ops.multiply(beta, sin)))
+        turned = ops.subtract(ops.multiply(beta, cos), ops.multiply(alpha, sin))
+        D[:, group] = np.maximum(D[:, group], np.abs(turned))
+        rho[group] = np.maximum(rho[group], row[-1])
+        ops.comparisons += (2 * K + 1) * p
+    return Groups(A, D, rho, _most(plan.end_row, plan), _most(plan.wrong_row, plan)), ops
+
+
+def all_sums(
+    tables: Tables, start: int, plan: ArcPlan, sizes: Float[np.ndarray, " wrong"], ops: Operations
+) -> Float[np.ndarray, "inputs functions"]:
+    """`plan.hidden_sums` for all functions at once, for the tokens a from `start` on.
+
+    Each of the three sums (arcs in the table of a, arcs in the table of b, corrections) is a sparse matrix, one row an
+    input, times a dense one with a column a function.
+    """
+    functions, d_mlp = tables.weights.shape
+    inner = np.flatnonzero(plan.end)
+    row, at = plan.end_row[inner], plan.end[inner]
+    first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
+    sign = np.where((inner - first[row]) % 2 == 0, -1.0, 1.0)
+    sums = _sparse_times(row, (start + row // plan.p) * (d_mlp + 1) + at, sign, plan.inputs, tables.P_a)
+    sums += _sparse_times(row, row % plan.p * (d_mlp + 1) + at, sign, plan.inputs, tables.P_b)
+    sums += _sparse_times(plan.wrong_row, plan.wrong, sizes, plan.inputs, tables.weights.T)
+    ops.additions += functions * (2 * len(inner) + plan.mispredicted)
+    ops.multiplications += functions * plan.mispredicted
+    return sums
+
+
+def _sparse_times(
+    row: Int[np.ndarray, " n"],
+    column: Int[np.ndarray, " n"],
+    value: Float[np.ndarray, " n"],
+    rows: int,
+    dense: Float[np.ndarray, "..."],
+) -> Float[np.ndarray, "rows functions"]:
+    """Σ value · dense[column] for each row, rows ascending; `dense` is flattened to (columns, functions)."""
+    from scipy.sparse import csr_array
+
+    flat = dense.reshape(-1, dense.shape[-1])
+    starts = np.searchsorted(row, np.arange(rows + 1))
+    return np.asarray(csr_array((value, column, starts), shape=(rows, len(flat))) @ flat)
+
+
+def _most(row: Int[np.ndarray, " n"], plan: ArcPlan) -> int:
+    """Most entries of one input."""
+    return int(np.bincount(row, minlength=plan.inputs).max())
+
+
+def group_margins(tables: Tables, groups: Groups, ops: Operations) -> Float[np.ndarray, " p"]:
+    """The smallest over δ ≠ 0 of Σ_k min A_k (1 - cos k w δ) - max|D_k| |sin k w δ|, for each group."""
+    p, K = len(groups.rho), len(tables.keys)
+    lead = groups.A.T @ (1 - tables.cos[:, 1:]) - groups.D.T @ np.abs(tables.sin[:, 1:])
+    ops.count_product(p, 2 * K, p - 1)
+    ops.comparisons += p * (p - 1)
+    return np.ascontiguousarray(lead.min(axis=1))
+
+
+def bound_rounding(tables: Tables, groups: Groups, d_mlp: int) -> float:
+    """What rounding can take from a margin: through h, through ρ, through the turn, and through the last sum."""
+    K, E, Q = len(tables.keys), groups.ends, groups.wrong
+    if E * d_mlp >= LARGEST_SUM:
+        raise ValueError(f"{E} arcs of {d_mlp} neurons: the bound on rounding holds below 2^40 terms")
+    sums = SECOND_ORDER * UNIT * tables.sizes * (E * (d_mlp + 3) + E * E + Q + 4)
+    waves = tables.sizes[: 2 * K].sum()
+    turn = waves * (5 * TRIGONOMETRY + (9 * K + 60) * UNIT)
+    return float(SECOND_ORDER * (3 * sums[: 2 * K].sum() + sums[-1] + turn))

@@ -1,0 +1,200 @@
+"""Which neurons are active on which input, as arcs with corrections; and sums over active neurons from that.
+
+For any set A(a,b) of positions, given as arcs [start, stop) over the neurons in some order, and any weights v_i,
+
+    Σ_i v_i ReLU(pre_i) = Σ_arcs (P[stop] - P[start])  +  Σ_{i mispredicted} v_i |pre_i|,   P[j] = Σ_{i<j} v_i pre_i
+
+Proof. The first sum is Σ_{i∈A} v_i pre_i. An i outside A with pre_i > 0 is missing pre_i = |pre_i|; an i inside A with
+pre_i ≤ 0 must lose pre_i = -|pre_i|. These are the mispredicted ones; with them every i contributes v_i ReLU(pre_i). ∎
+
+P splits into a table for a and a table for b, because pre_i(a,b) = U_a[a,i] + U_b[b,i].
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int, Shaped
+
+from quadlens.proofs.operations import Operations
+
+# An arc end and a mispredicted neuron cost the same (two operations a sum), so a run of one neuron is cheaper as a
+# misprediction (1) than as an arc (2 ends); a run of two costs the same either way and is left an arc.
+SHORTEST_RUN = 2
+# Certificates stay readable: past this many arc ends an input on average, short runs become mispredictions.
+MAX_ENDS_PER_INPUT = 30
+BLOCK_BYTES = 1 << 25
+
+
+@dataclass(frozen=True, eq=False)
+class ArcPlan:
+    """Predicted arcs and mispredicted neurons of all inputs (a, b), a among some rows of U_a and b among all of U_b.
+
+    Attributes:
+        p: Number of tokens b; input n is a = n // p, b = n % p.
+        inputs: Number of inputs.
+        end_row: Input of each arc end, ascending.
+        end: Position of each arc end, 0 … d_mlp, ascending within an input; ends alternate start, stop.
+        wrong_row: Input of each mispredicted neuron, ascending.
+        wrong: Position of each mispredicted neuron.
+    """
+
+    p: int
+    inputs: int
+    end_row: Int[np.ndarray, " ends"]
+    end: Int[np.ndarray, " ends"]
+    wrong_row: Int[np.ndarray, " wrong"]
+    wrong: Int[np.ndarray, " wrong"]
+
+    @property
+    def counted_ends(self) -> int:
+        """Ends that cost a look-up: P[0] = 0 does not."""
+        return int(np.count_nonzero(self.end))
+
+    @property
+    def mispredicted(self) -> int:
+        """Corrections, over all inputs."""
+        return len(self.wrong)
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """The sign of every pre-activation, exactly, as an order of small integers.
+
+    pre_i > 0 exactly when U_b[b,i] > -U_a[a,i], so only the order of the numbers matters: each U_b[:,i] is replaced by
+    its rank and each -U_a[a,i] by how many U_b[:,i] it is at least. Then p² d_mlp small integers are compared.
+
+    Attributes:
+        rank: Of U_b[b,i] among all b.
+        threshold: pre_i(a,b) > 0 exactly when rank[b,i] ≥ threshold[a,i].
+    """
+
+    rank: Int[np.ndarray, "p d_mlp"]
+    threshold: Int[np.ndarray, "tokens d_mlp"]
+
+    @classmethod
+    def of(cls, U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]) -> "Signs":
+        """Sort each column of U_b once; Python integers and floats are compared exactly."""
+        order = np.argsort(U_b, axis=0, kind="stable")
+        rank = np.empty(U_b.shape, dtype=np.int16 if len(U_b) < 1 << 15 else np.int64)
+        np.put_along_axis(rank, order, np.arange(len(U_b), dtype=rank.dtype)[:, None], axis=0)
+        ascending = np.take_along_axis(U_b, order, axis=0).T.copy()
+        threshold = np.empty(U_a.shape, dtype=rank.dtype)
+        for i, column in enumerate(ascending):
+            threshold[:, i] = np.searchsorted(column, -U_a[:, i], side="right")
+        return cls(rank, threshold)
+
+    def plan(self, start: int, stop: int, ops: Operations) -> ArcPlan:
+        """Follow the runs of active neurons for the tokens a = start … stop - 1 and all b."""
+        p, d_mlp = self.rank.shape
+        block = max(1, BLOCK_BYTES // (p * d_mlp))
+        rows, positions = [], []
+        for first in range(start, stop, block):
+            threshold = self.threshold[first : min(first + block, stop), None, :]
+            active = ops.greater(self.rank[None, :, :], threshold - 1).reshape(-1, d_mlp)
+            row, position = _flips(active, ops)
+            rows.append(row + (first - start) * p)
+            positions.append(position)
+        return _compressed(p, (stop - start) * p, d_mlp, np.concatenate(rows), np.concatenate(positions))
+
+
+def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> ArcPlan:
+    """Arcs and corrections for all inputs at once."""
+    return Signs.of(U_a, U_b).plan(0, len(U_a), ops)
+
+
+def arcs_along(p: int, active: Bool[np.ndarray, "inputs d_mlp"], ops: Operations) -> ArcPlan:
+    """Arcs and corrections of any predicted pattern, one row an input: what differs from the arcs is in `wrong`."""
+    return _compressed(p, len(active), active.shape[1], *_flips(active, ops))
+
+
+def _flips(
+    active: Bool[np.ndarray, "rows d_mlp"], ops: Operations
+) -> tuple[Int[np.ndarray, " flips"], Int[np.ndarray, " flips"]]:
+    """Row and position where a run of active neurons starts or stops; position d_mlp where the last one is active."""
+    rows, d_mlp = active.shape
+    flips = np.empty((rows, d_mlp + 1), dtype=bool)
+    flips[:, 0] = active[:, 0]
+    flips[:, -1] = active[:, -1]
+    np.not_equal(active[:, 1:], active[:, :-1], out=flips[:, 1:-1])
+    ops.comparisons += active.size
+    return np.divmod(np.flatnonzero(flips), d_mlp + 1)
+
+
+def _compressed(
+    p: int, inputs: int, d_mlp: int, row: Int[np.ndarray, " flips"], position: Int[np.ndarray, " flips"]
+) -> ArcPlan:
+    """Turn short runs into mispredictions, the shortest first, until few enough arc ends are left.
+
+    Taking away two neighbouring ends mispredicts exactly the positions between them, and a position is mispredicted
+    when an odd number of removed ends is at or before it: between the 1st and 2nd, the 3rd and 4th, … removed.
+    """
+    kept = np.ones(len(row), dtype=bool)
+    shortest = SHORTEST_RUN
+    while True:
+        left = np.flatnonzero(kept)
+        key = row[left] * (d_mlp + 1 + shortest) + position[left]
+        kept[left] = _without_short_runs(key, shortest)
+        if np.count_nonzero(kept) <= MAX_ENDS_PER_INPUT * inputs:
+            break
+        shortest += 1
+    removed = np.flatnonzero(~kept).reshape(-1, 2)
+    first, lengths = position[removed[:, 0]], position[removed[:, 1]] - position[removed[:, 0]]
+    offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return ArcPlan(
+        p=p,
+        inputs=inputs,
+        end_row=row[kept],
+        end=position[kept],
+        wrong_row=np.repeat(row[removed[:, 0]], lengths),
+        wrong=np.repeat(first, lengths) + offsets,
+    )
+
+
+def _without_short_runs(key: Int[np.ndarray, " ends"], shortest: int) -> Bool[np.ndarray, " ends"]:
+    """Which ends to keep: in a chain of ends closer than `shortest`, pairs vanish from the left; an odd one stays."""
+    if not len(key):
+        return np.zeros(0, dtype=bool)
+    index = np.arange(len(key))
+    close = np.concatenate([[False], np.diff(key) < shortest])
+    chain_start = np.maximum.accumulate(np.where(close, 0, index))
+    last = np.concatenate([~close[1:], [True]])
+    return last & ((index - chain_start) % 2 == 0)
+
+
+def hidden_sums(
+    weights: Shaped[np.ndarray, " d_mlp"],
+    U_a: Shaped[np.ndarray, "tokens d_mlp"],
+    U_b: Shaped[np.ndarray, "p d_mlp"],
+    plan: ArcPlan,
+    sizes: Shaped[np.ndarray, " wrong"],
+    ops: Operations,
+) -> Shaped[np.ndarray, " inputs"]:
+    """Σ_i weights[i] ReLU(pre_i) for every input of the plan, by the formula at the top of this file.
+
+    Args:
+        weights: v_i, in the order of the plan.
+        U_a: What a adds to the pre-activations, for the tokens of the plan.
+        U_b: What b adds.
+        plan: Arcs and mispredicted neurons.
+        sizes: |pre_i| of the mispredicted neurons, from `correction_sizes`.
+        ops: Counts 4 p d_mlp for the tables (for p tokens a), 2 an end and 2 a mispredicted neuron.
+    """
+    P_a = ops.running_sum(ops.multiply(U_a, weights[None, :]))
+    P_b = ops.running_sum(ops.multiply(U_b, weights[None, :]))
+    inner = np.flatnonzero(plan.end)
+    row, at = plan.end_row[inner], plan.end[inner]
+    first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
+    sign = np.where((inner - first[row]) % 2 == 0, -1, 1)
+    linear = ops.add(P_a[row // plan.p, at], P_b[row % plan.p, at]) * sign
+    corrections = ops.multiply(weights[plan.wrong], sizes)
+    sums = ops.sum_groups(linear, row, plan.inputs)
+    # `sum_groups` counts one addition an entry, so joining the two partial sums of an input costs nothing more.
+    return sums + ops.sum_groups(corrections, plan.wrong_row, plan.inputs)
+
+
+def correction_sizes(
+    U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], plan: ArcPlan, ops: Operations
+) -> Shaped[np.ndarray, " wrong"]:
+    """|pre_i| of every mispredicted neuron: one addition each."""
+    pre = ops.add(U_a[plan.wrong_row // plan.p, plan.wrong], U_b[plan.wrong_row % plan.p, plan.wrong])
+    return np.abs(pre)

@@ -1,0 +1,372 @@
+"""`thin`: `moments` without the collapse. The residual stream is cut down to the few directions that matter.
+
+A transformer reads and writes its residual stream along some 4|K| of d_model directions; along the others the weights
+are the remains of their random start. Neither U = X W_in nor W_L = (W_out W_U)ᵀ need be formed in full.
+
+Theorem. Let X_a, X_b be what the tokens bring to the MLP's input, for each a and b, so that
+pre_i = (X_a[a] + X_b[b]) W_in[:,i] + b_in[i]. For any matrix P with r columns, and any rows m_a, m_b, let
+
+    A = (X - m) P,   Y = (X - m) - A Pᵀ,   F = Pᵀ W_in,   N = W_in - P F,   D = 1 - PᵀP,   Ũ = m W_in + A F
+
+for a and for b. Then |X[a] W_in[:,i] - Ũ[a,i]| ≤ |Y[a]| |N[:,i]| + |A[a]| |D| |F[:,i]|  (Euclidean norms).
+
+Proof. X W_in - Ũ = (X - m) N, and (X - m) N = (A Pᵀ + Y) N = A (Pᵀ N) + Y N with PᵀN = F - PᵀP F = D F. ∎
+
+The same with W_out for X and W_U for W_in, any P' with r' columns: W_L = HᵀB + R, H = P'ᵀ W_U, B = (W_out P')ᵀ and
+|R[c,i]| ≤ |Y'[i]| |T[:,c]| + |B[:,i]| |D'| |H[:,c]|, T = W_U - P' H. Let r_i be twice a bound of that for all c, and
+s_i = max_c (HᵀB)[c,i] - min_c (HᵀB)[c,i] + r_i. Then, with the scores and ρ of `moments.py` for Ũ, H, B and r,
+
+    logit(c) - logit(c') ≥ score(c) - score(c') - ρ(a,b) - Σ_i s_i (e_a[a,i] + e_b[b,i]),     e the bound on |U - Ũ|.
+
+Proof. logit - score = Σ_i R[c,i] ReLU(p̃re_i) + Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)); the first sum is that of
+`moments.py`, in the second |W_L[c,i] - W_L[c',i]| ≤ s_i and the ReLU is 1-Lipschitz. ∎
+
+e is a sum of products of a number of a (or b) and one of i, so the last sum is two numbers an input. Everything is in
+integers and rationals; P, P' and m are hints. Ũ is rounded to 2^-48, and what that moves is added. Norms, r_i and the
+last sum are rounded up to multiples of 2^-64, so that a checker by the same theorem finds the very same numbers.
+
+Cost: `thin_operations`. Its own small collapse is in it, and no other is needed: p d d_mlp and d d_mlp p of the full
+one become (p + d) r d_mlp and d r' d_mlp.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from quadlens.model.config import Config
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.integers import integers
+from quadlens.model.params import Model, Params
+from quadlens.proofs.arcs import ArcHints
+from quadlens.proofs.directions import DIRECTION_BITS, directions, floats, stacked, token_mean
+from quadlens.proofs.low_rank import output_spectrum
+from quadlens.proofs.moments import scores_and_residual
+from quadlens.proofs.operations import Operations
+from quadlens.proofs.order import Group, group_by_frequency
+from quadlens.proofs.plan import ArcPlan, correction_sizes, plan_arcs
+from quadlens.proofs.proof import Proof, Term, nothing_proved
+from quadlens.proofs.streams import Streams, mixing_cost, residual_streams, stream_rows
+
+# Ũ is rounded to this many bits after the point, so that all sums over neurons are of short integers.
+INPUT_BITS = 48
+# Norms and bounds are rounded up to this many bits after the point.
+NORM_BITS = 64
+# (r, r') as multiples of the natural rank m of W_L and something more: r = f m + g, r' = m + h.
+RANKS = ((2, 2, 0), (2, 6, 2), (3, 6, 4))
+
+
+def thin_operations(config: Config, r: int, r_out: int, ends: int, mispredicted: int) -> int:
+    """What a proof with ranks r and r' counts; F ends and Q mispredicted neurons as for `moments`.
+
+    Streams, by heads or by OV, whichever is cheaper, and skip terms; the reading side; the writing side; the proof.
+    """
+    p, d, n = config.p, config.d_model, config.d_mlp
+    ops = Operations()
+    for rows in stream_rows(config):
+        ops.include(mixing_cost(config, rows))
+    ops.count_product(1, config.n_heads * config.d_head, d)
+    positions = len(config.attention)
+    # Rows added, scaled by attention and joined: both tokens, and '=' where there is one.
+    joined = (6 + positions - 1) * p * d + (positions - 2) * 2 * d + 2 * positions * d
+    joined += (p if config.read_position < 2 else 1) * d
+    reading = 4 * p * d * p + p * d + p * p + 4 * d * n + 2 * p * d + 4 * p * n + n + 2 * p
+    reading += 4 * d * r * n + 2 * d * r * r + 2 * (4 * p * d * r + 2 * p * r * n)
+    reading += 2 * (d * n + r * n + r * r + 2 * p * d + 2 * p * r)
+    writing = 2 * (2 * n * d * r_out + 2 * d * r_out * p) + 2 * d * r_out**2 + 2 * n * r_out * p + 2 * p * n + 2 * n
+    writing += 2 * (n * d + n * r_out + r_out**2 + d * p + r_out * p) + 2 * p + 3 * n
+    sums = (r_out + 1) * (4 * p * n + 2 * ends + 2 * mispredicted) + mispredicted
+    proof = 2 * p**2 * n + sums + (2 * r_out + 2) * p**3 + 5 * n + 6 * p + 5 * p**2
+    return ops.total + joined + reading + writing + proof
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Ũ_a and Ũ_b in integers over 2^INPUT_BITS, each within Y[a] N[i] + A[a] F[i] + 2^-INPUT_BITS / 2 of U.
+
+    Attributes:
+        U_a: Ũ_a.
+        U_b: Ũ_b, with b_in.
+        Y_a: |Y[a]|, rounded up, as are all norms.
+        Y_b: The same for b.
+        A_a: |A[a]| |D|.
+        A_b: The same for b.
+        N: |N[:,i]|.
+        F: |F[:,i]|.
+    """
+
+    U_a: Shaped[np.ndarray, "p d_mlp"]
+    U_b: Shaped[np.ndarray, "p d_mlp"]
+    Y_a: list[Fraction]
+    Y_b: list[Fraction]
+    A_a: list[Fraction]
+    A_b: list[Fraction]
+    N: list[Fraction]
+    F: list[Fraction]
+
+
+@dataclass(frozen=True, eq=False)
+class Writing:
+    """W_L ≈ Hᵀ B: functions and weights in integers, and bounds on what they leave out.
+
+    Attributes:
+        H: Functions of c, over 2^shift_h.
+        B: Weights of the neurons, over 2^shift_b.
+        shift_h: Exponent of the denominator of H.
+        shift_b: Exponent of the denominator of B.
+        residual: r_i.
+        spread: s_i.
+    """
+
+    H: Shaped[np.ndarray, "r p"]
+    B: Shaped[np.ndarray, "r d_mlp"]
+    shift_h: int
+    shift_b: int
+    residual: list[Fraction]
+    spread: list[Fraction]
+
+
+@dataclass(frozen=True, eq=False)
+class ThinHints:
+    """Arcs, and the directions and means that were tried, as integers over 2^DIRECTION_BITS.
+
+    Attributes:
+        arcs: Of Ũ.
+        P: Directions of the reading side.
+        P_out: Directions of the writing side, P'.
+        means: m_a and m_b.
+    """
+
+    arcs: ArcHints
+    P: Shaped[np.ndarray, "d r"]
+    P_out: Shaped[np.ndarray, "d r_out"]
+    means: Shaped[np.ndarray, "2 d"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The arcs' hints, and the integers."""
+        return {
+            **self.arcs.to_json(),
+            "directions": self.P.tolist(),
+            "directions_out": self.P_out.tolist(),
+            "means": self.means.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class Thin:
+    """Cheaper than the collapse alone of the other strategies, for some of the margin."""
+
+    name: str = "thin"
+
+    def prove(self, model: Model) -> Proof:
+        """Certify every input whose score leads by more than all that was left out; ranks grow until all are."""
+        if not isinstance(model, Params) or model.config.activation != "relu":
+            return nothing_proved(
+                self.name,
+                model.config.p,
+                "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy auto",
+            )
+        collapsed = model.collapse()
+        groups = group_by_frequency(collapsed)
+        rank, most = max(1, output_spectrum(collapsed).natural_rank), model.config.d_model
+        best: Proof | None = None
+        for factor, more, more_out in RANKS:
+            proof = self._attempt(model, groups, min(most, factor * rank + more), min(most, rank + more_out))
+            if best is None or proof.certified.sum() > best.certified.sum():
+                best = proof
+            if best.certified.all():
+                break
+        if best is None:
+            raise RuntimeError("no rank was tried")
+        return best
+
+    def _attempt(self, model: Params, groups: tuple[Group, ...], r: int, r_out: int) -> Proof:
+        ops, p = Operations(), model.config.p
+        streams = residual_streams(model, ops)
+        W_U, S_a, S_b = skip_terms(model, streams, ops)
+        means = token_mean(streams.X_a), token_mean(streams.X_b)
+        P = directions(stacked(streams), floats(model.W_in), r)
+        P_out = directions(floats(model.W_out), floats(model.W_U[:, :p]), r_out)
+        read, write = reading(model, streams, P, means, ops), writing(model, W_U, P_out, ops)
+        order = np.concatenate([group.neurons for group in groups])
+        margins, rho, loss, plan = thin_margins(p, read, write, S_a, S_b, order, ops)
+        left = np.array([[margins[a, b] - rho[a, b] - loss[a, b] for b in range(p)] for a in range(p)], dtype=object)
+        certified = np.asarray(left > 0, dtype=bool)
+        ops.additions += 2 * p * p
+        ops.comparisons += p * p
+        reason = None
+        if not certified.all():
+            a, b = (int(n) for n in np.unravel_index(int(np.argmin(left)), (p, p)))
+            reason = (
+                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is {a} + {b}, where the score "
+                f"leads by {float(margins[a, b]):.3g}, and the terms 'output residual' and 'input residual' may take "
+                f"{float(rho[a, b]):.3g} and {float(loss[a, b]):.3g} along {r} and {r_out} directions"
+            )
+        return Proof(
+            strategy=self.name,
+            certified=certified,
+            margin=min(left[certified]) if certified.any() else None,
+            exact=False,
+            witnesses=(),
+            hints=ThinHints(
+                ArcHints(groups, plan),
+                integers(P, DIRECTION_BITS),
+                integers(P_out, DIRECTION_BITS),
+                np.concatenate([integers(mean, DIRECTION_BITS) for mean in means]),
+            ),
+            operations=ops,
+            own_collapse=True,
+            terms={"output residual": _worst(rho), "input residual": _worst(loss)},
+            reason=reason,
+        )
+
+
+def skip_terms(model: Params, streams: Streams, ops: Operations) -> tuple[Dyadic, Dyadic, Dyadic]:
+    """W_U for the p answers, and S_a, S_b exactly."""
+    p, d = model.config.p, model.config.d_model
+    W_U = Dyadic.from_floats(model.W_U[:, :p])
+    after = streams.X_b + Dyadic.from_floats(model.b_out[None]).repeated(p)
+    for _ in ("a", "b"):
+        ops.count_product(p, d, p)
+    ops.additions += p * d + p * p
+    return W_U, streams.X_a @ W_U, after @ W_U + Dyadic.from_floats(model.b_U[None, :p]).repeated(p)
+
+
+def reading(model: Params, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dyadic], ops: Operations) -> Reading:
+    """Ũ and the norms that bound its error, by the theorem."""
+    (d, r), n, p = P.shape, model.config.d_mlp, model.config.p
+    W_in = Dyadic.from_floats(model.W_in)
+    F = P.transposed() @ W_in
+    N = _minus(W_in, P @ F)
+    ops.count_product(r, d, n)
+    ops.count_product(d, r, n)
+    D = _norm(_defect(P, ops), ops)
+    sides = []
+    biases = None, Dyadic.from_floats(model.b_in[None])
+    for X, mean, bias in zip((streams.X_a, streams.X_b), means, biases, strict=True):
+        off = _minus(X, mean.repeated(p))
+        ops.additions += p * d
+        A = off @ P
+        Y = _minus(off, A @ P.transposed())
+        ops.count_product(p, d, r)
+        ops.count_product(p, r, d)
+        U = A @ F + (mean @ W_in if bias is None else mean @ W_in + bias).repeated(p)
+        ops.count_product(p, r, n)
+        ops.count_product(1, d, n)
+        # What is constant joins, Ũ is rounded; b_in joins once.
+        ops.additions += 2 * p * n + (0 if bias is None else n)
+        ops.multiplications += p
+        sides.append((_rounded(U), _row_norms(Y, ops), [D * size for size in _row_norms(A, ops)]))
+    (U_a, Y_a, A_a), (U_b, Y_b, A_b) = sides
+    return Reading(U_a, U_b, Y_a, Y_b, A_a, A_b, _row_norms(N.transposed(), ops), _row_norms(F.transposed(), ops))
+
+
+def writing(model: Params, W_U: Dyadic, P: Dyadic, ops: Operations) -> Writing:
+    """H, B and the bounds r_i and s_i, by the theorem."""
+    (d, r), n, p = P.shape, model.config.d_mlp, model.config.p
+    W_out = Dyadic.from_floats(model.W_out)
+    B, H = W_out @ P, P.transposed() @ W_U
+    Y, T = _minus(W_out, B @ P.transposed()), _minus(W_U, P @ H)
+    for rows, inner, columns in ((n, d, r), (n, r, d), (r, d, p), (d, r, p)):
+        ops.count_product(rows, inner, columns)
+    D = _norm(_defect(P, ops), ops)
+    largest_T, largest_H = (max(_row_norms(x.transposed(), ops)) for x in (T, H))
+    ops.comparisons += 2 * p
+    residual = [
+        _up(2 * (y * largest_T + b * D * largest_H))
+        for y, b in zip(_row_norms(Y, ops), _row_norms(B, ops), strict=True)
+    ]
+    waves = B @ H
+    ops.count_product(n, r, p)
+    table, unit = integers(waves, waves.shift), 1 << waves.shift
+    ops.comparisons += 2 * n * p
+    # r_i: two products and a sum; the widest wave and s_i: a difference and a sum.
+    ops.multiplications += 2 * n
+    ops.additions += 3 * n
+    spread = [Fraction(int(max(row) - min(row)), unit) + left for row, left in zip(table, residual, strict=True)]
+    return Writing(integers(H, H.shift), integers(B, B.shift).T, H.shift, B.shift, residual, spread)
+
+
+def thin_margins(
+    p: int, read: Reading, write: Writing, S_a: Dyadic, S_b: Dyadic, order: Int[np.ndarray, " d_mlp"], ops: Operations
+) -> tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], ArcPlan]:
+    """Margins of the scores, ρ, and Σ_i s_i e_i for every input, as rationals; and the plan."""
+    shift = max(INPUT_BITS + max(write.shift_b + write.shift_h, NORM_BITS), S_a.shift, S_b.shift)
+    finer = shift - INPUT_BITS - write.shift_b - write.shift_h
+    weights = write.B[:, order] * (1 << finer)
+    unit_w = 1 << (shift - INPUT_BITS)
+    residual = np.array([int(write.residual[i] * unit_w) for i in order], dtype=object)
+    U_a, U_b = read.U_a[:, order], read.U_b[:, order]
+    plan = plan_arcs(U_a, U_b, ops)
+    sizes = correction_sizes(U_a, U_b, plan, ops)
+    skips = integers(S_a, shift), integers(S_b, shift)
+    scores, rho = scores_and_residual(U_a, U_b, skips, write.H, weights, residual, plan, sizes, shift, ops)
+    by_N = sum((s * x for s, x in zip(write.spread, read.N, strict=True)), Fraction(0))
+    by_F = sum((s * x for s, x in zip(write.spread, read.F, strict=True)), Fraction(0))
+    # Ũ_a and Ũ_b are each rounded by at most half of 2^-INPUT_BITS.
+    rounding = sum(write.spread, Fraction(0)) / (1 << INPUT_BITS)
+    of_a, of_b = (
+        [y * by_N + a * by_F for y, a in zip(Y, A, strict=True)]
+        for Y, A in ((read.Y_a, read.A_a), (read.Y_b, read.A_b))
+    )
+    ops.multiplications += 2 * len(order) + 4 * p
+    ops.additions += 3 * len(order) + 2 * p
+    loss = np.array([[_up(x + y + rounding) for y in of_b] for x in of_a], dtype=object)
+    ops.additions += 2 * p * p
+    unit = 1 << shift
+    exact = np.vectorize(lambda n: Fraction(int(n), unit), otypes=[object])
+    return exact(scores.margins), exact(rho), loss, plan
+
+
+def _rounded(x: Dyadic) -> Shaped[np.ndarray, "rows columns"]:
+    """Integers over 2^INPUT_BITS, each within half of one."""
+    fine = x if x.shift > INPUT_BITS else x.at_shift(INPUT_BITS + 1)
+    extra = fine.shift - INPUT_BITS
+    return (integers(fine, fine.shift) + (1 << (extra - 1))) >> extra
+
+
+def _defect(P: Dyadic, ops: Operations) -> Dyadic:
+    """D = 1 - PᵀP, which is small because P is nearly orthonormal."""
+    d, r = P.shape
+    ops.count_product(r, d, r)
+    return _minus(Dyadic.from_floats(np.eye(r)), P.transposed() @ P)
+
+
+def _minus(x: Dyadic, y: Dyadic) -> Dyadic:
+    return x + y.scaled(-1.0)
+
+
+def _row_norms(x: Dyadic, ops: Operations) -> list[Fraction]:
+    """Euclidean norms of the rows, rounded up: a product and an addition an entry."""
+    ops.multiplications += x.shape[0] * x.shape[1]
+    ops.additions += x.shape[0] * x.shape[1]
+    return [_root(int(sum(n * n for n in row)), x.shift) for row in integers(x, x.shift)]
+
+
+def _norm(x: Dyadic, ops: Operations) -> Fraction:
+    """Norm of all entries together (Frobenius), rounded up; it bounds what x does to the length of a vector."""
+    ops.multiplications += x.shape[0] * x.shape[1]
+    ops.additions += x.shape[0] * x.shape[1]
+    return _root(sum(int(n) ** 2 for n in x.numerators.entries()), x.shift)
+
+
+def _root(squares: int, shift: int) -> Fraction:
+    """The root of squares / 4^shift, rounded up to a multiple of 2^-NORM_BITS.
+
+    With x = squares 4^(NORM_BITS - shift) and n its whole part, x < n + 1 ≤ (isqrt(n) + 1)².
+    """
+    scaled = squares << 2 * (NORM_BITS - shift) if shift <= NORM_BITS else squares >> 2 * (shift - NORM_BITS)
+    return Fraction(math.isqrt(scaled) + 1, 1 << NORM_BITS)
+
+
+def _up(x: Fraction) -> Fraction:
+    """Rounded up to a multiple of 2^-NORM_BITS."""
+    return Fraction(math.ceil(x * (1 << NORM_BITS)), 1 << NORM_BITS)
+
+
+def _worst(table: Shaped[np.ndarray, "p p"]) -> Term:
+    a, b = (int(n) for n in np.unravel_index(int(np.argmax(table)), table.shape))
+    return Term(table[a, b], (a, b))

@@ -1,0 +1,74 @@
+"""The weights taken apart once: collapsed, exact, spectra, clusters, each computed at most once and passed on."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.exact import ExactCollapsed, collapse_exactly
+from quadlens.model.integers import IntegerModel, integer_model
+from quadlens.model.params import Model
+from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters, neuron_spectra
+from quadlens.spectrum.harmonics import Harmonics, find_harmonics
+from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
+
+
+@dataclass(frozen=True, eq=False)
+class Anatomy:
+    """What explanation, quadrature and proofs all start from; nothing is computed before it is asked for.
+
+    Attributes:
+        model: The weights.
+    """
+
+    model: Model
+
+    @property
+    def config(self) -> Config | MLPConfig:
+        """The model's config."""
+        return self.model.config
+
+    @cached_property
+    def collapsed(self) -> Collapsed:
+        """U_a, U_b, W_L, S_a, S_b in float64."""
+        return self.model.collapse()
+
+    @cached_property
+    def exact(self) -> ExactCollapsed:
+        """The same without rounding."""
+        return collapse_exactly(self.model)
+
+    @cached_property
+    def integers(self) -> IntegerModel:
+        """The same as Python integers over one power of two; for `relu` and `abs`."""
+        return integer_model(self.exact)
+
+    @cached_property
+    def spectra(self) -> NeuronSpectra:
+        """Amplitude-phase form of what every neuron reads and writes."""
+        return neuron_spectra(self.collapsed)
+
+    @cached_property
+    def roles(self) -> NeuronRoles:
+        """Primary frequencies and role of every neuron."""
+        return find_roles(self.spectra)
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """One for every frequency that is both read and written."""
+        return find_clusters(self.spectra)
+
+    @cached_property
+    def key_frequencies(self) -> tuple[int, ...]:
+        """The clusters that matter."""
+        return key_frequencies(self.clusters)
+
+    @cached_property
+    def harmonics(self) -> Harmonics:
+        """Primary to quaternary frequency of every neuron's input."""
+        return find_harmonics(self.spectra.input)
+
+
+def anatomy_of(model: Model | Anatomy) -> Anatomy:
+    """The anatomy itself, or a new one of these weights."""
+    return model if isinstance(model, Anatomy) else Anatomy(model)
