@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report test check format docs clean
+.PHONY: report test check format docs bench clean
 
 report: $(VENV)/.base
 	$(BIN)/quadlens report -o out/report
@@ -15,13 +15,18 @@ test: $(VENV)/.test check
 	$(BIN)/python -m pytest -n 3 --cov --cov-report=term
 
 check: $(VENV)/.test
-	$(BIN)/ruff format --check src tests tools
-	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools benchmarks
+	$(BIN)/ruff check src tests tools benchmarks
 	$(BIN)/mypy
 
 format: $(VENV)/.test
-	$(BIN)/ruff format src tests tools
-	$(BIN)/ruff check --fix src tests tools
+	$(BIN)/ruff format src tests tools benchmarks
+	$(BIN)/ruff check --fix src tests tools benchmarks
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/analysis.py
+	$(BIN)/python benchmarks/certify.py
 
 docs: $(VENV)/.base
 	$(BIN)/python tools/refresh_docs.py

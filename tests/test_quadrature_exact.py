@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.analysis import random_scheme
 from flint import arb
 from hypothesis import given, settings
 
@@ -31,7 +32,6 @@ from quadlens.quadrature import (
     sin_baseline,
     thinning_study,
 )
-from quadlens.quadrature.benchmark import benchmark_sizes, random_scheme, run_benchmark
 from quadlens.quadrature.grid import half_turn_blocks
 from quadlens.quadrature.lipschitz import rectangle_errors
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
@@ -268,15 +268,3 @@ def test_errors_fall_as_expected_with_more_neurons() -> None:
     assert "equally spaced phases would give" in thinned.statement()
     few = thinning_study(random_scheme(2, 59, rng), 6, rng)
     assert "too few to thin" in few.statement()
-
-
-def test_benchmark_marks_what_it_did_not_measure() -> None:
-    sizes = ((8, 5), (8, 59), (16, 5), (16, 59))
-    result = run_benchmark(sizes, brute_force_limit=500)
-    assert [row.brute_force_measured for row in result.rows] == [True, True, True, False]
-    assert result.rows[-1].agreement is None
-    assert all(row.agreement < 1e-12 for row in result.rows if row.agreement is not None)
-    assert {(ladder.method, ladder.variable) for ladder in result.ladders} >= {("exact", "p"), ("exact", "d_mlp")}
-    assert result.headline is None
-    full = benchmark_sizes()
-    assert {(512, 59), (16384, 100_003), (4096, 10_007)} <= set(full)

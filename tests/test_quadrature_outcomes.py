@@ -216,28 +216,12 @@ def test_command_line_bad_input(
     assert run(monkeypatch, "bounds", "nowhere.safetensors") == 2
     assert "no such file" in capsys.readouterr().err
     assert run(monkeypatch, "bounds", model_file, "--moments", "0") == 2
-    assert run(monkeypatch, "bench", "analysis", "--largest", "10") == 2
-    assert "the smallest is 512 × 59" in capsys.readouterr().err
-    assert run(monkeypatch, "bench", "analysis", "--brute-force-limit", "10", "--largest", "100000") == 2
-    assert "is below every size" in capsys.readouterr().err
 
 
-def test_command_line_bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, "bench", "analysis", "--largest", "70000", "--json", "--quiet") == 0
-    value = json.loads(capsys.readouterr().out)
-    assert [(row["d_mlp"], row["p"]) for row in value["rows"]] == [(512, 59), (1024, 59)]
-    assert value["headline"] is None
-    assert run(monkeypatch, "bench", "analysis", "--largest", "70000", "--brute-force-limit", "40000") == 0
-    shown = capsys.readouterr().out
-    assert "not measured" in shown
-    assert "exact: exponent in d_mlp at p = 59" in shown
-
-
-@pytest.mark.parametrize("words", [["bounds"], ["bench", "analysis"]])
 def test_help_has_an_example_and_the_common_flags(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, *words, "--help") == 0
+    assert run(monkeypatch, "bounds", "--help") == 0
     shown = capsys.readouterr().out
     for expected in ("Example: quadlens", "--json", "--quiet", "--debug"):
         assert expected in shown

@@ -10,7 +10,6 @@ import typer
 
 from quadlens import __version__
 from quadlens.cli import (
-    bench,
     bounds,
     build,
     certify,
@@ -76,7 +75,6 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
 )
 for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
-app.add_typer(bench.app, name="bench")
 
 
 def _stop(number: int, frame: object) -> None:

@@ -1,5 +1,11 @@
-"""Brute force against the exact method on hand-built rules: seconds, ratios and fitted exponents."""
+"""Brute force against the exact method on hand-built rules: seconds, ratios and fitted exponents.
 
+Run: python benchmarks/analysis.py [--largest N] [--brute-force-limit N] [--seed S] [--json]
+"""
+
+import argparse
+import dataclasses
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +18,7 @@ from quadlens.errors import BadConfig
 from quadlens.quadrature.brute import brute_force_error
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.scheme import Scheme
+from quadlens.terminal_table import print_table
 
 NEURONS = (512, 1024, 2048, 4096, 8192, 16384)
 MODULI = (59, 997, 10007, 31627, 100003)
@@ -94,7 +101,6 @@ def run_benchmark(
     sizes: Sequence[tuple[int, int]],
     brute_force_limit: int = BRUTE_FORCE_LIMIT,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda done: None,
 ) -> Benchmark:
     """Time both methods at each size.
 
@@ -103,7 +109,6 @@ def run_benchmark(
         brute_force_limit: Above this many d_mlp · p brute force is not run; its time is scaled from the largest
             measured size and the row says so.
         seed: Seed of phases and weights.
-        progress: Told how many sizes are done.
 
     Raises:
         BadConfig: if the limit leaves no size to measure brute force at.
@@ -114,8 +119,7 @@ def run_benchmark(
     # that has loaded a model it has. Both methods gain.
     np.empty(3_000_000)
     rows: list[BenchRow] = []
-    for done, (d, p) in enumerate(sizes):
-        progress(done)
+    for d, p in sizes:
         scheme = random_scheme(d, p, np.random.default_rng(seed))
         exact_seconds, exact = _best_time(partial(exact_abs_error, scheme), runs=60)
         measured = d * p <= brute_force_limit
@@ -168,3 +172,58 @@ def _best_time(call: Callable[[], T], runs: int) -> tuple[float, T]:
     if result is None:
         raise ValueError(f"runs = {runs}; expected at least 1")
     return best, result
+
+
+def main() -> None:
+    """Print the measurements: a table, or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--brute-force-limit",
+        type=int,
+        default=BRUTE_FORCE_LIMIT,
+        metavar="N",
+        help="measure brute force up to d_mlp · p = N; beyond, its time is scaled up and marked as not measured",
+    )
+    parser.add_argument(
+        "--largest", type=int, metavar="N", help="leave out sizes with d_mlp · p above N (a quick look)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of phases and weights")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    sizes = [(d, p) for d, p in benchmark_sizes() if options.largest is None or d * p <= options.largest]
+    if not sizes:
+        parser.error(f"--largest {options.largest} leaves no size; the smallest is 512 × 59 = 30208")
+    try:
+        result = run_benchmark(sizes, options.brute_force_limit, options.seed)
+    except BadConfig as error:
+        parser.error(str(error))
+    if options.json:
+        headline = None if result.headline is None else dataclasses.asdict(result.headline)
+        rows, exponents = ([dataclasses.asdict(one) for one in many] for many in (result.rows, result.ladders))
+        print(json.dumps({"rows": rows, "exponents": exponents, "headline": headline}))
+        return
+    from rich.console import Console
+
+    header = ("d_mlp × p", "exact", "brute force", "ratio", "difference")
+    print_table(
+        Console(), "Worst error over all a, b, c of one rule", header, [_cells(r) for r in result.rows], left=()
+    )
+    if not all(row.brute_force_measured for row in result.rows):
+        print("(…) brute force was not measured there: its time is scaled up from the largest measured size")
+    for ladder in result.ladders:
+        other = "d_mlp" if ladder.variable == "p" else "p"
+        print(
+            f"{ladder.method}: exponent in {ladder.variable} at {other} = {ladder.fixed}: {ladder.exponent:.2f} "
+            f"(last step {ladder.last_step:.2f})"
+        )
+
+
+def _cells(row: BenchRow) -> tuple[str, ...]:
+    brute = f"{row.brute_force_seconds:.4g} s" if row.brute_force_measured else "not measured"
+    ratio = f"{row.ratio:,.0f}" if row.brute_force_measured else f"({row.ratio:,.0f})"
+    difference = "" if row.agreement is None else f"{row.agreement:.0e}"
+    return f"{row.d_mlp} × {row.p}", f"{row.exact_seconds * 1e3:.3f} ms", brute, ratio, difference
+
+
+if __name__ == "__main__":
+    main()

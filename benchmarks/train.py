@@ -1,6 +1,12 @@
-"""Our step, TransformerLens' step and the bare matrix products, side by side in one run."""
+"""Our step, TransformerLens' step and the bare matrix products, side by side in one run.
 
+Run: python benchmarks/train.py [--turns N] [--threads N] [--p P] [--d-mlp D] [--json]
+"""
+
+import argparse
+import dataclasses
 import itertools
+import json
 import statistics
 import time
 from collections.abc import Callable
@@ -9,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from quadlens.training.config import TrainConfig
+from quadlens.terminal_table import print_table
+from quadlens.training.config import TrainConfig, load_config
 from quadlens.training.cpu import CpuEngine
 from quadlens.training.engine import OptimiserState
 from quadlens.training.initial import Start, start_of
 from quadlens.training.layout import Layout
+from quadlens.training.train import available_threads
 
 WARM_STEPS = 3
 # Turns are short, so that noise on a shared machine meets all contestants alike.
@@ -22,7 +30,7 @@ STEPS_PER_TURN = {"quadlens": 20, "transformer_lens": 3, "gemm_floor": 20}
 
 @dataclass(frozen=True)
 class TrainBenchmark:
-    """Milliseconds an epoch, and ratios taken turn by turn.
+    """Milliseconds per epoch, and ratios taken turn by turn.
 
     Attributes:
         ms_per_epoch: Median over the turns, by contestant; without TransformerLens where it is not installed.
@@ -166,3 +174,32 @@ def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callab
         optimiser.step()
 
     return step
+
+
+def main() -> None:
+    """Print the measurements: a table, or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=15, help="how often each contestant takes its turn")
+    parser.add_argument("--threads", type=int, help="threads of each; all that help by default")
+    parser.add_argument("--p", type=int, default=59, help="modulus, odd")
+    parser.add_argument("--d-mlp", type=int, default=512, help="number of neurons")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    config = load_config(flags={"p": options.p, "d_mlp": options.d_mlp})
+    result = benchmark_training(config, options.threads or available_threads(), options.turns)
+    if options.json:
+        print(json.dumps(dataclasses.asdict(result)))
+        return
+    from rich.console import Console
+
+    whole, peer = sum(result.ms_per_phase.values()), result.ratio_to_transformer_lens
+    rows = [(name, f"{ms:.2f} ms") for name, ms in result.ms_per_epoch.items()]
+    rows.append(("times faster than TransformerLens", "not installed" if peer is None else f"{peer:.1f}"))
+    rows.append(("times slower than the bare products", f"{result.ratio_to_gemm_floor:.2f}"))
+    rows += [(f"our {name}", f"{ms:.2f} ms, {ms / whole:.0%}") for name, ms in result.ms_per_phase.items()]
+    title = f"One epoch: p = {options.p}, {options.d_mlp} neurons, {result.threads} threads"
+    print_table(Console(), title, ("", "median"), rows, left=(0,))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,13 @@
-"""Scale: operations and seconds of each strategy against brute force, on hand-built models with noise, in one run."""
+"""Operations and seconds of each strategy against brute force, on hand-built models with noise, in one run.
 
+Run: python benchmarks/certify.py [--moduli 59,113,…] [--neurons 512,…] [--noise X] [--seed S] [--json]
+"""
+
+import argparse
+import dataclasses
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +22,7 @@ from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.proof import Strategy
 from quadlens.proofs.summary import rounded_down
+from quadlens.terminal_table import print_table
 
 MODULI = (59, 113, 251, 499, 997, 2003)
 WIDTHS = (512, 1024, 2048, 4096)
@@ -89,14 +96,13 @@ def run_certify_bench(
     sizes: Sequence[tuple[int, int]],
     noise: float = NOISE,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda done: None,
 ) -> CertifyBenchmark:
     """Build a model of each size and prove what it does with every strategy that can take it.
 
     `moments` runs in float64 at every p, so that one algorithm is measured along the whole ladder.
     """
     rows: list[CertifyRow] = []
-    for done, (p, d_mlp) in enumerate(sizes):
+    for p, d_mlp in sizes:
         model = build_mlp(Recipe(p, best_keys(p, np.random.default_rng(seed)), d_mlp, noise=noise, seed=seed))
         brute_seconds = _brute_force_seconds(model.collapse())
         strategies: list[Strategy] = [Lipschitz(), Moments(largest_integer_p=0)]
@@ -119,7 +125,6 @@ def run_certify_bench(
                     margin_lower_bound=rounded_down(proof.margin),
                 )
             )
-        progress(done + 1)
     return CertifyBenchmark(tuple(rows), fit_exponents(rows))
 
 
@@ -168,3 +173,53 @@ def fit_exponents(rows: Sequence[CertifyRow]) -> dict[str, Exponent]:
                 points=len(ladder),
             )
     return exponents
+
+
+def main() -> None:
+    """Print the measurements: a table, or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--moduli", type=_integers, default=MODULI, help="moduli p, separated by commas")
+    parser.add_argument(
+        "--neurons",
+        type=_integers,
+        default=WIDTHS,
+        help="widths d_mlp; all moduli at the first width, all widths at the first modulus",
+    )
+    parser.add_argument("--noise", type=float, default=NOISE, help="noise on every weight, as a share of its RMS")
+    parser.add_argument("--seed", type=int, default=0, help="seed of keys and noise")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    result = run_certify_bench(bench_sizes(options.moduli, options.neurons), options.noise, options.seed)
+    if options.json:
+        print(json.dumps(dataclasses.asdict(result)))
+        return
+    from rich.console import Console
+
+    header = ("p", "d_mlp", "strategy", "operations", "of brute force", "seconds", "brute (float64)", "certified")
+    rows = [
+        (
+            str(row.p),
+            str(row.d_mlp),
+            row.strategy,
+            f"{row.flops:.3g}",
+            f"{row.flops / row.brute_force_flops:.3%}",
+            f"{row.seconds:.2f}",
+            f"{row.brute_force_seconds:.2f}",
+            f"{row.certified_share:.1%}",
+        )
+        for row in result.rows
+    ]
+    print_table(Console(), "Proofs against brute force", header, rows, labels=3, left=(2,))
+    for strategy, fit in result.exponents.items():
+        print(
+            f"{strategy}: operations ~ p^{fit.flops:.2f}, seconds ~ p^{fit.seconds:.2f} "
+            f"({fit.points} moduli, d_mlp = {fit.d_mlp})"
+        )
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+if __name__ == "__main__":
+    main()
