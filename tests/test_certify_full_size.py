@@ -12,7 +12,7 @@ from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.native import save
 from quadlens.model.params import Model
 from quadlens.proofs import certify
-from quadlens_checker import checker
+from quadlens_checker.archive import archive
 
 BUNDLED = [name for name in bundled_names() if (load(name).config.p, load(name).config.d_mlp) == (59, 512)]
 # The hand-built model by the exact strategy, every bundled model of the paper's size by the compact one.
@@ -36,10 +36,12 @@ def test_full_size_models_are_certified_cheaply_and_checked_quickly(name: str, s
     assert len(certificate.to_bytes()) < 500_000
     save(model, model_path)
     certificate.save(certificate_path)
+    program = tmp_path / "checker.pyz"
+    program.write_bytes(archive())
     began = time.monotonic()
     # In a process of its own, as a stranger would run it.
     run = subprocess.run(
-        [sys.executable, "-I", "-S", checker.__file__, str(certificate_path), str(model_path)],
+        [sys.executable, "-I", "-S", str(program), str(certificate_path), str(model_path)],
         capture_output=True,
         text=True,
         check=False,

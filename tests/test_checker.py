@@ -22,7 +22,12 @@ from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256, to_bytes
 from quadlens.model.params import Model
 from quadlens.proofs import certify
-from quadlens_checker import Report, check, checker, thin_checker
+from quadlens_checker import Report, check, limits
+from quadlens_checker.archive import archive
+from quadlens_checker.arcs import by_brute_force
+from quadlens_checker.collapse import collapse
+from quadlens_checker.reading import read_model
+from quadlens_checker.verdict import statement, verify
 from small_models import random_transformers, small_models
 from strategies import mlps
 
@@ -58,7 +63,7 @@ def restated(certificate: Any) -> Any:
     margin, error = Fraction(claims["margin"]), claims["float32_error"] and Fraction(claims["float32_error"])
     claims["float32_certified"] = bool(error is not None and margin > 2 * error)
     p = certificate["model"]["p"]
-    certificate["statement"] = checker.statement(p, claims["certified_inputs"], margin, error)
+    certificate["statement"] = statement(p, claims["certified_inputs"], margin, error)
     return certificate
 
 
@@ -82,7 +87,7 @@ def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: s
     if certificate.proof.margin is None:
         return
     content = to_bytes(model)
-    assert checker.verify(claims, content, lambda operations: None, thin_checker.STRATEGIES) == claims["claims"]
+    assert verify(claims, content, lambda operations: None) == claims["claims"]
 
 
 Tamper = Callable[[Any], Any]
@@ -273,19 +278,12 @@ def test_tampered_thin_proofs_are_rejected(folder: Path, what: str) -> None:
     assert re.search(reason, report.reason), report.reason
 
 
-def test_thin_is_for_transformers_and_has_its_own_checker(folder: Path, tmp_path: Path) -> None:
+def test_thin_is_for_transformers(folder: Path) -> None:
     model = build_mlp(Recipe(11, (1, 2, 4), 48))
     save(model, folder / "mlp.safetensors")
     certificate = load(folder, "good.thin")
     certificate["model"]["sha256"] = sha256(model)
     assert "relu transformers" in run(folder, certificate, "mlp").reason
-    names = str(folder / "good.thin.json"), str(folder / "good.safetensors")
-    assert checker.check(*names).reason == "unknown strategy; known here: arcs, brute, moments"
-    for path in (Path(str(module.__file__)) for module in (checker, thin_checker)):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    words = [sys.executable, "-I", "-S", str(tmp_path / "thin_checker.py"), *names]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.startswith("VERIFIED")) == (0, True), done.stderr
 
 
 def test_a_weaker_claim_is_verified(folder: Path) -> None:
@@ -359,7 +357,7 @@ def test_bytes_that_are_not_text_are_rejected(folder: Path) -> None:
 
 
 def test_large_files_are_rejected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checker, "MAX_CERTIFICATE_BYTES", 10)
+    monkeypatch.setattr(limits, "MAX_CERTIFICATE_BYTES", 10)
     assert "larger than" in run(folder, load(folder)).reason
 
 
@@ -372,7 +370,7 @@ def test_the_time_limit_is_kept(folder: Path) -> None:
 def test_a_model_too_large_for_the_time_is_refused_before_the_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checker, "OPERATIONS_PER_SECOND", 1)
+    monkeypatch.setattr(limits, "OPERATIONS_PER_SECOND", 1)
     report = run(folder, load(folder))
     assert "not verified within" in report.reason
     assert report.seconds < 5
@@ -387,40 +385,58 @@ def test_weights_that_are_not_finite_are_rejected(folder: Path) -> None:
     assert "not finite" in run(folder, certificate, "nan").reason
 
 
-def test_the_checker_runs_alone_with_the_standard_library(folder: Path, tmp_path: Path) -> None:
-    """Copied to an empty directory and run isolated (-I: no site-packages of this project, no environment)."""
-    alone = tmp_path / "checker.py"
-    alone.write_bytes(Path(checker.__file__).read_bytes())
-    arguments = [sys.executable, "-I", "-S", str(alone)]
-    good = subprocess.run(
-        [*arguments, str(folder / "good.arcs.json"), str(folder / "good.safetensors")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (good.returncode, good.stdout.startswith("VERIFIED")) == (0, True), good.stderr
-    bad = subprocess.run(
-        [*arguments, str(folder / "good.arcs.json"), str(folder / "wrong.safetensors")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (bad.returncode, bad.stdout.startswith("REJECTED")) == (1, True)
-    for words, code in ((["--help"], 0), (["-h"], 0), ([], 2), (["one"], 2), (["1", "2", "3", "4"], 2)):
-        shown = subprocess.run([*arguments, *words], capture_output=True, text=True, check=False)
-        usage = "usage: python checker.py CERTIFICATE MODEL [SECONDS]\n"
-        assert (shown.returncode, shown.stdout, shown.stderr) == (code, *((usage, "") if code == 0 else ("", usage)))
-    missing = subprocess.run([*arguments, "nowhere", "nothing"], capture_output=True, text=True, check=False)
-    assert (missing.returncode, "usage" in missing.stderr) == (2, True)
+Words = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_the_checker_imports_only_the_standard_library() -> None:
-    files = {str(checker.__file__): set[str](), str(thin_checker.__file__): {"checker", ""}}
-    for file, more in files.items():  # "" is `from . import checker`
-        tree = ast.parse(Path(file).read_text())
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Words:
+    """The checker as one file, run in an empty directory and isolated (-I -S: nothing but the standard library)."""
+    package, elsewhere = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("empty")
+    source = [sys.executable, "-m", "quadlens_checker", "--write"]
+    for name in ("checker.pyz", "again.pyz"):
+        subprocess.run([*source, str(package / name)], check=True)
+    assert (package / "checker.pyz").read_bytes() == (package / "again.pyz").read_bytes()
+
+    def run_alone(*words: object) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-I", "-S", str(package / "checker.pyz"), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=elsewhere)
+
+    return run_alone
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_one_file_verifies_every_kind_of_certificate(folder: Path, alone: Words, strategy: str) -> None:
+    good, model = folder / f"good.{strategy}.json", folder / "good.safetensors"
+    done = alone(good, model)
+    assert (done.returncode, done.stdout.startswith("VERIFIED: "), done.stderr) == (0, True, "")
+    other = alone(good, folder / "wrong.safetensors")
+    assert (other.returncode, other.stdout.startswith("REJECTED: "), other.stderr) == (1, True, "")
+    tampered = folder / f"tampered.{strategy}.json"
+    tampered.write_text(json.dumps(_margin(Fraction(1, 10**9))(load(folder, f"good.{strategy}"))))
+    done = alone(tampered, model)
+    assert (done.returncode, done.stdout.startswith("REJECTED: the margin claimed is not proved")) == (1, True)
+
+
+def test_one_file_writes_itself(alone: Words, tmp_path: Path) -> None:
+    assert alone("--write", tmp_path / "copy.pyz").returncode == 0
+    assert (tmp_path / "copy.pyz").read_bytes() == archive()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["--help"], 0), (["-h"], 0), ([], 2), (["one"], 2), (["1", "2", "3"], 2), (["no", "file"], 2)]
+)
+def test_one_file_says_how_it_is_used(alone: Words, words: list[str], code: int) -> None:
+    done = alone(*words)
+    assert (done.returncode, bool(done.stdout), bool(done.stderr)) == (code, code == 0, code != 0)
+    assert "usage: quadlens_checker " in done.stdout + done.stderr
+
+
+def test_the_checker_imports_only_the_standard_library_and_itself() -> None:
+    for file in Path(str(limits.__file__)).parent.glob("*.py"):
+        tree = ast.parse(file.read_text())
         names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names) | more
+        assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names) | {"quadlens_checker"}
 
 
 def test_certificates_have_deterministic_bytes_and_the_models_hash(folder: Path) -> None:
@@ -434,7 +450,7 @@ def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
     """The checker's collapse is its own; compare its logits with the model room's."""
     model = build_transformer(Recipe(7, (1, 2), 16, noise=0.1))
     exact = exact_logits(model)
-    mine = checker.collapse(*checker.read_model(to_bytes(model)), {}, lambda operations: None)
-    logits, _, _ = checker.by_brute_force(mine, {}, lambda operations: None)
+    mine = collapse(*read_model(to_bytes(model)), {}, lambda operations: None)
+    logits, _, _ = by_brute_force(mine, {}, lambda operations: None)
     for n, row in enumerate(logits):
         assert [Fraction(x, 1 << mine.shift) for x in row] == [exact.logit(n // 7, n % 7, c) for c in range(7)]

@@ -32,7 +32,7 @@ from quadlens.quadrature import bounds
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.scheme import Scheme
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters
-from quadlens_checker import check, checker
+from quadlens_checker import check
 
 f = np.float32
 
@@ -243,7 +243,7 @@ def test_a_verdict_prints_whatever_the_terminal_can_show(tmp_path: Path, encodin
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     names = [str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")]
     for words in (
-        [checker.__file__, *names],
+        ["-m", "quadlens_checker", *names],
         ["-m", "quadlens", "check", *names],
         ["-m", "quadlens", "check", *names, "--json"],
     ):

@@ -1,32 +1,35 @@
-"""Check certificates of strategy `thin` too: the checker beside this file, and one more theorem.
+"""The proof without the collapse (`thin`).
 
-    python thin_checker.py CERTIFICATE MODEL [SECONDS]
-
-The proof without the collapse. The residual stream is cut down to a few directions, which are hints, and all that they
-leave out is bounded. Standard library and checker.py only; every number is an integer or a rational, bounds are rounded
-to their safe side, and pre-activations to 2^-48, which is added to what is left out.
+The residual stream is cut down to a few directions, which are hints, and all that they leave out is bounded. Every
+number is an integer or a rational, bounds are rounded to their safe side, and pre-activations to 2^-48, which is added
+to what is left out.
 """
 
 import math
-import os
-import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING or __package__:
-    from . import checker as base
-else:  # run as a program, beside checker.py
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import checker as base
+from quadlens_checker import limits
+from quadlens_checker.arcs import hidden_sums, read_plan, with_skip
+from quadlens_checker.collapse import (
+    Model,
+    float32_error,
+    residual_streams,
+    skip_terms,
+    token_rows,
+    weights_by_name,
+)
+from quadlens_checker.matrices import Matrix, Rows, at_shift, plus, rows, times
+from quadlens_checker.reading import Clock, Rejected, Tensors, integers, keys, require, ticking
 
 # Bits after the point: of Ũ, of norms and bounds, of the hints.
 INPUT_BITS, NORM_BITS, HINT_BITS = 48, 64, 24
 
 
 @dataclass
-class ThinModel(base.Model):
+class ThinModel(Model):
     """The model along a few directions: U_a, U_b are Ũ, and W_L holds B by rows and, last, r.
 
     answers: H, by answer. loss: Σ_i s_i (e_a[i] + e_b[i]) for each a and b. rank: r'. flops: cost but for the arcs.
@@ -43,72 +46,68 @@ def rounded_up(x: Fraction) -> Fraction:
     return Fraction(math.ceil(x * (1 << NORM_BITS)), 1 << NORM_BITS)
 
 
-def lengths(x: base.Matrix) -> list[Fraction]:
+def lengths(x: Matrix) -> list[Fraction]:
     """Euclidean norms of the rows, rounded up to multiples of 2^-NORM_BITS: n < (isqrt(n) + 1)²."""
     up = 2 * (NORM_BITS - x[1])
     squares = [sum(n * n for n in row) for row in x[0]]
     return [Fraction(math.isqrt(n << up if up >= 0 else n >> -up) + 1, 1 << NORM_BITS) for n in squares]
 
 
-def transposed(x: base.Matrix) -> base.Matrix:
+def transposed(x: Matrix) -> Matrix:
     """The transpose."""
     return [list(column) for column in zip(*x[0], strict=True)], x[1]
 
 
-def minus(x: base.Matrix, y: base.Matrix) -> base.Matrix:
+def minus(x: Matrix, y: Matrix) -> Matrix:
     """Subtract: x - y, where y may be one row."""
-    return base.plus(x, ([[-n for n in row] for row in y[0]], y[1]))
+    return plus(x, ([[-n for n in row] for row in y[0]], y[1]))
 
 
-def along(
-    X: base.Matrix, W: base.Matrix, P: base.Matrix, clock: base.Clock
-) -> tuple[base.Matrix, base.Matrix, list[list[Fraction]]]:
+def along(X: Matrix, W: Matrix, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[list[Fraction]]]:
     """A, F with X W ≈ A F, and four lists y, g, n, f with |X W - A F|[j,i] ≤ y[j] n[i] + g[j] f[i]; any P will do.
 
     A = X P and F = PᵀW. With N = W - P F and Y = X - A Pᵀ, X W - A F = X N = (A Pᵀ + Y) N = A D F + Y N, D = 1 - PᵀP.
     """
     Pt, one = transposed(P), [[int(i == j) for j in range(len(P[0][0]))] for i in range(len(P[0][0]))]
-    A, F = base.times(X, P, clock), base.times(Pt, W, clock)
-    N, Y = minus(W, base.times(P, F, clock)), minus(X, base.times(A, Pt, clock))
-    D = minus((one, 0), base.times(Pt, P, clock))
+    A, F = times(X, P, clock), times(Pt, W, clock)
+    N, Y = minus(W, times(P, F, clock)), minus(X, times(A, Pt, clock))
+    D = minus((one, 0), times(Pt, P, clock))
     (size,) = lengths(([[n for row in D[0] for n in row]], D[1]))  # all entries together bound the operator
     return A, F, [lengths(Y), [size * x for x in lengths(A)], lengths(transposed(N)), lengths(transposed(F))]
 
 
-def read_directions(value: Any, what: str, d: int) -> base.Matrix:
+def read_directions(value: Any, what: str, d: int) -> Matrix:
     """A matrix of d rows, integers over 2^HINT_BITS."""
-    base.require(isinstance(value, list) and len(value) == d and isinstance(value[0], list), f"{what} is not {d} rows")
-    largest, r = 10**base.MAX_INTEGER_DIGITS, len(value[0])
-    base.require(1 <= r <= d, f"{what} has {r} columns, expected 1…{d}")
-    return [base.integers(row, what, r, -largest, largest) for row in value], HINT_BITS
+    require(isinstance(value, list) and len(value) == d and isinstance(value[0], list), f"{what} is not {d} rows")
+    largest, r = 10**limits.MAX_INTEGER_DIGITS, len(value[0])
+    require(1 <= r <= d, f"{what} has {r} columns, expected 1…{d}")
+    return [integers(row, what, r, -largest, largest) for row in value], HINT_BITS
 
 
 def read(
-    short: dict[str, base.Matrix],
-    streams: list[base.Matrix],
-    means: list[base.Matrix],
-    P: base.Matrix,
-    clock: base.Clock,
-) -> tuple[base.Rows, base.Rows, list[list[Fraction]]]:
+    short: dict[str, Matrix],
+    streams: list[Matrix],
+    means: list[Matrix],
+    P: Matrix,
+    clock: Clock,
+) -> tuple[Rows, Rows, list[list[Fraction]]]:
     """Ũ_a and Ũ_b over 2^INPUT_BITS, and the lists of `along` that bound |U - Ũ| before that rounding, a before b."""
     off = [minus(X, mean) for X, mean in zip(streams, means, strict=True)]
     finest, p = max(x[1] for x in off), len(streams[0][0])
-    both = base.at_shift(off[0], finest) + base.at_shift(off[1], finest)
+    both = at_shift(off[0], finest) + at_shift(off[1], finest)
     A, F, bounds = along((both, finest), short["W_in"], P, clock)
-    waves = base.times(A, F, clock)
-    of_a, of_b = (base.times(mean, short["W_in"], clock) for mean in means)
-    U_a = base.plus(base.rows(waves, 0, p), of_a)
-    U_b = base.plus(base.rows(waves, p, 2 * p), base.plus(of_b, short["b_in"]))
+    waves = times(A, F, clock)
+    of_a, of_b = (times(mean, short["W_in"], clock) for mean in means)
+    U_a = plus(rows(waves, 0, p), of_a)
+    U_b = plus(rows(waves, p, 2 * p), plus(of_b, short["b_in"]))
     return to_bits(U_a, INPUT_BITS), to_bits(U_b, INPUT_BITS), bounds
 
 
-def write(
-    short: dict[str, base.Matrix], P: base.Matrix, clock: base.Clock
-) -> tuple[base.Matrix, base.Matrix, list[Fraction], list[Fraction]]:
+def write(short: dict[str, Matrix], P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[Fraction], list[Fraction]]:
     """B by neuron and H with W_L = HᵀB + R; r_i ≥ the spread over c of R[·,i], and s_i ≥ that of W_L[·,i]."""
     B, H, (y, g, n, f) = along(short["W_out"], short["W_U"], P, clock)
     residual = [rounded_up(2 * (x * max(n) + z * max(f))) for x, z in zip(y, g, strict=True)]
-    table, shift = base.times(B, H, clock)
+    table, shift = times(B, H, clock)
     return (
         B,
         H,
@@ -117,7 +116,7 @@ def write(
     )
 
 
-def cut_down(config: Any, tensors: base.Tensors, hints: Any, clock: base.Clock) -> ThinModel:
+def cut_down(config: Any, tensors: Tensors, hints: Any, clock: Clock) -> ThinModel:
     """Ũ ≈ U and HᵀB ≈ W_L along the directions of the hints, with bounds on all they leave out.
 
     A margin of the logits is at least that of the scores (`by_moments` with Ũ, H, B, r) less Σ_i s_i (e_a[i] + e_b[i]),
@@ -125,38 +124,38 @@ def cut_down(config: Any, tensors: base.Tensors, hints: Any, clock: base.Clock) 
     Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)), differs between two c by at most that sum, as the ReLU is 1-Lipschitz.
     """
     relu = config["architecture"] == "transformer" and config["activation"] == "relu"
-    base.require(relu, "thin is for relu transformers")
-    base.keys(hints, ("clusters", "arcs", "directions", "directions_out", "means"), "hints")
+    require(relu, "thin is for relu transformers")
+    keys(hints, ("clusters", "arcs", "directions", "directions_out", "means"), "hints")
     p, d = config["p"], config["d_model"]
     P, P_out = (read_directions(hints[key], key, d) for key in ("directions", "directions_out"))
     means = [transposed(read_directions([[x] for x in mean], "means", d)) for mean in hints["means"]]
-    base.require(len(means) == 2, "means are not two rows")
+    require(len(means) == 2, "means are not two rows")
     flops = thin_flops(config, len(P[0][0]), len(P_out[0][0]))
     clock(flops)
-    short, tokens = base.weights_by_name(tensors, p), base.token_rows(config)
-    streams = base.residual_streams(config, short, tokens, clock)
+    short, tokens = weights_by_name(tensors, p), token_rows(config)
+    streams = residual_streams(config, short, tokens, clock)
     U_a, U_b, (y, g, n, f) = read(short, streams, means, P, clock)
     B, H, residual, spread = write(short, P_out, clock)
     by_n, by_f = (sum((s * x for s, x in zip(spread, part, strict=True)), Fraction(0)) for part in (n, f))
     rounding = sum(spread, Fraction(0)) / (1 << INPUT_BITS)  # Ũ_a and Ũ_b were moved by half of 2^-INPUT_BITS each
     lost = [x * by_n + z * by_f for x, z in zip(y, g, strict=True)]
-    S_a, S_b = base.skip_terms(short, streams[0], streams[1], clock)
+    S_a, S_b = skip_terms(short, streams[0], streams[1], clock)
     shift = max(INPUT_BITS + B[1] + H[1], INPUT_BITS + NORM_BITS, S_a[1], S_b[1])
-    weights = base.at_shift(transposed(B), shift - INPUT_BITS - H[1])
+    weights = at_shift(transposed(B), shift - INPUT_BITS - H[1])
     weights.append([int(x * (1 << (shift - INPUT_BITS))) for x in residual])  # last, to be put in order with them
     return ThinModel(
         p=p, d_mlp=config["d_mlp"], activation="relu", U_a=U_a, U_b=U_b, W_L=weights,
-        S_a=base.at_shift(S_a, shift), S_b=base.at_shift(S_b, shift), shift=shift, shift_w=shift - INPUT_BITS,
-        collapse_flops=0, float32_error=base.float32_error(config, tensors, tokens, clock),
+        S_a=at_shift(S_a, shift), S_b=at_shift(S_b, shift), shift=shift, shift_w=shift - INPUT_BITS,
+        collapse_flops=0, float32_error=float32_error(config, tensors, tokens, clock),
         answers=list(zip(*H[0], strict=True)), rank=len(H[0]), flops=flops,
         loss=[[rounded_up(x + z + rounding) for z in lost[p:]] for x in lost[:p]],
     )  # fmt: skip
 
 
-def to_bits(x: base.Matrix, bits: int) -> base.Rows:
+def to_bits(x: Matrix, bits: int) -> Rows:
     """The nearest integers over 2^bits, each within half of one."""
     fine = max(x[1], bits + 1)
-    return [[(n + (1 << (fine - bits - 1))) >> (fine - bits) for n in row] for row in base.at_shift(x, fine)]
+    return [[(n + (1 << (fine - bits - 1))) >> (fine - bits) for n in row] for row in at_shift(x, fine)]
 
 
 def thin_flops(config: Any, r: int, r_out: int) -> int:
@@ -176,27 +175,15 @@ def thin_flops(config: Any, r: int, r_out: int) -> int:
     return int(streams + reading + writing + proof)
 
 
-def by_thin(model: base.Model, hints: Any, clock: base.Clock) -> tuple[base.Rows, base.Rows, int]:
+def by_thin(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]:
     """The scores of `by_moments` with Ũ and HᵀB; above them ρ and all that the directions leave out."""
     if not isinstance(model, ThinModel):
-        raise base.Rejected("the model was not cut down")
-    plan, rank = base.read_plan(model, hints, clock), model.rank
+        raise Rejected("the model was not cut down")
+    plan, rank = read_plan(model, hints, clock), model.rank
     *weights, residual = model.W_L
-    h = list(zip(*(base.hidden_sums(row, model, plan, clock) for row in weights), strict=True))
-    lower = base.with_skip(model, ([sum(map(mul, c, x)) for c in model.answers] for x in base.ticking(h, clock)))
-    left = base.hidden_sums(residual, model, plan, clock)
+    h = list(zip(*(hidden_sums(row, model, plan, clock) for row in weights), strict=True))
+    lower = with_skip(model, ([sum(map(mul, c, x)) for c in model.answers] for x in ticking(h, clock)))
+    left = hidden_sums(residual, model, plan, clock)
     lost = [int(x * (1 << model.shift)) for row in model.loss for x in row]
     upper = [[s + rho + x for s in row] for row, rho, x in zip(lower, left, lost, strict=True)]
     return lower, upper, model.flops + plan.count(2 * rank + 2, 2 * rank + 3)
-
-
-STRATEGIES = {**base.STRATEGIES, "thin": (cut_down, by_thin)}
-
-
-def check(certificate_path: str, model_path: str, max_seconds: float = base.DEFAULT_SECONDS) -> base.Report:
-    """Check the certificate in one file against the model in another; a missing file raises OSError."""
-    return base.check(certificate_path, model_path, max_seconds, STRATEGIES)
-
-
-if __name__ == "__main__":
-    sys.exit(base.main(sys.argv[1:], STRATEGIES))

@@ -1,0 +1,18 @@
+"""Every limit of the checker, in one place: what lies beyond one of them is refused, never half believed.
+
+A program that writes certificates may import these constants, to refuse before it writes what could not be read again.
+"""
+
+# Files.
+MAX_CERTIFICATE_BYTES = 64_000_000
+MAX_MODEL_BYTES = 64_000_000
+
+# Numbers in a certificate.
+MAX_MODULUS = 257  # p³ exact logits are looked at; nothing else depends on this number
+MAX_INTEGER_DIGITS = 18  # of an integer, its sign included; hints lie in -10^18 … 10^18
+MAX_RATIONAL_LENGTH = 4000  # characters of "numerator/denominator"; below the interpreter's own limit of 4,300 digits
+MAX_SHIFT = 1000  # of the hints of `moments`: their denominators are at most 2^1000
+
+# Time.
+DEFAULT_SECONDS = 600.0
+OPERATIONS_PER_SECOND = 10_000_000  # of this checker: to refuse at once what cannot be done in time

@@ -1,0 +1,154 @@
+"""The verdict: every claim of a certificate is proved again, or the certificate is rejected."""
+
+import hashlib
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from quadlens_checker import limits
+from quadlens_checker.arcs import brute_force_flops, by_arcs, by_brute_force
+from quadlens_checker.collapse import Model, collapse, shapes
+from quadlens_checker.matrices import Rows
+from quadlens_checker.moments import by_moments
+from quadlens_checker.reading import (
+    Clock,
+    Rejected,
+    Tensors,
+    integers,
+    keys,
+    parse_json,
+    rational,
+    read_limited,
+    read_model,
+    require,
+)
+from quadlens_checker.thin import by_thin, cut_down
+
+Reader = Callable[[Any, Tensors, Any, Clock], Model]  # config, tensors and hints → the model a proof is about
+Prover = Callable[[Model, Any, Clock], tuple[Rows, Rows, int]]  # → lower and upper bounds of the logits, and the cost
+STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
+    "arcs": (collapse, by_arcs),
+    "brute": (collapse, by_brute_force),
+    "moments": (collapse, by_moments),
+    "thin": (cut_down, by_thin),
+}
+
+
+@dataclass
+class Report:
+    """The outcome: VERIFIED or REJECTED, why, and the claims that were proved again."""
+
+    verdict: str
+    reason: str
+    seconds: float
+    model_sha256: str | None = None
+    statement: str | None = None
+    claims: dict[str, Any] = field(default_factory=dict)
+
+
+def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) -> str:
+    """The claims in words, decimals rounded to the safe side; a certificate must say exactly this."""
+
+    def decimals(billionths: int) -> str:
+        return f"{billionths // 10**9}.{billionths % 10**9:09d}"
+
+    some = f"For {certified} of the {p * p} pairs a, b in 0…{p - 1} (all but those listed as uncertified)"
+    which = some if certified < p * p else f"For all a, b in 0…{p - 1}"
+    text = f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {p} "
+    text += f"exceeds that of every other answer, by at least {decimals(margin * 10**9 // 1)} (exactly: claims.margin)."
+    if error is None or margin <= 2 * error:
+        return text
+    change = f"Float32 execution in any order changes no logit by more than {decimals(-(-error * 10**9 // 1))}"
+    return f"{text} {change}, so {'the' if certified == p * p else 'their'} answers are the same."
+
+
+def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
+    """Raise `Rejected` unless every claim of the certificate is proved; return the claims."""
+    top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
+    keys(certificate, (*top, "hints", "cost"), "the certificate")
+    require(
+        certificate["format"] == "quadlens-certificate" and repr(certificate["version"]) == "1",
+        "unknown format or version",
+    )
+    about = keys(certificate["model"], ("sha256", "p", "d_mlp", "activation"), "model")
+    require(about["sha256"] == hashlib.sha256(content).hexdigest(), "the certificate is about another model file")
+    names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
+    claims: dict[str, Any] = keys(certificate["claims"], names, "claims")
+    require(claims["margin"] is not None, "the certificate claims nothing")
+    config, tensors = read_model(content)
+    expected = shapes(config)
+    require({name: shape for name, (shape, _) in tensors.items()} == expected, "the tensors do not fit the config")
+    strategy = certificate["strategy"]
+    known = isinstance(strategy, str) and strategy in STRATEGIES
+    require(known, f"unknown strategy; known here: {', '.join(STRATEGIES)}")
+    require(strategy == "brute" or config["activation"] != "square", "unknown strategy for an activation of x²")
+    reader, prover = STRATEGIES[strategy]
+    model = reader(config, tensors, certificate["hints"], clock)
+    for key in ("p", "d_mlp", "activation"):
+        require(about[key] == getattr(model, key), f"the certificate's {key} is not the model's")
+    require(all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")), "a list is missing")
+    margin, left_out = check_claims(model, certificate)
+    lower, upper, flops = prover(model, certificate["hints"], clock)
+    check_margins(model, lower, upper, margin, left_out)
+    for a, b, c in (integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]):
+        n, right = a * model.p + b, (a + b) % model.p
+        require(c != right and lower[n][c] >= max(upper[n]), f"it is not shown that {a} + {b} is answered {c}")
+    costs = {"flops": flops, "collapse_flops": model.collapse_flops, "brute_force_flops": brute_force_flops(model)}
+    integers(list(keys(certificate["cost"], costs, "cost").values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
+    require(certificate["cost"] == costs, f"the cost claimed is not the cost found: {costs}")
+    return claims
+
+
+def check_claims(model: Model, certificate: Any) -> tuple[Fraction, set[tuple[int, ...]]]:
+    """The claims fit each other, the words, and what float32 can change; the margin and the inputs left out."""
+    p, claims, listed = model.p, certificate["claims"], certificate["uncertified"]
+    left_out = {tuple(integers(pair, "uncertified", 2, 0, p - 1)) for pair in listed}
+    certified = p * p - len(left_out)
+    require(len(left_out) == len(listed) and certified > 0, "the uncertified inputs are not a list of distinct pairs")
+    require([claims["inputs"], claims["certified_inputs"]] == [p * p, certified], "the inputs are counted wrongly")
+    require(certificate["verdict"] == ("PARTLY" if left_out else "CERTIFIED"), "the verdict does not fit the claims")
+    margin, error = rational(claims["margin"], "margin"), None
+    if claims["float32_error"] is not None:
+        error, proved = rational(claims["float32_error"], "float32_error"), model.float32_error
+        require(proved is not None and error >= proved, "the float32 error claimed is smaller than what can be proved")
+    holds = error is not None and margin > 2 * error
+    require(claims["float32_certified"] is holds, "float32_certified does not follow from the claims")
+    words = statement(p, certified, margin, error)
+    require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")
+    return margin, left_out
+
+
+def check_margins(model: Model, lower: Rows, upper: Rows, claimed: Fraction, left_out: set[tuple[int, ...]]) -> None:
+    """Right answer's lower bound minus the largest other upper bound is at least the margin claimed."""
+    floor = claimed * (1 << model.shift)
+    for n, (low, high) in enumerate(zip(lower, upper, strict=True)):
+        a, b = divmod(n, model.p)
+        right = (a + b) % model.p
+        margin = low[right] - max(high[:right] + high[right + 1 :])
+        require((a, b) in left_out or margin >= floor, f"the margin claimed is not proved for {a} + {b}")
+
+
+def check(certificate_path: str, model_path: str, max_seconds: float = limits.DEFAULT_SECONDS) -> Report:
+    """Check the certificate in one file against the model in another; a missing file raises OSError."""
+    began, sha256 = time.monotonic(), None
+
+    def clock(operations: int) -> None:
+        needed = time.monotonic() - began + operations / limits.OPERATIONS_PER_SECOND
+        require(needed <= max_seconds, f"not verified within {max_seconds} seconds")
+
+    try:
+        certificate = parse_json(read_limited(certificate_path, limits.MAX_CERTIFICATE_BYTES).decode(), floats=False)
+        content = read_limited(model_path, limits.MAX_MODEL_BYTES)
+        sha256 = hashlib.sha256(content).hexdigest()
+        claims = verify(certificate, content, clock)
+    except Rejected as rejection:
+        reason = str(rejection).encode("utf-8", "replace").decode()
+        return Report("REJECTED", reason, time.monotonic() - began, sha256)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, struct.error) as error:
+        reason = f"malformed certificate or model: {type(error).__name__}: {error}"
+        return Report("REJECTED", ascii(reason)[1:-1], time.monotonic() - began, sha256)
+    proved, seconds = "every claim was proved again from the model", time.monotonic() - began
+    return Report("VERIFIED", proved, seconds, sha256, certificate["statement"], claims)
