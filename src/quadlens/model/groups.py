@@ -1,0 +1,132 @@
+"""Finite groups by name, as Cayley tables: `C118`, `D59`, `S5`, `A5` and products such as `C5xC5`.
+
+The order of the elements, by which tokens are numbered:
+
+- `Cn`: element i is the i-th power of one generator.
+- `Dn` (2n elements): the rotations r^0 … r^(n-1), then the reflections r^0 s … r^(n-1) s, with s r s = r^-1.
+- `Sn`, `An`: permutations of 0 … n-1 as tuples (σ(0), …, σ(n-1)) in lexicographic order; σ·τ is "first τ, then σ".
+- `GxH`: pairs (g, h), h running fastest.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+from jaxtyping import Int
+
+from quadlens.errors import BadConfig
+
+MAX_ELEMENTS = 2048
+KNOWN = "C118, D59, S5, A5 or a product such as C5xC5"
+
+Permutation = tuple[int, ...]
+
+
+def group_table(name: str) -> Int[np.ndarray, "n n"]:
+    """table[x, y] = x·y of the group called `name`.
+
+    >>> group_table("D3")[3, 1], group_table("C2xC2")[1].tolist()
+    (np.int64(5), [1, 0, 3, 2])
+
+    Raises:
+        BadConfig: when no group is called that, or it has more than 2,048 elements.
+    """
+    factors = [re.fullmatch(r"([CDSA])([1-9]\d{0,5})", part) for part in name.split("x")]
+    found = [(match[1], int(match[2])) for match in factors if match is not None]
+    if len(found) < len(factors):
+        raise BadConfig(f"no group is called {name!r}; expected {KNOWN}")
+    if math.prod(_order(kind, degree) for kind, degree in found) > MAX_ELEMENTS:
+        raise BadConfig(f"the group {name} has more than {MAX_ELEMENTS} elements; expected a smaller one")
+    table = np.zeros((1, 1), dtype=np.int64)
+    for kind, degree in found:
+        factor = _factor(kind, degree)
+        # (g, h)·(g', h') = (g·g', h·h'), numbered g |H| + h.
+        table = np.kron(table, np.ones_like(factor)) * len(factor) + np.tile(factor, table.shape)
+    return table
+
+
+def _order(kind: str, degree: int) -> int:
+    """Number of elements, without making any; S and A of large degree count as too many."""
+    if kind in "SA":
+        return math.factorial(min(degree, 20)) // (2 if kind == "A" and degree > 1 else 1)
+    return 2 * degree if kind == "D" else degree
+
+
+def _factor(kind: str, degree: int) -> Int[np.ndarray, "n n"]:
+    i = np.arange(degree)
+    if kind == "C":
+        return np.add.outer(i, i) % degree
+    if kind == "D":
+        add, subtract = np.add.outer(i, i) % degree, np.subtract.outer(i, i) % degree
+        return np.block([[add, add + degree], [subtract + degree, subtract]])
+    return permutation_table([p for p in permutations(range(degree)) if kind == "S" or is_even(p)])
+
+
+def is_even(permutation: Permutation) -> bool:
+    """Whether the number of pairs out of order is even.
+
+    >>> is_even((1, 2, 0)), is_even((1, 0, 2))
+    (True, False)
+    """
+    return sum(x > y for i, x in enumerate(permutation) for y in permutation[i + 1 :]) % 2 == 0
+
+
+def permutation_table(elements: Sequence[Permutation]) -> Int[np.ndarray, "n n"]:
+    """table[x, y] = number of "first element y, then element x" among `elements`."""
+    number = {element: index for index, element in enumerate(elements)}
+    arrays = np.array(elements)
+    return np.array([[number[tuple(row)] for row in x[arrays].tolist()] for x in arrays])
+
+
+# Base and strong generators that SymPy finds for (0 1 … n-1), (0 1) and, for A5, (0 1 2 3 4), (1 2)(3 4). Chughtai et
+# al. number the elements of their groups by the cosets of this chain.
+_CHAINS: dict[str, tuple[Permutation, tuple[Permutation, ...]]] = {
+    "S3": ((0, 1), ((1, 2, 0), (1, 0, 2), (0, 2, 1))),
+    "S4": ((0, 1, 2), ((1, 2, 3, 0), (1, 0, 2, 3), (0, 3, 1, 2), (0, 1, 3, 2))),
+    "S5": ((0, 1, 3, 2), ((1, 2, 3, 4, 0), (1, 0, 2, 3, 4), (0, 4, 1, 2, 3), (0, 1, 2, 4, 3), (0, 1, 4, 3, 2))),
+    "S6": (
+        (0, 1, 4, 2, 3),
+        (
+            (1, 2, 3, 4, 5, 0),
+            (1, 0, 2, 3, 4, 5),
+            (0, 5, 1, 2, 3, 4),
+            (0, 1, 2, 3, 5, 4),
+            (0, 1, 3, 5, 4, 2),
+            (0, 1, 2, 5, 4, 3),
+        ),
+    ),
+    "A5": ((0, 1, 2), ((1, 2, 3, 4, 0), (0, 2, 1, 4, 3), (0, 4, 2, 1, 3), (0, 1, 3, 4, 2))),
+}
+
+
+def chughtai_table(name: str) -> Int[np.ndarray, "n n"]:
+    """The group `name` with its elements numbered as in the checkpoints of Chughtai et al.
+
+    Their cyclic and dihedral groups are ours. Permutations come in the order of a stabiliser chain, the coset of the
+    first base point running fastest, and x·y is "first x, then y".
+    """
+    if name not in _CHAINS:
+        if name[:1] in ("S", "A"):
+            raise BadConfig(f"Chughtai et al.'s order of {name} is not known; expected one of {', '.join(_CHAINS)}")
+        return group_table(name)
+    base, generators = _CHAINS[name]
+    elements: list[Permutation] = [tuple(range(len(generators[0])))]
+    for level in reversed(range(len(base))):
+        fixing = [g for g in generators if all(g[point] == point for point in base[:level])]
+        cosets = _transversal(base[level], fixing)
+        elements = [tuple(u[i] for i in g) for g in elements for _, u in sorted(cosets.items())]
+    return permutation_table(elements).T
+
+
+def _transversal(point: int, generators: Sequence[Permutation]) -> dict[int, Permutation]:
+    """For each image of `point` the first product of generators that takes it there, breadth first."""
+    found = {point: tuple(range(len(generators[0])))}
+    queue = [point]
+    for image in queue:
+        for generator in generators:
+            if generator[image] not in found:
+                found[generator[image]] = tuple(generator[i] for i in found[image])
+                queue.append(generator[image])
+    return found

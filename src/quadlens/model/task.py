@@ -1,0 +1,335 @@
+"""What a model is asked: a finite binary operation on n elements, given by its table of answers."""
+
+import hashlib
+import math
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from quadlens.errors import BadConfig, BadFile
+from quadlens.model.groups import MAX_ELEMENTS, group_table
+
+FORMULAS = "add, subtract, linear:α,β, multiply, divide, multiply0"
+GROUP_NAME = r"[CDSA]\d+(x[CDSA]\d+)*"
+
+
+@dataclass(frozen=True, eq=False)
+class CyclicRelabelling:
+    """Permutations with of_c[answers[a,b]] ≡ of_a[a] + of_b[b] (mod n): they turn the task into addition.
+
+    Attributes:
+        of_a: New number of each a.
+        of_b: New number of each b.
+        of_c: New number of each answer.
+        root: The primitive root whose discrete logarithm they are, for `multiply` and `divide`.
+    """
+
+    of_a: Int[np.ndarray, " n"]
+    of_b: Int[np.ndarray, " n"]
+    of_c: Int[np.ndarray, " n"]
+    root: int | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether nothing is renamed: the task is addition itself."""
+        return all(np.array_equal(x, np.arange(len(x))) for x in (self.of_a, self.of_b, self.of_c))
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A binary operation on 0 … n-1 (`networks.md` §1).
+
+    Attributes:
+        name: `add`, `linear:2,3`, `S5`, or `table` for a table that came without a name.
+        answers: answers[a, b] is the right answer; read-only.
+        words: The operation in words, as `a + b mod 59`.
+        modulus: The modulus, where there is one: n, or n + 1 on the units of Z_p.
+    """
+
+    name: str
+    answers: Int[np.ndarray, "n n"]
+    words: str
+    modulus: int | None = None
+
+    def __post_init__(self) -> None:
+        table = np.asarray(self.answers)
+        if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
+            raise BadConfig(
+                f"the table of {self.name} has shape {table.shape}; expected one row and one column per element, "
+                "at least 2 of them"
+            )
+        n = len(table)
+        wrong = np.argwhere((table < 0) | (table >= n))
+        if len(wrong):
+            a, b = (int(i) for i in wrong[0])
+            raise BadConfig(f"the table of {self.name} has {table[a, b]} at [{a}, {b}]; expected 0 … {n - 1}")
+        table = np.array(table, dtype=np.int64)
+        table.flags.writeable = False
+        object.__setattr__(self, "answers", table)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and self.name == other.name and np.array_equal(self.answers, other.answers)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.n))
+
+    def __repr__(self) -> str:
+        return f"Task({self.name!r}, n={self.n}: {self.words})"
+
+    @property
+    def n(self) -> int:
+        """Number of elements."""
+        return len(self.answers)
+
+    @cached_property
+    def is_latin_square(self) -> bool:
+        """Whether every row and every column has each element once: a · x = b and x · a = b have one solution."""
+        elements = np.arange(self.n)
+        rows, columns = np.sort(self.answers, axis=1), np.sort(self.answers, axis=0)
+        return bool((rows == elements).all() and (columns == elements[:, None]).all())
+
+    @cached_property
+    def identity(self) -> int | None:
+        """The element e with e·x = x·e = x, if there is one."""
+        elements = np.arange(self.n)
+        both = (self.answers == elements).all(axis=1) & (self.answers == elements[:, None]).all(axis=0)
+        return int(both.argmax()) if both.any() else None
+
+    @cached_property
+    def is_group(self) -> bool:
+        """A Latin square with an identity that is associative.
+
+        Light's test: the x with (a·x)·b = a·(x·b) for all a, b are closed under the product, so that generators of
+        the whole are enough to try.
+        """
+        if not self.is_latin_square or self.identity is None:
+            return False
+        table = self.answers
+        return all((table[table[:, x]] == table[:, table[x]]).all() for x in _generators(table))
+
+    @cached_property
+    def is_commutative(self) -> bool:
+        """Whether a·b = b·a everywhere."""
+        return bool((self.answers == self.answers.T).all())
+
+    @cached_property
+    def cyclic(self) -> CyclicRelabelling | None:
+        """The relabelling that makes this task addition modulo n; None if there is none.
+
+        For a formula it is the natural one (identity, b ↦ -b, the discrete logarithm to the smallest primitive root);
+        for a table it is searched for (`find_cyclic_relabelling`). The identity is preferred.
+        """
+        return _natural_relabelling(self) or find_cyclic_relabelling(self.answers)
+
+    @cached_property
+    def is_addition(self) -> bool:
+        """Whether the table is that of a + b mod n, whatever its name."""
+        elements = np.arange(self.n)
+        return bool((self.answers == np.add.outer(elements, elements) % self.n).all())
+
+    @property
+    def by_formula(self) -> bool:
+        """Whether the name and n say everything, so that files need no table."""
+        return re.fullmatch(GROUP_NAME, self.name) is None and self.name != "table"
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the table as little-endian 32-bit integers, row by row."""
+        return hashlib.sha256(self.answers.astype("<i4").tobytes()).hexdigest()
+
+    def to_json(self) -> str | dict[str, str]:
+        """The name where it says everything, else the name and the table's SHA-256."""
+        return self.name if self.by_formula else {"name": self.name, "sha256": self.sha256}
+
+
+def task_by_name(name: str, n: int | None = None) -> Task:
+    """The task called `name` on n elements; a group knows its own n.
+
+    >>> task_by_name("subtract", 5).answers[1].tolist(), task_by_name("multiply", 4).words
+    ([1, 0, 4, 3, 2], 'a · b mod 5')
+
+    Raises:
+        BadConfig: when the name is not known, or does not fit n.
+    """
+    if re.fullmatch(GROUP_NAME, name):
+        table = group_table(name)
+        if n is not None and n != len(table):
+            raise BadConfig(f"the group {name} has {len(table)} elements, but the model has {n}")
+        return Task(name, table, f"{'a·b' if name[0] in 'CD' else 'σ·τ'} in {name}")
+    if n is None:
+        raise BadConfig(f"the task {name!r} needs a number of elements n")
+    if n < 2:
+        raise BadConfig(f"n = {n} is not supported; expected at least 2 elements")
+    i = np.arange(n)
+    if name in ("add", "subtract") or name.startswith("linear:"):
+        alpha, beta = _coefficients(name, n)
+        return Task(name, np.add.outer(alpha * i, beta * i) % n, _linear_words(name, alpha, beta, n), n)
+    if name in ("multiply", "divide", "multiply0"):
+        p = n if name == "multiply0" else n + 1
+        if not _is_prime(p):
+            raise BadConfig(
+                f"{name} is about a prime modulus; {n} elements would make it {p}, which is not prime"
+                + ("" if name == "multiply0" else " (the elements are the residues 1 … p-1)")
+            )
+        if name == "multiply0":
+            return Task(name, np.multiply.outer(i, i) % p, f"a · b mod {p}, 0 included", p)
+        right = i + 1 if name == "multiply" else np.array([pow(int(b), -1, p) for b in i + 1])
+        return Task(
+            name, np.multiply.outer(i + 1, right) % p - 1, f"a {'·' if name == 'multiply' else '/'} b mod {p}", p
+        )
+    raise BadConfig(f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5")
+
+
+def task_from_table(answers: Int[np.ndarray, "n n"], name: str = "table") -> Task:
+    """A task from its table; a group's name may be given, its elements then being in the table's own order."""
+    if name != "table" and len(group_table(name)) != len(answers):
+        raise BadConfig(f"the table has {len(answers)} elements, but {name} has {len(group_table(name))}")
+    return Task(name, answers, "a·b by a table" if name == "table" else f"a·b in {name}")
+
+
+def task_from_file(path: Path) -> Task:
+    """A Cayley table from CSV (integers separated by commas, row a, column b) or `.npy`.
+
+    Raises:
+        BadFile: when the file is missing or holds no integers.
+        BadConfig: when it is no n × n table of 0 … n-1.
+    """
+    try:
+        with path.open("rb") as stream, warnings.catch_warnings():
+            # An empty file is only a warning to NumPy.
+            warnings.simplefilter("error")
+            if path.suffix == ".npy":
+                table = np.load(stream, allow_pickle=False)
+            else:
+                table = np.loadtxt(stream, delimiter=",", dtype=np.int64, ndmin=2, max_rows=MAX_ELEMENTS + 1)
+    except OSError as error:
+        raise BadFile(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, UserWarning) as error:
+        raise BadFile(f"{path} is not a table of integers (CSV or .npy): {error}") from None
+    if not np.issubdtype(table.dtype, np.integer):
+        raise BadFile(f"{path} holds {table.dtype} numbers; expected integers")
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) > MAX_ELEMENTS:
+        raise BadConfig(f"{path} has shape {table.shape}; expected n rows of n answers, with n at most {MAX_ELEMENTS}")
+    try:
+        return task_from_table(table.astype(np.int64))
+    except BadConfig as error:
+        raise BadConfig(f"{path}: {error}") from None
+
+
+def task_from_json(data: Any, n: int, table: Int[np.ndarray, "n n"] | None, where: str) -> Task:
+    """The inverse of `Task.to_json`; `table` is what the file holds beside it.
+
+    Raises:
+        BadConfig: when the name is not known, or the table is missing or not the one the hash is of.
+    """
+    if isinstance(data, str):
+        task = task_by_name(data, n)
+        if not task.by_formula:
+            raise BadConfig(f"{where}: the task {data} comes without its table")
+        return task
+    if not isinstance(data, Mapping) or set(data) != {"name", "sha256"} or not isinstance(data["name"], str):
+        raise BadConfig(f"{where}: the task is {data!r}; expected a name, or a name with the SHA-256 of a table")
+    if table is None or len(table) != n:
+        raise BadConfig(f"{where}: the table of the task {data['name']} is missing or not {n} × {n}")
+    task = task_from_table(table, data["name"])
+    if task.sha256 != data["sha256"]:
+        raise BadConfig(f"{where}: the table of the task {task.name} is not the one whose SHA-256 is given")
+    return task
+
+
+def find_cyclic_relabelling(answers: Int[np.ndarray, "n n"]) -> CyclicRelabelling | None:
+    """Permutations that turn a table into addition, if there are any.
+
+    Renaming a by its column 0 and b by its row 0 makes a loop, M[answers[a,0], answers[0,b]] = answers[a,b]; if any
+    renaming gives addition, that loop is a cyclic group (Albert 1943). A generator's powers then number the elements.
+    """
+    n, elements = len(answers), np.arange(len(answers))
+    column, row = answers[:, 0], answers[0]
+    if not all(np.array_equal(np.sort(line), elements) for line in (column, row)):
+        return None
+    loop = np.empty_like(answers)
+    loop[np.ix_(column, row)] = answers
+    # All powers of all elements at once: powers[j, g] = g^j.
+    powers = np.empty((n, n), dtype=np.int64)
+    powers[0] = answers[0, 0]
+    for j in range(1, n):
+        powers[j] = loop[powers[j - 1], elements]
+    generators = np.flatnonzero((np.sort(powers, axis=0) == elements[:, None]).all(axis=0))
+    if not len(generators):
+        return None
+    logarithm = np.empty(n, dtype=np.int64)
+    logarithm[powers[:, generators[0]]] = elements
+    found = CyclicRelabelling(logarithm[column], logarithm[row], logarithm)
+    return found if _holds(found, answers) else None
+
+
+def _holds(relabelling: CyclicRelabelling, answers: Int[np.ndarray, "n n"]) -> bool:
+    total = np.add.outer(relabelling.of_a, relabelling.of_b) % len(answers)
+    return bool((relabelling.of_c[answers] == total).all())
+
+
+def _natural_relabelling(task: Task) -> CyclicRelabelling | None:
+    """What a formula's own meaning suggests; addition under any name is itself."""
+    i = np.arange(task.n)
+    if task.name == "subtract" or task.name.startswith("linear:"):
+        alpha, beta = _coefficients(task.name, task.n)
+        return CyclicRelabelling(alpha * i % task.n, beta * i % task.n, i)
+    if task.name in ("multiply", "divide"):
+        root = smallest_primitive_root(task.n + 1)
+        logarithm = np.empty(task.n, dtype=np.int64)
+        logarithm[np.array([pow(root, int(j), task.n + 1) for j in i]) - 1] = i
+        of_b = logarithm if task.name == "multiply" else -logarithm % task.n
+        return CyclicRelabelling(logarithm, of_b, logarithm, root)
+    return CyclicRelabelling(i, i, i) if task.is_addition else None
+
+
+def smallest_primitive_root(p: int) -> int:
+    """The smallest g whose powers are all of 1 … p-1, for a prime p.
+
+    >>> smallest_primitive_root(7), smallest_primitive_root(59), smallest_primitive_root(191)
+    (3, 2, 19)
+    """
+    factors = [q for q in range(2, p) if (p - 1) % q == 0 and _is_prime(q)]
+    return next(g for g in range(1, p) if all(pow(g, (p - 1) // q, p) != 1 for q in factors))
+
+
+def _generators(table: Int[np.ndarray, "n n"]) -> list[int]:
+    """Elements of which every other is a product, each the smallest that the ones before it do not reach."""
+    chosen: list[int] = []
+    reached: Bool[np.ndarray, " n"] = np.zeros(len(table), dtype=bool)
+    while not reached.all():
+        chosen.append(int(reached.argmin()))
+        reached[chosen] = True
+        before = 0
+        while before != (before := int(reached.sum())):
+            reached[table[reached][:, chosen]] = True
+    return chosen
+
+
+def _coefficients(name: str, n: int) -> tuple[int, int]:
+    if name in ("add", "subtract"):
+        return 1, 1 if name == "add" else n - 1
+    match = re.fullmatch(r"linear:(-?\d{1,9}),(-?\d{1,9})", name)
+    if match is None:
+        raise BadConfig(f"the task {name!r} is not linear:α,β with two integers, as in linear:2,3")
+    for value in (int(match[1]), int(match[2])):
+        if math.gcd(value, n) != 1:
+            raise BadConfig(f"{name}: {value} and n = {n} have a common factor; expected units modulo n")
+    return int(match[1]) % n, int(match[2]) % n
+
+
+def _linear_words(name: str, alpha: int, beta: int, n: int) -> str:
+    if name in ("add", "subtract"):
+        return f"a {'+' if name == 'add' else '−'} b mod {n}"
+    return f"{alpha}a + {beta}b mod {n}"
+
+
+def _is_prime(p: int) -> bool:
+    return p >= 2 and all(p % q for q in range(2, math.isqrt(p) + 1))
