@@ -6,11 +6,11 @@ from hypothesis import HealthCheck, given, settings
 
 from quadlens.model.params import MLPParams, Model
 from quadlens.proofs.arcs import ArcsStrategy
-from quadlens.proofs.arcs_bounded import BoundedArcs
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.thin import Thin
+from quadlens.spectrum.cluster import neuron_spectra
 from small_models import small_models
 from soundness import check_complete, check_sound, true_margins
 
@@ -21,13 +21,12 @@ def check_every_strategy(model: Model) -> None:
     arcs = ArcsStrategy().prove(model)
     check_sound(arcs, truth)
     check_complete(arcs, truth)
-    check_sound(BoundedArcs().prove(model), truth)
     check_sound(Moments().prove(model), truth)
     if model.config.activation == "relu":
         check_sound(Lipschitz().prove(model), truth)
         check_sound(Thin().prove(model), truth)
         if isinstance(model, MLPParams):
-            check_sound(prove_large("moments", model.collapse()), truth)
+            check_sound(prove_large("moments", model.collapse(), neuron_spectra(model.collapse())), truth)
 
 
 def main(examples: int) -> None:

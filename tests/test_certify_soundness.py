@@ -92,21 +92,21 @@ def test_moments_in_float64_never_claim_more_than_is_true(model: Model) -> None:
     """The path for large p, on small p where the truth is known."""
     if not isinstance(model, MLPParams) or model.config.activation != "relu":
         return
-    proof = prove_large("moments", model.collapse())
+    proof = prove_large("moments", model.collapse(), neuron_spectra(model.collapse()))
     check_sound(proof, true_margins(model))
 
 
 def test_moments_in_float64_prove_a_clean_model_and_count_their_operations() -> None:
     model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, jitter=0.01, noise=0.002))
     collapsed = model.collapse()
-    proof = prove_large("moments", collapsed)
+    proof = prove_large("moments", collapsed, neuron_spectra(collapsed))
     truth = true_margins(model)
     check_sound(proof, truth)
     assert proof.verdict == "CERTIFIED"
     assert proof.margin is not None
     assert proof.margin > min(map(min, truth)) / 2
     assert proof.terms["rounding"].bound < Fraction(1, 10**8)
-    order = np.concatenate([group.neurons for group in group_by_frequency(collapsed)])
+    order = np.concatenate([group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)])
     plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order], Operations())
     counted = moments_large_operations(31, 200, 4, plan.counted_ends, plan.mispredicted)
     assert proof.operations.total == counted
@@ -118,7 +118,7 @@ def test_moments_in_float64_refuse_what_their_theorem_does_not_cover() -> None:
     wrong = replace(collapsed, S_a=collapsed.S_a + 1e6 * (np.arange(31) == 0))
     for outside in (wrong, replace(collapsed, activation="abs")):
         with pytest.raises(ValueError, match="relu models without skip terms"):
-            prove_large("moments", outside)
+            prove_large("moments", outside, neuron_spectra(outside))
 
 
 def test_auto_takes_the_cheap_proof_unless_it_is_to_be_checked() -> None:

@@ -145,14 +145,17 @@ def test_bad_input_is_exit_code_2_with_a_message(cli: Cli, folder: Path, argumen
 
 
 def test_a_strategy_the_checker_does_not_know_writes_no_certificate(cli: Cli, folder: Path) -> None:
-    model, certificate = folder / "good.safetensors", folder / "bounded.json"
-    code, _, err = cli("certify", model, "--strategy", "arcs-bounded", "-o", certificate)
+    model, certificate = folder / "good.safetensors", folder / "lipschitz.json"
+    code, _, err = cli("certify", model, "--strategy", "lipschitz", "-o", certificate)
     assert code == 2
     assert "bounds that the checker does not know" in err
     assert not certificate.exists()
-    code, value = cli.json("certify", model, "--strategy", "arcs-bounded")
-    assert (code, value["verdict"]) == (0, "CERTIFIED")
-    assert "mispredicted" in value["terms"]
+    code, value = cli.json("certify", model, "--strategy", "lipschitz")
+    assert (code, value["certified_inputs"]) == (1, 0)
+    assert "quadrature" in value["terms"]
+    code, _, err = cli("certify", model, "--strategy", "arcs-bounded")
+    assert code == 2
+    assert "strategy 'arcs-bounded' is not known" in err
 
 
 def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) -> None:
@@ -170,7 +173,6 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
         "brute",
         "lipschitz",
         "arcs",
-        "arcs-bounded",
         "moments",
         "thin",
     ]
@@ -183,7 +185,7 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
         assert (out / name).stat().st_size > 0
     rows = (out / "frontier.csv").read_text().splitlines()
     assert rows[0].startswith("strategy,verdict,certified_share,margin_lower_bound,flops")
-    assert len(rows) == 7
+    assert len(rows) == 6
 
 
 def test_frontier_refuses_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:

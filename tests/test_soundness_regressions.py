@@ -218,7 +218,7 @@ def test_a_negative_amplitude_proves_nothing(monkeypatch: pytest.MonkeyPatch) ->
         return (dataclasses.replace(cluster, rho=rho, phi=phi),)
 
     assert attempt(Lipschitz(), model).logit_error is not None
-    monkeypatch.setattr("quadlens.proofs.lipschitz.find_clusters", flipped)
+    monkeypatch.setattr("quadlens.spectrum.anatomy.find_clusters", flipped)
     with pytest.raises(ValueError, match="a neuron has a negative amplitude"):
         Lipschitz().prove(model)
     assert attempt(Lipschitz(), model).logit_error is None

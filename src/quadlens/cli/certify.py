@@ -14,7 +14,7 @@ def command(
         str,
         typer.Option(
             "--strategy",
-            help="arcs, arcs-bounded, brute, moments, thin, lipschitz or auto (the cheaper of moments and arcs).",
+            help="arcs, brute, moments, thin, lipschitz or auto (the cheaper of moments and arcs).",
         ),
     ] = "auto",
     output: Annotated[

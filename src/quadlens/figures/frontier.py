@@ -25,7 +25,6 @@ STRATEGY_MARKERS = {
     "brute": "P",
     "lipschitz": "o",
     "arcs": "D",
-    "arcs-bounded": "^",
     "moments": "s",
     "thin": "v",
     "auto": "X",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from quadlens.figures.picture import Picture, at_most
 from quadlens.figures.style import CONCEPT_COLOURS, style
 from quadlens.proofs.certificate import Certificate
-from quadlens.proofs.frontier import WaterfallStep, waterfall
+from quadlens.proofs.frontier import WaterfallStep
 from quadlens.studies import Results
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def itemised(results: Results) -> Certificate | None:
 def pictures(results: Results) -> tuple[Picture, ...]:
     """One, where some proof itemises its error."""
     certificate = itemised(results)
-    if certificate is None:
+    if certificate is None or not results.waterfall:
         return ()
     lead = results.evaluation.min_margin
-    *steps, whole = waterfall(results.collapsed, certificate.proof)
+    *steps, whole = results.waterfall
     worst = max(steps, key=lambda step: step.bound)
     proved = f"{certificate.certified_inputs:,} of {certificate.p**2:,} inputs are proved right that way"
     measured = "" if whole.measured is None else f" In fact no logit is off by more than {whole.measured:.1f}."

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.exact import collapse_exactly
-from quadlens.model.integers import IntegerModel, integer_model, is_piecewise_linear
+from quadlens.model.integers import IntegerModel, is_piecewise_linear
 from quadlens.model.params import Model
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.order import Group, group_by_frequency
 from quadlens.proofs.plan import ArcPlan, correction_sizes, hidden_sums, plan_arcs
 from quadlens.proofs.proof import Proof, nothing_proved
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 
 def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
@@ -60,14 +60,13 @@ class ArcsStrategy:
 
     name: str = "arcs"
 
-    def prove(self, model: Model) -> Proof:
+    def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
-        if not is_piecewise_linear(model.config.activation):
-            return needs_arcs(self.name, model)
-        ops = Operations()
-        exact = integer_model(collapse_exactly(model))
-        groups = group_by_frequency(model.collapse())
-        answers, plan = arc_answers(exact, np.concatenate([group.neurons for group in groups]), ops)
+        anatomy, ops = anatomy_of(subject), Operations()
+        if not is_piecewise_linear(anatomy.config.activation):
+            return needs_arcs(self.name, anatomy)
+        groups = group_by_frequency(anatomy.spectra.input)
+        answers, plan = arc_answers(anatomy.integers, np.concatenate([group.neurons for group in groups]), ops)
         return Proof(
             strategy=self.name,
             certified=answers.right,
@@ -80,12 +79,12 @@ class ArcsStrategy:
         )
 
 
-def needs_arcs(strategy: str, model: Model) -> Proof:
+def needs_arcs(strategy: str, anatomy: Anatomy) -> Proof:
     """The outcome for a model whose activation has no arcs."""
     return nothing_proved(
         strategy,
-        model.config.p,
-        f"{strategy} needs a piecewise linear activation (relu, abs); this model has {model.config.activation}: "
+        anatomy.config.p,
+        f"{strategy} needs a piecewise linear activation (relu, abs); this model has {anatomy.config.activation}: "
         "use --strategy brute",
     )
 

@@ -9,6 +9,7 @@ from quadlens.proofs.attempt import attempt
 from quadlens.proofs.brute import Brute
 from quadlens.proofs.moments import MomentHints, Moments
 from quadlens.proofs.proof import Proof
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,18 @@ class Auto:
     name: str = "auto"
     checkable: bool = False
 
-    def prove(self, model: Model) -> Proof:
+    def prove(self, subject: Model | Anatomy) -> Proof:
         """The proof of the strategy chosen, under that strategy's own name."""
-        if not is_piecewise_linear(model.config.activation):
-            return Brute().prove(model)
-        proof = attempt(Moments(), model)
+        anatomy = anatomy_of(subject)
+        if not is_piecewise_linear(anatomy.config.activation):
+            return Brute().prove(anatomy)
+        proof = attempt(Moments(), anatomy)
         if proof.verdict != "CERTIFIED":
-            return ArcsStrategy().prove(model)
+            return ArcsStrategy().prove(anatomy)
         plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
         if plan is None:
-            return ArcsStrategy().prove(model) if self.checkable else proof
+            return ArcsStrategy().prove(anatomy) if self.checkable else proof
         # Both strategies use the same plan, so what arcs would cost is known before they are tried.
-        p, d_mlp = model.config.p, model.config.d_mlp
+        p, d_mlp = anatomy.config.p, anatomy.config.d_mlp
         dearer = proof.operations.total > arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
-        return ArcsStrategy().prove(model) if dearer else proof
+        return ArcsStrategy().prove(anatomy) if dearer else proof

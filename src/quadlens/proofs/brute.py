@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Shaped
 
-from quadlens.model.exact import INTEGER_ACTIVATION, ExactCollapsed, collapse_exactly
+from quadlens.model.exact import INTEGER_ACTIVATION, ExactCollapsed
 from quadlens.model.integers import integers
 from quadlens.model.params import Model
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import NoHints, Proof
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 
 def brute_force_operations(p: int, d_mlp: int) -> int:
@@ -31,10 +32,10 @@ class Brute:
 
     name: str = "brute"
 
-    def prove(self, model: Model) -> Proof:
+    def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
         ops = Operations()
-        answers = all_answers(collapse_exactly(model), ops)
+        answers = all_answers(anatomy_of(subject).exact, ops)
         return Proof(
             strategy=self.name,
             certified=answers.right,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.collapsed import Collapsed
-from quadlens.spectrum.cluster import find_clusters, neuron_spectra
+from quadlens.model.params import Model
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.harmonics import doubled
 
 Logits = Float[np.ndarray, "p p p"]
@@ -26,12 +26,12 @@ class MeasuredTerm:
     worst: tuple[int, int, int]
 
 
-def measure_budget(collapsed: Collapsed) -> tuple[MeasuredTerm, ...]:
+def measure_budget(subject: Model | Anatomy) -> tuple[MeasuredTerm, ...]:
     """Every step, and last `all`: the logits (relative to their mean over c) against the closed form."""
-    terms = []
+    anatomy, terms = anatomy_of(subject), []
     first: Logits | None = None
-    name, before = "", np.zeros((collapsed.p,) * 3)
-    for name, after in _steps(collapsed):
+    name, before = "", np.zeros((anatomy.config.p,) * 3)
+    for name, after in _steps(anatomy):
         if first is None:
             first = after
         else:
@@ -47,11 +47,10 @@ def _measured(name: str, change: Logits) -> MeasuredTerm:
     return MeasuredTerm(name, float(abs(change[a, b, c])), (int(a), int(b), int(c)))
 
 
-def _steps(collapsed: Collapsed) -> Iterator[tuple[str, Logits]]:
+def _steps(anatomy: Anatomy) -> Iterator[tuple[str, Logits]]:
     """Logits after each replacement; the name is that of the replacement just made."""
+    collapsed, spectra, clusters = anatomy.collapsed, anatomy.spectra, anatomy.clusters
     p, tokens = collapsed.p, np.arange(collapsed.p)
-    spectra = neuron_spectra(collapsed)
-    clusters = find_clusters(spectra)
     W_L = collapsed.W_L - collapsed.W_L.mean(axis=0)
     skip = collapsed.S_a[:, None, :] + collapsed.S_b[None, :, :]
     mlp = _mlp(collapsed.U_a, collapsed.U_b, W_L)

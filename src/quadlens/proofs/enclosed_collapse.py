@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.exact import collapse_exactly
-from quadlens.model.params import MLPParams, Model
+from quadlens.model.params import MLPParams
 from quadlens.proofs.enclosed import Enclosed
+from quadlens.spectrum.anatomy import Anatomy
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,14 +21,15 @@ class EnclosedCollapsed:
     S_b: Enclosed | None
 
 
-def enclosed_collapse(model: Model) -> EnclosedCollapsed:
+def enclosed_collapse(anatomy: Anatomy) -> EnclosedCollapsed:
     """An MLP's weights are its collapse; a transformer's is exact integers first. OverflowError beyond float64."""
+    model = anatomy.model
     if isinstance(model, MLPParams):
         U_a, U_b, W_L = (
             Enclosed.exactly(np.ascontiguousarray(x, dtype=np.float64)) for x in (model.W_a, model.W_b, model.W_out.T)
         )
         return EnclosedCollapsed(U_a, U_b, W_L, None, None)
-    exact = collapse_exactly(model)
+    exact = anatomy.exact
     U_a, U_b, W_L, S_a, S_b = map(_rounded, (exact.U_a, exact.U_b, exact.W_L, exact.S_a, exact.S_b))
     return EnclosedCollapsed(U_a, U_b, W_L, S_a, S_b)
 

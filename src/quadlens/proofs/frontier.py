@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, fields
 
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import Model
 from quadlens.proofs.attempt import attempt
 from quadlens.proofs.brute import brute_force_operations
@@ -15,10 +14,11 @@ from quadlens.proofs.collapse_cost import collapse_operations
 from quadlens.proofs.produce import STRATEGIES
 from quadlens.proofs.proof import Proof, Term, Verdict
 from quadlens.proofs.summary import rounded_down, rounded_up
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # Past this many of brute force's operations, strategies that work out every logit in integers take minutes: left out.
 MAX_EXACT_OPERATIONS = 2e10
-IN_INTEGERS = ("brute", "arcs", "arcs-bounded", "thin")
+IN_INTEGERS = ("brute", "arcs", "thin")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class FrontierPoint:
         share_of_brute_force: flops over brute force's.
         collapse_flops: Operations of the full collapse, 0 for a strategy that does without (its own is in flops).
         share_with_collapse: All operations over all of brute force's, the collapse on both sides.
-        seconds: Time to prove, the collapse included.
+        seconds: Time to prove; the collapse and the spectra are computed once, in the first strategy that needs them.
         reason: What stops it; None when all inputs are certified.
     """
 
@@ -79,27 +79,28 @@ class Frontier:
     waterfall: tuple[WaterfallStep, ...]
 
 
-def frontier(model: Model, progress: Callable[[str], None] = lambda name: None) -> Frontier:
+def frontier(subject: Model | Anatomy, progress: Callable[[str], None] = lambda name: None) -> Frontier:
     """Run every strategy but `auto`; `progress` is told each name before it runs."""
-    p, d_mlp = model.config.p, model.config.d_mlp
+    anatomy = anatomy_of(subject)
+    p, d_mlp = anatomy.config.p, anatomy.config.d_mlp
     points: list[FrontierPoint] = []
     steps: tuple[WaterfallStep, ...] = ()
     for name in strategies_for(p, d_mlp):
         progress(name)
         began = time.perf_counter()
-        proof = attempt(STRATEGIES[name], model)
-        points.append(_point(model, proof, time.perf_counter() - began))
+        proof = attempt(STRATEGIES[name], anatomy)
+        points.append(_point(anatomy.model, proof, time.perf_counter() - began))
         if name == "lipschitz":
-            steps = waterfall(model.collapse(), proof)
+            steps = waterfall(anatomy, proof)
     return Frontier(p, d_mlp, tuple(points), steps)
 
 
-def waterfall(collapsed: Collapsed, proof: Proof) -> tuple[WaterfallStep, ...]:
+def waterfall(subject: Model | Anatomy, proof: Proof) -> tuple[WaterfallStep, ...]:
     """The terms of the itemised proof beside their measured sizes, and last the whole; none for other proofs."""
     if not proof.terms or proof.logit_error is None:
         return ()
-    small = brute_force_operations(collapsed.p, collapsed.d_mlp) <= MAX_EXACT_OPERATIONS
-    measured = {term.name: term for term in measure_budget(collapsed)} if small else {}
+    small = brute_force_operations(subject.config.p, subject.config.d_mlp) <= MAX_EXACT_OPERATIONS
+    measured = {term.name: term for term in measure_budget(subject)} if small else {}
     steps = []
     for name, term in {**proof.terms, "all": Term(proof.logit_error)}.items():
         found = measured.get(name)

@@ -42,7 +42,8 @@ from quadlens.proofs.enclosed_collapse import EnclosedCollapsed, enclosed_collap
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import NoHints, Proof, Term, nothing_proved
 from quadlens.spectrum.amplitude_phase import AmplitudePhase
-from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters, neuron_spectra
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+from quadlens.spectrum.cluster import Cluster, NeuronSpectra
 from quadlens.spectrum.harmonics import doubled
 
 TERMS = ("quadrature", "phase", "harmonics", "cross-frequency", "output residual", "kink", "skip")
@@ -92,21 +93,21 @@ class Lipschitz:
 
     name: str = "lipschitz"
 
-    def prove(self, model: Model) -> Proof:
+    def prove(self, subject: Model | Anatomy) -> Proof:
         """T2 with its terms, and T3 wherever the closed form leads by more than 2 ε."""
-        p = model.config.p
-        if model.config.activation != "relu":
+        anatomy = anatomy_of(subject)
+        p = anatomy.config.p
+        if anatomy.config.activation != "relu":
             return nothing_proved(
                 self.name,
                 p,
-                f"lipschitz knows the closed form of relu models; this one has {model.config.activation}: "
+                f"lipschitz knows the closed form of relu models; this one has {anatomy.config.activation}: "
                 "use --strategy arcs (abs) or brute",
             )
         too_large = "numbers of this model or their products are beyond float64: use --strategy brute, arcs or moments"
-        spectra = neuron_spectra(model.collapse())
-        clusters, ops = find_clusters(spectra), Operations()
+        spectra, clusters, ops = anatomy.spectra, anatomy.clusters, Operations()
         try:
-            collapsed = enclosed_collapse(model)
+            collapsed = enclosed_collapse(anatomy)
         except OverflowError:
             return nothing_proved(self.name, p, too_large)
         with np.errstate(over="ignore", invalid="ignore"):

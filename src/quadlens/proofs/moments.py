@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from quadlens.model.exact import collapse_exactly
-from quadlens.model.integers import IntegerModel, finer, integer_model, is_piecewise_linear
+from quadlens.model.integers import IntegerModel, finer, is_piecewise_linear
 from quadlens.model.params import MLPParams, Model
 from quadlens.proofs.arcs import ArcHints, needs_arcs
 from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum
@@ -36,6 +35,7 @@ from quadlens.proofs.operations import Operations
 from quadlens.proofs.order import Group, group_by_frequency
 from quadlens.proofs.plan import ArcPlan, correction_sizes, hidden_sums, plan_arcs
 from quadlens.proofs.proof import Proof, Term
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # When the natural rank does not prove everything, twice and four times as many functions are tried.
 ATTEMPTS = 3
@@ -80,14 +80,15 @@ class Moments:
     name: str = "moments"
     largest_integer_p: int = LARGEST_INTEGER_P
 
-    def prove(self, model: Model) -> Proof:
+    def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify every input whose low-rank score leads by more than ρ."""
-        if not is_piecewise_linear(model.config.activation):
-            return needs_arcs(self.name, model)
-        if model.config.p > self.largest_integer_p and _suits_float64(model):
-            return prove_large(self.name, model.collapse())
-        exact, collapsed = integer_model(collapse_exactly(model)), model.collapse()
-        groups, spectrum = group_by_frequency(collapsed), output_spectrum(collapsed)
+        anatomy = anatomy_of(subject)
+        if not is_piecewise_linear(anatomy.config.activation):
+            return needs_arcs(self.name, anatomy)
+        if anatomy.config.p > self.largest_integer_p and _suits_float64(anatomy.model):
+            return prove_large(self.name, anatomy.collapsed, anatomy.spectra)
+        exact, groups = anatomy.integers, group_by_frequency(anatomy.spectra.input)
+        spectrum = output_spectrum(anatomy.collapsed)
         most = min(spectrum.vectors.shape[1], max(SMALLEST_CAP, exact.p // 4))
         rank = max(1, min(spectrum.natural_rank, most))
         best = self._attempt(exact, groups, low_rank(spectrum, rank))

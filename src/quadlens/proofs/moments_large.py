@@ -38,7 +38,7 @@ from quadlens.proofs.operations import Operations
 from quadlens.proofs.order import group_by_frequency
 from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes
 from quadlens.proofs.proof import NoHints, Proof, Term
-from quadlens.spectrum.amplitude_phase import amplitude_phase
+from quadlens.spectrum.cluster import NeuronSpectra
 
 SECOND_ORDER = 1.01
 LARGEST_SUM = 1 << 40
@@ -100,14 +100,17 @@ class Groups:
     wrong: int
 
 
-def prove_large(strategy: str, collapsed: Collapsed) -> Proof:
-    """Moments for a ReLU model whose float64 collapse is exact and has no skip terms (an MLP with float32 weights)."""
+def prove_large(strategy: str, collapsed: Collapsed, spectra: NeuronSpectra) -> Proof:
+    """Moments for a ReLU model whose float64 collapse is exact and has no skip terms (an MLP with float32 weights).
+
+    The spectra are hints: they order the neurons and choose the frequencies, and any order and choice is sound.
+    """
     if collapsed.activation != "relu" or collapsed.S_a.any() or collapsed.S_b.any():
         raise ValueError("moments in float64 are for relu models without skip terms")
     ops, p = Operations(), collapsed.p
-    order = np.concatenate([group.neurons for group in group_by_frequency(collapsed)])
+    order = np.concatenate([group.neurons for group in group_by_frequency(spectra.input)])
     U_a, U_b, W_L = (np.ascontiguousarray(x[:, order]) for x in (collapsed.U_a, collapsed.U_b, collapsed.W_L))
-    tables = build_tables(U_a, U_b, W_L, loud_frequencies(collapsed), ops)
+    tables = build_tables(U_a, U_b, W_L, loud_frequencies(collapsed, spectra), ops)
     groups = turn_and_group(tables, U_a, U_b, ops)
     rounding = bound_rounding(tables, groups, collapsed.d_mlp)
     # One part in 2^50 more covers this last subtraction itself.
@@ -140,9 +143,9 @@ def prove_large(strategy: str, collapsed: Collapsed) -> Proof:
     )
 
 
-def loud_frequencies(collapsed: Collapsed) -> Int[np.ndarray, " K"]:
+def loud_frequencies(collapsed: Collapsed, spectra: NeuronSpectra) -> Int[np.ndarray, " K"]:
     """The frequencies of W_L before the widest drop in weight: a guess, on which only tightness depends."""
-    weight = amplitude_phase(collapsed.W_L).amplitude @ np.abs(collapsed.U_a).mean(axis=0)
+    weight = spectra.output.amplitude @ np.abs(collapsed.U_a).mean(axis=0)
     falling = np.argsort(weight, kind="stable")[::-1]
     ratio = weight[falling[:-1]] / np.maximum(weight[falling[1:]], 1e-300)
     loud = int(np.argmax(ratio[:MOST_KEYS])) + 1 if len(ratio) else 1

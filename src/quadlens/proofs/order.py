@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.collapsed import Collapsed
-from quadlens.spectrum.amplitude_phase import amplitude_phase
+from quadlens.spectrum.amplitude_phase import AmplitudePhase
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +21,12 @@ class Group:
     neurons: Int[np.ndarray, " n"]
 
 
-def group_by_frequency(collapsed: Collapsed) -> tuple[Group, ...]:
-    """Every neuron in exactly one group. Only what a neuron reads decides when it is active, so only U counts here.
+def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
+    """Every neuron in exactly one group, by the spectrum of what it reads: only that decides when it is active.
 
     Neurons of one group are close to copies of one function of the angle k w (a + b)/2 + φ (`math.md` §5), so
     in this order the active ones form few arcs.
     """
-    spectrum = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2)
     k_in = spectrum.primary
     _, phi = spectrum.at(k_in)
     groups = []

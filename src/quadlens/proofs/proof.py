@@ -10,6 +10,7 @@ from jaxtyping import Bool
 
 from quadlens.model.params import Model
 from quadlens.proofs.operations import Operations
+from quadlens.spectrum.anatomy import Anatomy
 
 Verdict = Literal["CERTIFIED", "PARTLY", "NOT"]
 
@@ -112,8 +113,8 @@ class Strategy(Protocol):
     def name(self) -> str:
         """As in `quadlens certify --strategy NAME`."""
 
-    def prove(self, model: Model) -> Proof:
-        """The strongest statement this strategy has for `model`."""
+    def prove(self, subject: Model | Anatomy) -> Proof:
+        """The strongest statement this strategy has for a model; an anatomy is used as far as it is computed."""
 
 
 def nothing_proved(strategy: str, p: int, reason: str) -> Proof:

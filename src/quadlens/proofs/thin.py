@@ -50,6 +50,7 @@ from quadlens.proofs.order import Group, group_by_frequency
 from quadlens.proofs.plan import ArcPlan, correction_sizes, plan_arcs
 from quadlens.proofs.proof import Proof, Term, nothing_proved
 from quadlens.proofs.streams import Streams, mixing_cost, residual_streams, stream_rows
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # Ũ is rounded to this many bits after the point, so that all sums over neurons are of short integers.
 INPUT_BITS = 48
@@ -161,17 +162,18 @@ class Thin:
 
     name: str = "thin"
 
-    def prove(self, model: Model) -> Proof:
+    def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify every input whose score leads by more than all that was left out; ranks grow until all are."""
+        anatomy = anatomy_of(subject)
+        model = anatomy.model
         if not isinstance(model, Params) or model.config.activation != "relu":
             return nothing_proved(
                 self.name,
                 model.config.p,
                 "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy auto",
             )
-        collapsed = model.collapse()
-        groups = group_by_frequency(collapsed)
-        rank, most = max(1, output_spectrum(collapsed).natural_rank), model.config.d_model
+        groups = group_by_frequency(anatomy.spectra.input)
+        rank, most = max(1, output_spectrum(anatomy.collapsed).natural_rank), model.config.d_model
         best: Proof | None = None
         for factor, more, more_out in RANKS:
             proof = self._attempt(model, groups, min(most, factor * rank + more), min(most, rank + more_out))

@@ -1,7 +1,6 @@
 """Run every room on one model, once."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from quadlens.errors import BadConfig
@@ -11,14 +10,12 @@ from quadlens.model.bundled import resolve
 from quadlens.model.evaluate import MAX_OPERATIONS, evaluate, margins
 from quadlens.model.native import load_with_sha256
 from quadlens.model.params import Model
-from quadlens.proofs.attempt import attempt
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.certificate import Certificate
-from quadlens.proofs.collapse_cost import collapse_operations
-from quadlens.proofs.frontier import IN_INTEGERS
-from quadlens.proofs.produce import STRATEGIES, certify
-from quadlens.proofs.proof import Proof
+from quadlens.proofs.frontier import IN_INTEGERS, WaterfallStep, waterfall
+from quadlens.proofs.produce import STRATEGIES, Prover
 from quadlens.quadrature import bounds
+from quadlens.spectrum.anatomy import Anatomy
 from quadlens.studies.published import read_population, read_published
 from quadlens.studies.value import Results
 from quadlens.training.history import History, read_history
@@ -58,7 +55,8 @@ def gather_results(
     p, d_mlp = config.p, config.d_mlp
     if float(p) ** 3 * d_mlp > MAX_OPERATIONS:
         raise BadConfig(f"a report looks at all {p}³ logits, which is too many; use explain --no-logits and bounds")
-    collapsed = model.collapse()
+    anatomy = Anatomy(model)
+    collapsed = anatomy.collapsed
     progress("answers")
     evaluation = evaluate(collapsed)
     progress("neurons and logits")
@@ -66,9 +64,12 @@ def gather_results(
     progress("bounds")
     rules = bounds(model) if config.activation == "relu" else None
     certificates: tuple[Certificate, ...] = ()
+    steps: tuple[WaterfallStep, ...] = ()
     if proofs:
         progress("proofs")
-        certificates = _prove(model, sha256)
+        certificates = _prove(anatomy, sha256)
+        itemised = next((one.proof for one in certificates if one.proof.logit_error is not None), None)
+        steps = waterfall(anatomy, itemised) if itemised else ()
     return Results(
         name=name,
         sha256=sha256,
@@ -81,24 +82,19 @@ def gather_results(
         bounds=rules,
         history=history,
         certificates=certificates,
+        waterfall=steps,
         published=read_published(),
         population=read_population(),
     )
 
 
-def _prove(model: Model, sha256: str) -> tuple[Certificate, ...]:
+def _prove(anatomy: Anatomy, sha256: str) -> tuple[Certificate, ...]:
     """One certificate a strategy, cheapest first; brute force only where no cheaper strategy is exact."""
     names = [name for name in STRATEGIES if name not in ("auto", "brute")]
-    if brute_force_operations(model.config.p, model.config.d_mlp) > EXACT_LIMIT:
+    if brute_force_operations(anatomy.config.p, anatomy.config.d_mlp) > EXACT_LIMIT:
         names = [name for name in names if name not in IN_INTEGERS]
-    first = certify(model, names[0], sha256)
-    collapse = collapse_operations(model)
-    found = [first, *(_with(first, attempt(STRATEGIES[name], model), collapse) for name in names[1:])]
+    prover = Prover(anatomy, sha256)
+    found = [prover.certify(name) for name in names]
     if "arcs" in names and not any(one.proof.exact for one in found):
-        found.append(_with(first, attempt(STRATEGIES["brute"], model), collapse))
+        found.append(prover.certify("brute"))
     return tuple(sorted(found, key=lambda one: one.proof.operations.total))
-
-
-def _with(first: Certificate, proof: Proof, collapse: int) -> Certificate:
-    """The certificate of another proof of the same model: the float32 line and brute force's cost are the same."""
-    return replace(first, proof=proof, collapse_flops=0 if proof.own_collapse else collapse)

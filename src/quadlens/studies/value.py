@@ -10,6 +10,7 @@ from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import Evaluation
 from quadlens.proofs.certificate import Certificate
+from quadlens.proofs.frontier import WaterfallStep
 from quadlens.quadrature import Bounds, ClusterBounds
 from quadlens.studies.published import PopulationSummary, Published
 from quadlens.training.history import History
@@ -34,6 +35,7 @@ class Results:
         bounds: The clusters as quadrature rules; None where the activation has none.
         history: How it was trained; None where the run's files are not beside the model.
         certificates: One a proof strategy, cheapest first; empty where proofs were left out.
+        waterfall: The error budget of `lipschitz` beside what each term is; empty where that proof was left out.
         published: The paper's numbers.
         population: Ours, over many models; None where there is none yet.
     """
@@ -49,6 +51,7 @@ class Results:
     bounds: Bounds | None
     history: History | None
     certificates: tuple[Certificate, ...]
+    waterfall: tuple[WaterfallStep, ...]
     published: Published
     population: PopulationSummary | None
 
