@@ -26,7 +26,7 @@ from quadlens_checker import Report, check, limits
 from quadlens_checker.archive import archive
 from quadlens_checker.arcs import by_brute_force
 from quadlens_checker.collapse import collapse
-from quadlens_checker.reading import read_model
+from quadlens_checker.model_file import read_model
 from quadlens_checker.verdict import statement, verify
 from small_models import random_transformers, small_models
 from strategies import mlps
@@ -147,7 +147,7 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
         "every neuron exactly once",
     ),
     "a cluster dropped": (lambda c: c["hints"]["clusters"].pop() and c, "every neuron exactly once"),
-    "an input's arcs dropped": (lambda c: c["hints"]["arcs"].pop() and c, "one list of arcs an input"),
+    "an input's arcs dropped": (lambda c: c["hints"]["arcs"].pop() and c, "one list of arcs per input"),
     "arcs out of order": (_at("hints", "arcs", 0, value=[3, 1]), "ascending"),
     "arcs out of range": (_at("hints", "arcs", 0, value=[1, 10**6]), "outside"),
     "half an arc": (_at("hints", "arcs", 0, value=[1]), "ascending"),
@@ -451,6 +451,6 @@ def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
     model = build_transformer(Recipe(7, (1, 2), 16, noise=0.1))
     exact = exact_logits(model)
     mine = collapse(*read_model(to_bytes(model)), {}, lambda operations: None)
-    logits, _, _ = by_brute_force(mine, {}, lambda operations: None)
-    for n, row in enumerate(logits):
+    bounds = by_brute_force(mine, {}, lambda operations: None)
+    for n, (row, _) in enumerate(bounds.rows):
         assert [Fraction(x, 1 << mine.shift) for x in row] == [exact.logit(n // 7, n % 7, c) for c in range(7)]

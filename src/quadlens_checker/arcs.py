@@ -1,7 +1,7 @@
 """Every logit exactly: by its definition (`brute`), and by running sums over arcs of active neurons (`arcs`)."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -11,7 +11,20 @@ from quadlens_checker.matrices import Rows
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 
 
-@dataclass
+@dataclass(frozen=True)
+class Bounds:
+    """What a strategy proves of the logits, and what it costs beyond the collapse.
+
+    rows: for each input, a = 0 … p-1 and for each a all b, a lower and an upper bound of each logit over 2^shift; equal
+    where the strategy is exact, and both up to one number an input that is the same for all answers.
+    """
+
+    rows: Iterator[tuple[Sequence[int], Sequence[int]]]
+    shift: int
+    flops: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """For each input: where arcs start (unless at 0) and stop, and the mispredicted neurons with |pre-activation|."""
 
@@ -24,19 +37,22 @@ class Plan:
         return sum(map(len, self.starts + self.stops)) * per_end + sum(map(len, self.wrong)) * per_wrong
 
 
-def read_plan(model: Model, hints: Any, clock: Clock) -> Plan:
-    """Put the neurons in the order of the hints; compare predicted arcs with the true sign of each pre-activation."""
-    p, d_mlp, order = model.p, model.d_mlp, []
-    for cluster in hints["clusters"]:
-        integers([keys(cluster, ("k", "neurons"), "a cluster")["k"]], "k", 1, 1, p // 2)
-        order += integers(cluster["neurons"], "neurons", None, 0, d_mlp - 1)
-    require(sorted(order) == list(range(d_mlp)), "the clusters do not hold every neuron exactly once")
-    for M in (model.U_a, model.U_b, model.W_L):
-        M[:] = [[row[i] for i in order] for row in M]
-    require(len(hints["arcs"]) == p * p, "there is not one list of arcs an input")
-    plan = Plan([], [], [])
-    for n, ends in enumerate(hints["arcs"]):
-        clock(0)
+def in_order(model: Model, clusters: Any) -> Model:
+    """The model with its neurons in the order of the hints."""
+    order: list[int] = []
+    for cluster in clusters:
+        integers([keys(cluster, ("k", "neurons"), "a cluster")["k"]], "k", 1, 1, model.p // 2)
+        order += integers(cluster["neurons"], "neurons", None, 0, model.d_mlp - 1)
+    require(sorted(order) == list(range(model.d_mlp)), "the clusters do not hold every neuron exactly once")
+    U_a, U_b, W_L = ([[row[i] for i in order] for row in M] for M in (model.U_a, model.U_b, model.W_L))
+    return replace(model, U_a=U_a, U_b=U_b, W_L=W_L)
+
+
+def read_plan(model: Model, arcs: Any, clock: Clock) -> Plan:
+    """Compare the arcs of the hints with the true sign of each pre-activation; the neurons are in order."""
+    p, d_mlp, plan = model.p, model.d_mlp, Plan([], [], [])
+    require(len(arcs) == p * p, "there is not one list of arcs per input")
+    for n, ends in enumerate(ticking(arcs, clock)):
         integers(ends, "arcs", None, 0, d_mlp)
         require(len(ends) % 2 == 0 and ends == sorted(set(ends)), "arcs are not in ascending order")
         predicted = [False] * d_mlp
@@ -67,33 +83,36 @@ def hidden_sums(weights: list[int], model: Model, plan: Plan, clock: Clock) -> l
     return sums
 
 
-def by_arcs(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]:
+def with_skip(model: Model, hidden: Iterable[Sequence[int]], clock: Clock) -> Iterator[list[int]]:
+    """Add S_a and S_b to what the neurons write, input by input."""
+    for n, row in enumerate(ticking(hidden, clock)):
+        skip = zip(row, model.S_a[n // model.p], model.S_b[n % model.p], strict=True)
+        yield [h + s + t for h, s, t in skip]
+
+
+def by_arcs(model: Model, hints: Any, clock: Clock) -> Bounds:
     """Every logit exactly, from the arcs."""
     keys(hints, ("clusters", "arcs"), "hints")
-    p, plan, columns = model.p, read_plan(model, hints, clock), []
-    for c in range(p):
-        columns.append(hidden_sums(model.W_L[c], model, plan, clock))
-    logits = with_skip(model, zip(*columns, strict=True))
-    return logits, logits, 6 * p * p * model.d_mlp + 3 * p**3 + plan.count(2 * p, 2 * p + 1)
+    p, model = model.p, in_order(model, hints["clusters"])
+    plan = read_plan(model, hints["arcs"], clock)
+    columns = [hidden_sums(weights, model, plan, clock) for weights in model.W_L]
+    logits = with_skip(model, zip(*columns, strict=True), clock)
+    flops = 6 * p * p * model.d_mlp + 3 * p**3 + plan.count(2 * p, 2 * p + 1)
+    return Bounds(((row, row) for row in logits), model.shift, flops)
 
 
-def by_brute_force(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]:
+def by_brute_force(model: Model, hints: Any, clock: Clock) -> Bounds:
     """Every logit by its definition."""
     keys(hints, (), "hints")
-    p, hidden = model.p, []
-    for n in range(p * p):
-        clock(0)
-        pre = map(int.__add__, model.U_a[n // p], model.U_b[n % p])
-        layer = [x * x for x in pre] if model.activation == "square" else [max(x, 0) for x in pre]
-        hidden.append([sum(map(mul, layer, row)) for row in model.W_L])
-    logits = with_skip(model, hidden)
-    return logits, logits, brute_force_flops(model)
 
+    def hidden() -> Iterator[list[int]]:
+        for u in model.U_a:
+            for v in model.U_b:
+                pre = map(int.__add__, u, v)
+                layer = [x * x for x in pre] if model.activation == "square" else [max(x, 0) for x in pre]
+                yield [sum(map(mul, layer, weights)) for weights in model.W_L]
 
-def with_skip(model: Model, hidden: Iterable[Sequence[int]]) -> Rows:
-    """Add S_a and S_b to what the neurons write."""
-    p, S_a, S_b = model.p, model.S_a, model.S_b
-    return [[h + s + t for h, s, t in zip(row, S_a[n // p], S_b[n % p], strict=True)] for n, row in enumerate(hidden)]
+    return Bounds(((row, row) for row in with_skip(model, hidden(), clock)), model.shift, brute_force_flops(model))
 
 
 def brute_force_flops(model: Model) -> int:

@@ -6,6 +6,7 @@ A program that writes certificates may import these constants, to refuse before 
 # Files.
 MAX_CERTIFICATE_BYTES = 64_000_000
 MAX_MODEL_BYTES = 64_000_000
+MAX_HEADER_BYTES = 1_000_000  # of a model file: the names, shapes and config before its weights
 
 # Numbers in a certificate.
 MAX_MODULUS = 257  # p³ exact logits are looked at; nothing else depends on this number
@@ -13,6 +14,11 @@ MAX_INTEGER_DIGITS = 18  # of an integer, its sign included; hints lie in -10^18
 MAX_RATIONAL_LENGTH = 4000  # characters of "numerator/denominator"; below the interpreter's own limit of 4,300 digits
 MAX_SHIFT = 1000  # of the hints of `moments`: their denominators are at most 2^1000
 
-# Time.
-DEFAULT_SECONDS = 600.0
+# How often each of these may appear in a JSON text, counted before it is parsed: an object takes 30 times its text in
+# memory. The largest certificate has a list for each of p² inputs, and another for those it does not prove.
+MAX_JSON_MARKS = {"{": 100_000, '"': 1_000_000, "[": 1_000_000}
+
+# Time and memory of one check.
+DEFAULT_SECONDS, MAX_SECONDS = 600.0, 1_000_000.0
+DEFAULT_MEMORY_BYTES = 2_000_000_000
 OPERATIONS_PER_SECOND = 10_000_000  # of this checker: to refuse at once what cannot be done in time

@@ -9,12 +9,13 @@ Rows = list[list[int]]
 Matrix = tuple[Rows, int]  # (rows, shift): the value is rows / 2^shift
 
 
-def matrix(shape: list[int], values: Sequence[float]) -> Matrix:
-    """Floats as integers over their common power of two."""
-    ratios = [x.as_integer_ratio() for x in values]
-    shift = max(d.bit_length() for _, d in ratios)
-    flat = [n << (shift - d.bit_length()) for n, d in ratios]
-    return [flat[n : n + shape[-1]] for n in range(0, len(flat), shape[-1])], shift - 1
+def matrix(shape: list[int], values: Sequence[float], height: int | None = None, width: int | None = None) -> Matrix:
+    """The first `height` rows and `width` columns (or all) as integers over their common power of two."""
+    whole = shape[-1]
+    starts = range(0, len(values), whole)[:height]
+    ratios = [[x.as_integer_ratio() for x in values[n : n + whole][:width]] for n in starts]
+    shift = max(d.bit_length() for row in ratios for _, d in row)
+    return [[n << (shift - d.bit_length()) for n, d in row] for row in ratios], shift - 1
 
 
 def at_shift(x: Matrix, shift: int) -> Rows:
@@ -28,6 +29,11 @@ def plus(x: Matrix, y: Matrix) -> Matrix:
     X, Y = at_shift(x, shift), at_shift(y, shift)
     Y = Y * len(X) if len(Y) == 1 else Y
     return [[m + n for m, n in zip(r, s, strict=True)] for r, s in zip(X, Y, strict=True)], shift
+
+
+def minus(x: Matrix, y: Matrix) -> Matrix:
+    """Subtract: x - y, where y may be one row."""
+    return plus(x, ([[-n for n in row] for row in y[0]], y[1]))
 
 
 def times(x: Matrix, y: Matrix, clock: Clock) -> Matrix:
@@ -47,3 +53,18 @@ def rows(x: Matrix, start: int, stop: int) -> Matrix:
     """Some rows of a matrix."""
     require(0 <= start < stop <= len(x[0]), "the config names weights that do not exist")
     return x[0][start:stop], x[1]
+
+
+def transposed(x: Matrix) -> Matrix:
+    """The transpose."""
+    return [list(column) for column in zip(*x[0], strict=True)], x[1]
+
+
+def absolute(x: Matrix) -> Matrix:
+    """The size of every entry."""
+    return [[abs(n) for n in row] for row in x[0]], x[1]
+
+
+def column_maxima(x: Matrix, start: int, stop: int) -> list[int]:
+    """The largest entry of each column among some rows."""
+    return [max(column) for column in zip(*x[0][start:stop], strict=True)]

@@ -12,23 +12,17 @@ from operator import mul
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import hidden_sums, read_plan, with_skip
-from quadlens_checker.collapse import (
-    Model,
-    float32_error,
-    residual_streams,
-    skip_terms,
-    token_rows,
-    weights_by_name,
-)
-from quadlens_checker.matrices import Matrix, Rows, at_shift, plus, rows, times
-from quadlens_checker.reading import Clock, Rejected, Tensors, integers, keys, require, ticking
+from quadlens_checker.arcs import Bounds, hidden_sums, in_order, read_plan, with_skip
+from quadlens_checker.collapse import Model, Weights, float32_error, residual_streams, skip_terms, used_weights
+from quadlens_checker.matrices import Matrix, Rows, at_shift, minus, plus, rows, times, transposed
+from quadlens_checker.model_file import Config, Tensors
+from quadlens_checker.reading import Clock, Rejected, integers, keys, require
 
 # Bits after the point: of Ũ, of norms and bounds, of the hints.
 INPUT_BITS, NORM_BITS, HINT_BITS = 48, 64, 24
 
 
-@dataclass
+@dataclass(frozen=True)
 class ThinModel(Model):
     """The model along a few directions: U_a, U_b are Ũ, and W_L holds B by rows and, last, r.
 
@@ -53,16 +47,6 @@ def lengths(x: Matrix) -> list[Fraction]:
     return [Fraction(math.isqrt(n << up if up >= 0 else n >> -up) + 1, 1 << NORM_BITS) for n in squares]
 
 
-def transposed(x: Matrix) -> Matrix:
-    """The transpose."""
-    return [list(column) for column in zip(*x[0], strict=True)], x[1]
-
-
-def minus(x: Matrix, y: Matrix) -> Matrix:
-    """Subtract: x - y, where y may be one row."""
-    return plus(x, ([[-n for n in row] for row in y[0]], y[1]))
-
-
 def along(X: Matrix, W: Matrix, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[list[Fraction]]]:
     """A, F with X W ≈ A F, and four lists y, g, n, f with |X W - A F|[j,i] ≤ y[j] n[i] + g[j] f[i]; any P will do.
 
@@ -85,7 +69,7 @@ def read_directions(value: Any, what: str, d: int) -> Matrix:
 
 
 def read(
-    short: dict[str, Matrix],
+    weights: Weights,
     streams: list[Matrix],
     means: list[Matrix],
     P: Matrix,
@@ -95,17 +79,17 @@ def read(
     off = [minus(X, mean) for X, mean in zip(streams, means, strict=True)]
     finest, p = max(x[1] for x in off), len(streams[0][0])
     both = at_shift(off[0], finest) + at_shift(off[1], finest)
-    A, F, bounds = along((both, finest), short["W_in"], P, clock)
+    A, F, bounds = along((both, finest), weights["W_in"], P, clock)
     waves = times(A, F, clock)
-    of_a, of_b = (times(mean, short["W_in"], clock) for mean in means)
+    of_a, of_b = (times(mean, weights["W_in"], clock) for mean in means)
     U_a = plus(rows(waves, 0, p), of_a)
-    U_b = plus(rows(waves, p, 2 * p), plus(of_b, short["b_in"]))
+    U_b = plus(rows(waves, p, 2 * p), plus(of_b, weights["b_in"]))
     return to_bits(U_a, INPUT_BITS), to_bits(U_b, INPUT_BITS), bounds
 
 
-def write(short: dict[str, Matrix], P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[Fraction], list[Fraction]]:
+def write(weights: Weights, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[Fraction], list[Fraction]]:
     """B by neuron and H with W_L = HᵀB + R; r_i ≥ the spread over c of R[·,i], and s_i ≥ that of W_L[·,i]."""
-    B, H, (y, g, n, f) = along(short["W_out"], short["W_U"], P, clock)
+    B, H, (y, g, n, f) = along(weights["W_out"], weights["W_U"], P, clock)
     residual = [rounded_up(2 * (x * max(n) + z * max(f))) for x, z in zip(y, g, strict=True)]
     table, shift = times(B, H, clock)
     return (
@@ -116,37 +100,37 @@ def write(short: dict[str, Matrix], P: Matrix, clock: Clock) -> tuple[Matrix, Ma
     )
 
 
-def cut_down(config: Any, tensors: Tensors, hints: Any, clock: Clock) -> ThinModel:
+def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> ThinModel:
     """Ũ ≈ U and HᵀB ≈ W_L along the directions of the hints, with bounds on all they leave out.
 
     A margin of the logits is at least that of the scores (`by_moments` with Ũ, H, B, r) less Σ_i s_i (e_a[i] + e_b[i]),
     e the bound on |U - Ũ|. Of logit - score, Σ_i R[c,i] ReLU(p̃re_i) is what r bounds there; what is left,
     Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)), differs between two c by at most that sum, as the ReLU is 1-Lipschitz.
     """
-    relu = config["architecture"] == "transformer" and config["activation"] == "relu"
+    relu = config.architecture == "transformer" and config.activation == "relu"
     require(relu, "thin is for relu transformers")
     keys(hints, ("clusters", "arcs", "directions", "directions_out", "means"), "hints")
-    p, d = config["p"], config["d_model"]
+    p, d = config.p, config.d_model
     P, P_out = (read_directions(hints[key], key, d) for key in ("directions", "directions_out"))
     means = [transposed(read_directions([[x] for x in mean], "means", d)) for mean in hints["means"]]
     require(len(means) == 2, "means are not two rows")
     flops = thin_flops(config, len(P[0][0]), len(P_out[0][0]))
     clock(flops)
-    short, tokens = weights_by_name(tensors, p), token_rows(config)
-    streams = residual_streams(config, short, tokens, clock)
-    U_a, U_b, (y, g, n, f) = read(short, streams, means, P, clock)
-    B, H, residual, spread = write(short, P_out, clock)
+    weights = used_weights(config, tensors)
+    streams = residual_streams(config, weights, clock)
+    U_a, U_b, (y, g, n, f) = read(weights, streams, means, P, clock)
+    B, H, residual, spread = write(weights, P_out, clock)
     by_n, by_f = (sum((s * x for s, x in zip(spread, part, strict=True)), Fraction(0)) for part in (n, f))
     rounding = sum(spread, Fraction(0)) / (1 << INPUT_BITS)  # Ũ_a and Ũ_b were moved by half of 2^-INPUT_BITS each
     lost = [x * by_n + z * by_f for x, z in zip(y, g, strict=True)]
-    S_a, S_b = skip_terms(short, streams[0], streams[1], clock)
+    S_a, S_b = skip_terms(weights, streams[0], streams[1], clock)
     shift = max(INPUT_BITS + B[1] + H[1], INPUT_BITS + NORM_BITS, S_a[1], S_b[1])
-    weights = at_shift(transposed(B), shift - INPUT_BITS - H[1])
-    weights.append([int(x * (1 << (shift - INPUT_BITS))) for x in residual])  # last, to be put in order with them
+    W_L = at_shift(transposed(B), shift - INPUT_BITS - H[1])
+    W_L.append([int(x * (1 << (shift - INPUT_BITS))) for x in residual])  # last, to be put in order with them
     return ThinModel(
-        p=p, d_mlp=config["d_mlp"], activation="relu", U_a=U_a, U_b=U_b, W_L=weights,
+        p=p, d_mlp=config.d_mlp, activation="relu", U_a=U_a, U_b=U_b, W_L=W_L,
         S_a=at_shift(S_a, shift), S_b=at_shift(S_b, shift), shift=shift, shift_w=shift - INPUT_BITS,
-        collapse_flops=0, float32_error=float32_error(config, tensors, tokens, clock),
+        collapse_flops=0, float32_error=float32_error(config, tensors, weights, clock),
         answers=list(zip(*H[0], strict=True)), rank=len(H[0]), flops=flops,
         loss=[[rounded_up(x + z + rounding) for z in lost[p:]] for x in lost[:p]],
     )  # fmt: skip
@@ -158,14 +142,14 @@ def to_bits(x: Matrix, bits: int) -> Rows:
     return [[(n + (1 << (fine - bits - 1))) >> (fine - bits) for n in row] for row in at_shift(x, fine)]
 
 
-def thin_flops(config: Any, r: int, r_out: int) -> int:
+def thin_flops(config: Config, r: int, r_out: int) -> int:
     """Operations of a proof along r and r' directions but for its arcs."""
-    p, d, n, positions = config["p"], config["d_model"], config["d_mlp"], len(config["attention"])
-    inner = config["n_heads"] * config["d_head"]
-    mixed = [1] * positions + [p] * (1 if config["b_token_offset"] == 0 else 2)
+    p, d, n, positions = config.p, config.d_model, config.d_mlp, len(config.attention)
+    inner = config.n_heads * config.d_head
+    mixed = [1] * positions + [p] * (1 if config.tokens[1][0] == 0 else 2)
     streams = sum(2 * min(2 * t * d * inner, d * inner * d + t * d * d) for t in mixed) + 2 * inner * d
     streams += (5 + positions) * p * d + (positions - 2) * 2 * d + 2 * positions * d
-    streams += (p if config["read_position"] < 2 else 1) * d
+    streams += (p if config.read_position < 2 else 1) * d
     reading = 4 * p * d * p + p * d + p * p + 4 * d * n + 2 * p * d + 4 * p * n + n + 2 * p
     reading += 4 * d * r * n + 2 * d * r * r + 8 * p * d * r + 4 * p * r * n
     reading += 2 * (d * n + r * n + r * r + 2 * p * d + 2 * p * r)
@@ -175,15 +159,15 @@ def thin_flops(config: Any, r: int, r_out: int) -> int:
     return int(streams + reading + writing + proof)
 
 
-def by_thin(model: Model, hints: Any, clock: Clock) -> tuple[Rows, Rows, int]:
+def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
     """The scores of `by_moments` with Ũ and HᵀB; above them ρ and all that the directions leave out."""
+    model = in_order(model, hints["clusters"])
     if not isinstance(model, ThinModel):
         raise Rejected("the model was not cut down")
-    plan, rank = read_plan(model, hints, clock), model.rank
-    *weights, residual = model.W_L
-    h = list(zip(*(hidden_sums(row, model, plan, clock) for row in weights), strict=True))
-    lower = with_skip(model, ([sum(map(mul, c, x)) for c in model.answers] for x in ticking(h, clock)))
+    plan, rank, (*weights, residual) = read_plan(model, hints["arcs"], clock), model.rank, model.W_L
+    h = zip(*[hidden_sums(row, model, plan, clock) for row in weights], strict=True)
+    lower = with_skip(model, ([sum(map(mul, c, x)) for c in model.answers] for x in h), clock)
     left = hidden_sums(residual, model, plan, clock)
-    lost = [int(x * (1 << model.shift)) for row in model.loss for x in row]
-    upper = [[s + rho + x for s in row] for row, rho, x in zip(lower, left, lost, strict=True)]
-    return lower, upper, model.flops + plan.count(2 * rank + 2, 2 * rank + 3)
+    lost = (int(x * (1 << model.shift)) for row in model.loss for x in row)
+    bounds = ((low, [s + rho + x for s in low]) for low, rho, x in zip(lower, left, lost, strict=True))
+    return Bounds(bounds, model.shift, model.flops + plan.count(2 * rank + 2, 2 * rank + 3))

@@ -1,7 +1,7 @@
 """The verdict: every claim of a certificate is proved again, or the certificate is rejected."""
 
 import hashlib
-import struct
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,26 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import brute_force_flops, by_arcs, by_brute_force
-from quadlens_checker.collapse import Model, collapse, shapes
-from quadlens_checker.matrices import Rows
+from quadlens_checker.arcs import Bounds, brute_force_flops, by_arcs, by_brute_force
+from quadlens_checker.collapse import Model, collapse
+from quadlens_checker.model_file import Config, Tensors, read_model
 from quadlens_checker.moments import by_moments
-from quadlens_checker.reading import (
-    Clock,
-    Rejected,
-    Tensors,
-    integers,
-    keys,
-    parse_json,
-    rational,
-    read_limited,
-    read_model,
-    require,
-)
+from quadlens_checker.reading import Clock, Rejected, integers, keys, parse_json, rational, read_file, require
 from quadlens_checker.thin import by_thin, cut_down
 
-Reader = Callable[[Any, Tensors, Any, Clock], Model]  # config, tensors and hints → the model a proof is about
-Prover = Callable[[Model, Any, Clock], tuple[Rows, Rows, int]]  # → lower and upper bounds of the logits, and the cost
+Reader = Callable[[Config, Tensors, Any, Clock], Model]  # config, tensors and hints → the model a proof is about
+Prover = Callable[[Model, Any, Clock], Bounds]
 STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
     "arcs": (collapse, by_arcs),
     "brute": (collapse, by_brute_force),
@@ -79,24 +68,24 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
     claims: dict[str, Any] = keys(certificate["claims"], names, "claims")
     require(claims["margin"] is not None, "the certificate claims nothing")
     config, tensors = read_model(content)
-    expected = shapes(config)
-    require({name: shape for name, (shape, _) in tensors.items()} == expected, "the tensors do not fit the config")
     strategy = certificate["strategy"]
     known = isinstance(strategy, str) and strategy in STRATEGIES
     require(known, f"unknown strategy; known here: {', '.join(STRATEGIES)}")
-    require(strategy == "brute" or config["activation"] != "square", "unknown strategy for an activation of x²")
+    require(strategy == "brute" or config.activation != "square", "unknown strategy for an activation of x²")
     reader, prover = STRATEGIES[strategy]
     model = reader(config, tensors, certificate["hints"], clock)
     for key in ("p", "d_mlp", "activation"):
         require(about[key] == getattr(model, key), f"the certificate's {key} is not the model's")
     require(all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")), "a list is missing")
     margin, left_out = check_claims(model, certificate)
-    lower, upper, flops = prover(model, certificate["hints"], clock)
-    check_margins(model, lower, upper, margin, left_out)
-    for a, b, c in (integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]):
-        n, right = a * model.p + b, (a + b) % model.p
-        require(c != right and lower[n][c] >= max(upper[n]), f"it is not shown that {a} + {b} is answered {c}")
-    costs = {"flops": flops, "collapse_flops": model.collapse_flops, "brute_force_flops": brute_force_flops(model)}
+    witnesses = [integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]]
+    bounds = prover(model, certificate["hints"], clock)
+    check_inputs(model.p, bounds, margin, left_out, witnesses)
+    costs = {
+        "flops": bounds.flops,
+        "collapse_flops": model.collapse_flops,
+        "brute_force_flops": brute_force_flops(model),
+    }
     integers(list(keys(certificate["cost"], costs, "cost").values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
     require(certificate["cost"] == costs, f"the cost claimed is not the cost found: {costs}")
     return claims
@@ -121,14 +110,25 @@ def check_claims(model: Model, certificate: Any) -> tuple[Fraction, set[tuple[in
     return margin, left_out
 
 
-def check_margins(model: Model, lower: Rows, upper: Rows, claimed: Fraction, left_out: set[tuple[int, ...]]) -> None:
-    """Right answer's lower bound minus the largest other upper bound is at least the margin claimed."""
-    floor = claimed * (1 << model.shift)
-    for n, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        a, b = divmod(n, model.p)
-        right = (a + b) % model.p
-        margin = low[right] - max(high[:right] + high[right + 1 :])
+def check_inputs(
+    p: int, bounds: Bounds, claimed: Fraction, left_out: set[tuple[int, ...]], witnesses: list[list[int]]
+) -> None:
+    """The margin claimed holds at every input but those left out, and each witness (a, b, c) is answered c.
+
+    A margin is the right answer's lower bound less the largest other upper bound.
+    """
+    answered: dict[int, list[int]] = {}
+    for a, b, c in witnesses:
+        answered.setdefault(a * p + b, []).append(c)
+    floor, inputs = math.ceil(claimed * (1 << bounds.shift)), 0
+    for n, (low, high) in enumerate(bounds.rows):
+        (a, b), right = divmod(n, p), (n // p + n % p) % p
+        margin = low[right] - max(*high[:right], *high[right + 1 :])
         require((a, b) in left_out or margin >= floor, f"the margin claimed is not proved for {a} + {b}")
+        for c in answered.get(n, ()):
+            require(c != right and low[c] >= max(high), f"it is not shown that {a} + {b} is answered {c}")
+        inputs += 1
+    require(inputs == p * p, "not every input was looked at")
 
 
 def check(certificate_path: str, model_path: str, max_seconds: float = limits.DEFAULT_SECONDS) -> Report:
@@ -140,14 +140,14 @@ def check(certificate_path: str, model_path: str, max_seconds: float = limits.DE
         require(needed <= max_seconds, f"not verified within {max_seconds} seconds")
 
     try:
-        certificate = parse_json(read_limited(certificate_path, limits.MAX_CERTIFICATE_BYTES).decode(), floats=False)
-        content = read_limited(model_path, limits.MAX_MODEL_BYTES)
+        certificate = parse_json(read_file(certificate_path, limits.MAX_CERTIFICATE_BYTES), floats=False)
+        content = read_file(model_path, limits.MAX_MODEL_BYTES)
         sha256 = hashlib.sha256(content).hexdigest()
         claims = verify(certificate, content, clock)
     except Rejected as rejection:
         reason = str(rejection).encode("utf-8", "replace").decode()
         return Report("REJECTED", reason, time.monotonic() - began, sha256)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, struct.error) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError) as error:
         reason = f"malformed certificate or model: {type(error).__name__}: {error}"
         return Report("REJECTED", ascii(reason)[1:-1], time.monotonic() - began, sha256)
     proved, seconds = "every claim was proved again from the model", time.monotonic() - began
