@@ -347,7 +347,7 @@ def test_a_sweep_without_a_finished_model_does_not_suggest_to_look_at_it(
     monkeypatch.setattr(sys, "argv", ["quadlens", "sweep", "-o", str(tmp_path), "--seeds", "0:2", "--quiet"])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert ended.value.code == 1
+    assert ended.value.code == 130
     assert ("quadlens population" in capsys.readouterr().out) == suggested
 
 
@@ -358,7 +358,7 @@ def test_stopping_by_signal_says_how_to_go_on(tmp_path: Path) -> None:
     wait_for(lambda: has_checkpoint(tmp_path, config))
     driver.send_signal(signal.SIGINT)
     out, err = driver.communicate()
-    assert driver.returncode == 1
+    assert driver.returncode == 130
     assert "Run the same command again to go on" in err
     assert "done 0/2 · running 1 · failed 0" in err
     assert "0 of 2 models finished" in out

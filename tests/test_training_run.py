@@ -80,7 +80,7 @@ def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path:
         assert process.poll() is None
     os.kill(process.pid, number)
     _, errors = process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "saved; go on with: " in errors
     assert "--resume" in errors
     assert "Traceback" not in errors
@@ -99,7 +99,7 @@ def test_an_interrupt_before_the_first_epoch_is_not_a_crash(tmp_path: Path) -> N
     assert process.stderr.readline().startswith("preparing")
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "stopped before the first epoch; nothing was written" in errors
     assert list(tmp_path.iterdir()) == []
 

@@ -4,6 +4,9 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator
 
+# The exit code of a command that was asked to stop before its end, as shells have it for Ctrl-C.
+INTERRUPTED = 130
+
 
 @contextlib.contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:

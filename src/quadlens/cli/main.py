@@ -1,7 +1,5 @@
 """The door: `quadlens COMMAND …`. Each command is one file in this folder."""
 
-import io
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -27,6 +25,8 @@ from quadlens.cli import (
     sweep,
     train,
 )
+from quadlens.cli.interrupt import INTERRUPTED
+from quadlens.cli.output import surviving_streams
 from quadlens.errors import QuadlensError
 
 app = typer.Typer(
@@ -77,35 +77,31 @@ for _name, _command, _example in COMMANDS:
     app.command(_name, epilog=f"Example: {_example}")(_command)
 
 
-def _stop(number: int, frame: object) -> None:
-    """Ctrl-C outside of work that has its own way to stop."""
-    sys.stderr.write("stopped\n")
-    raise KeyboardInterrupt
-
-
 def main() -> None:
-    """Run the command line; exit 0 done, 1 the answer is no, 2 usage or bad input."""
-    debug = "--debug" in sys.argv
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show must not cost the result
-            stream.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGINT, _stop)
-    try:
-        app()
-    except QuadlensError as error:
-        if debug:
-            raise
-        sys.stderr.write(f"error: {error}\n")
-        sys.exit(2)
-    except BrokenPipeError:
-        # The reader of our output left (quadlens … | head); keep Python from complaining while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except Exception as error:
-        if debug:
-            raise
-        sys.stderr.write(
-            f"internal error: {type(error).__name__}: {error}\n"
-            "This is a bug in quadlens; run again with --debug and report what it prints.\n"
-        )
-        sys.exit(2)
+    """Run the command line; exit 0 done, 1 the answer is no, 2 usage or bad input, 130 after Ctrl-C."""
+    stopped = False
+
+    def stop(number: int, frame: object) -> None:
+        """Ctrl-C outside of work that has its own way to stop."""
+        nonlocal stopped
+        stopped = True
+        sys.stderr.write("stopped\n")
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)
+    with surviving_streams():
+        try:
+            app()
+        except Exception as error:
+            if stopped:  # a library made another error of the interrupt
+                sys.exit(INTERRUPTED)
+            if "--debug" in sys.argv:
+                raise
+            if isinstance(error, QuadlensError):
+                sys.stderr.write(f"error: {error}\n")
+            else:
+                sys.stderr.write(
+                    f"internal error: {type(error).__name__}: {error}\n"
+                    "This is a bug in quadlens; run again with --debug and report what it prints.\n"
+                )
+            sys.exit(2)

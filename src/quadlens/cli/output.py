@@ -1,13 +1,15 @@
 """How results reach a person or a program: the table and the JSON are two views of one value."""
 
 import contextlib
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from quadlens.errors import BadConfig
 from quadlens.plain_json import plain
@@ -132,3 +134,58 @@ def step_line(quiet: bool) -> Iterator[Callable[[str], None]]:
     finally:
         if on_terminal:
             sys.stderr.write("\r\x1b[K")
+
+
+class SurvivingStream:
+    """A stream whose reader may leave early (`quadlens … | head -1`); what is written after that goes nowhere.
+
+    The command runs to its end, so that its exit code is its answer and not that somebody had read enough.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        """Wrap an open text stream."""
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the stream's own."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write, or drop the text when nobody reads."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._drop()
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush, or drop what is left when nobody reads."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._drop()
+
+    def _drop(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
+def surviving_streams() -> Iterator[None]:
+    """Stdout and stderr that neither a reader who leaves nor a character the terminal lacks can turn into an error."""
+    before = sys.stdout, sys.stderr
+    with contextlib.ExitStack() as opened:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if stream is None:  # closed before we started: quadlens … >&-
+                stream = opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+            setattr(sys, name, SurvivingStream(stream))
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            sys.stdout, sys.stderr = before

@@ -43,12 +43,13 @@ def command(
 ) -> None:
     """Train, explain, bound and certify many models. Run it again after anything: it does only what is missing.
 
-    Exit code 0: every model asked for is there; 1: some failed, or it was stopped.
+    Exit code 0: every model asked for is there; 1: some failed; 130: it was stopped.
     """
     import dataclasses
 
     from rich.console import Console
 
+    from quadlens.cli.interrupt import INTERRUPTED
     from quadlens.cli.output import emit, note
     from quadlens.cli.settings import parse_settings
     from quadlens.cli.sweep_run import parse_moduli, run, work_backend
@@ -86,4 +87,4 @@ def command(
 
     emit(json, {**dataclasses.asdict(report), "directory": str(output)}, render)
     if report.failed or report.left:
-        raise typer.Exit(1)
+        raise typer.Exit(INTERRUPTED if report.left else 1)

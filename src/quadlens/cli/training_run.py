@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from quadlens.cli.interrupt import asked_to_stop
+from quadlens.cli.interrupt import INTERRUPTED, asked_to_stop
 from quadlens.cli.output import note
 from quadlens.errors import BadConfig, BadFile
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
@@ -53,7 +53,7 @@ def run_one(
             note(quiet, _announcement(config, output, checkpoint, device, threads))
         if should_stop():
             sys.stderr.write("stopped before the first epoch; nothing was written\n")
-            raise typer.Exit(1)
+            raise typer.Exit(INTERRUPTED)
         started = time.perf_counter()
         with _progress(config, checkpoint, quiet) as on_step:
             hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
@@ -63,7 +63,7 @@ def run_one(
                 stop.checkpoints[0].save(files.checkpoint)
                 message = f"stopped after {stop.checkpoints[0].epoch} epochs, saved; go on with: {_resume_command()}"
                 sys.stderr.write(message + "\n")
-                raise typer.Exit(1) from None
+                raise typer.Exit(INTERRUPTED) from None
     return write_run(files, result, time.perf_counter() - started)
 
 
@@ -109,7 +109,7 @@ def run_many(
         )
     except KeyboardInterrupt:
         sys.stderr.write(f"stopped; finished seeds are whole, go on with: {_resume_command()}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _announcement(
