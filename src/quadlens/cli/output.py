@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from quadlens.errors import BadConfig
 from quadlens.plain_json import plain
@@ -142,7 +142,7 @@ class SurvivingStream:
     The command runs to its end, so that its exit code is its answer and not that somebody had read enough.
     """
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: Any) -> None:
         """Wrap an open text stream."""
         self._stream = stream
 
@@ -153,7 +153,7 @@ class SurvivingStream:
     def write(self, text: str) -> int:
         """Write, or drop the text when nobody reads."""
         try:
-            return self._stream.write(text)
+            return int(self._stream.write(text))
         except BrokenPipeError:
             self._drop()
             return len(text)
