@@ -16,7 +16,9 @@ def command(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="CONDITION", help="Only some models: p=59, good_model, 'min_margin>10'."),
+        typer.Option(
+            "--where", metavar="CONDITION", help="Only some models, in SQL: p=59, good_model, 'min_margin>10'."
+        ),
     ] = None,
     by: Annotated[
         Literal["p", "equals", "weight_decay", "d_mlp", "epochs"] | None,
@@ -48,8 +50,8 @@ def command(
     from quadlens.errors import BadConfig
     from quadlens.population import dataset, tables
     from quadlens.population.comparison import compare
+    from quadlens.population.dataset import filter_models
     from quadlens.population.markdown import comparison_table, rows_table
-    from quadlens.population.where import filter_models
 
     _check_flags(by, by_model, figures, format, markdown, json)
     every = dataset.read(directory or dataset.shipped_path())

@@ -3,7 +3,7 @@
 import dataclasses
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +140,27 @@ def read(path: Path) -> "polars.DataFrame":
     return frame
 
 
+def filter_models(frame: "polars.DataFrame", conditions: Sequence[str]) -> "polars.DataFrame":
+    """The models for which every condition holds.
+
+    Args:
+        frame: The dataset.
+        conditions: SQL over its columns: `p=59`, `min_margin>10 and good_model`, `not good_model`, `seeding='gbmi'`.
+    """
+    import polars as pl
+
+    for condition in conditions:
+        try:
+            frame = frame.filter(pl.sql_expr(condition))
+        except pl.exceptions.PolarsError as error:
+            columns = [name for name, kind in frame.schema.items() if not kind.is_nested() and name != "manifest"]
+            raise BadConfig(
+                f"--where {condition!r}: {str(error).splitlines()[0]}; expected a condition in SQL such as p=59, "
+                f"'min_margin>10' or good_model, over the columns {', '.join(columns)}"
+            ) from None
+    return frame
+
+
 def shipped_path() -> Path:
     """The results that come with the package."""
     return data_directory() / SHIPPED
@@ -159,7 +180,7 @@ def _row(run: RunDirectory) -> dict[str, Any]:
         }
     except (OSError, BadConfig, ValueError, KeyError, TypeError) as error:
         raise BadFile(
-            f"{run.path} is damaged ({type(error).__name__}: {error}); run the sweep again, it mends what is damaged"
+            f"{run.path} is damaged ({type(error).__name__}: {error}); run the sweep again to make it again"
         ) from None
 
 

@@ -1,6 +1,7 @@
 """Intervals of 95 %: Wilson's for shares of independent models, the bootstrap over models for everything else."""
 
 import math
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -17,13 +18,13 @@ Interval = tuple[float, float]
 
 def wilson(count: int, of: int) -> Interval | None:
     """Wilson's score interval of a share count/of; None where there is nothing to count."""
+    from scipy.stats import binomtest
+
     if of == 0:
         return None
-    share, scale = count / of, 1 + Z**2 / of
-    middle = (share + Z**2 / (2 * of)) / scale
-    half = Z / scale * math.sqrt(share * (1 - share) / of + Z**2 / (4 * of**2))
+    interval = binomtest(count, of).proportion_ci(method="wilson")
     # At 0 and 1 the ends are exact; rounding must not put the share outside.
-    return min(max(0.0, middle - half), share), max(min(1.0, middle + half), share)
+    return min(float(interval.low), count / of), max(float(interval.high), count / of)
 
 
 def difference(ours: float, ci: Interval, paper: float, paper_ci: Interval) -> Interval:
@@ -52,11 +53,6 @@ def as_clustered(paper: float, paper_ci: Interval, ours_ci: Interval, ours_indep
     return max(0.0, paper - factor * (paper - paper_ci[0])), min(1.0, paper + factor * (paper_ci[1] - paper))
 
 
-def resamples(models: int, rng: np.random.Generator, count: int = RESAMPLES) -> Int[np.ndarray, "count models"]:
-    """Bootstrap samples of models, as indices."""
-    return rng.integers(0, models, size=(count, models))
-
-
 def small_sample_factor(models: int) -> float:
     """How much wider an interval from so few models must be: Student's t over the normal, and n - 1 for n."""
     from scipy.special import stdtrit
@@ -80,11 +76,22 @@ def bootstrap(
         count: How many samples.
         limits: What the statistic can be.
     """
+    from scipy import stats
+
     middle = statistic(np.arange(models)) if models >= MIN_MODELS else None
     if middle is None:
         return None
-    values = [v for sample in resamples(models, rng, count) if (v := statistic(sample)) is not None]
-    low, high = np.quantile(values, [0.025, 0.975])
+
+    def value(sample: np.ndarray) -> float:
+        found = statistic(sample)
+        return math.nan if found is None else found
+
+    with warnings.catch_warnings():  # samples without a value are left out below
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        drawn = stats.bootstrap(
+            (np.arange(models),), value, vectorized=False, n_resamples=count, method="percentile", rng=rng
+        ).bootstrap_distribution
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
     if low == high:
         return None
     factor = small_sample_factor(models)
@@ -113,7 +120,9 @@ def cumulative_band(
         return None
     total = ours.sum(axis=0)
     curve = np.cumsum(total) / total.sum()
-    weights = np.stack([np.bincount(sample, minlength=models) for sample in resamples(models, rng, count)])
+    weights = np.stack(
+        [np.bincount(sample, minlength=models) for sample in rng.integers(0, models, size=(count, models))]
+    )
     sums = weights.astype(float) @ ours
     sums = sums[sums.sum(axis=1) > 0]
     curves = np.cumsum(sums, axis=1) / sums.sum(axis=1, keepdims=True)
@@ -122,18 +131,14 @@ def cumulative_band(
 
 
 def homogeneity(
-    ours: Int[np.ndarray, " kinds"], paper: Int[np.ndarray, " kinds"], rng: np.random.Generator, count: int = 5000
+    ours: Int[np.ndarray, " kinds"], paper: Int[np.ndarray, " kinds"], rng: np.random.Generator, count: int = 4999
 ) -> float:
     """P-value of Pearson's χ² that two counts come from one distribution, by simulation, so counts may be small."""
-    pooled = (ours + paper) / (ours + paper).sum()
+    from scipy import stats
 
-    def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        both, n, m = x + y, x.sum(axis=-1, keepdims=True), y.sum(axis=-1, keepdims=True)
-        expected = both * n / (n + m), both * m / (n + m)
-        terms = [
-            np.divide((a - e) ** 2, e, out=np.zeros_like(e), where=e > 0) for a, e in zip((x, y), expected, strict=True)
-        ]
-        return (terms[0] + terms[1]).sum(axis=-1)
-
-    drawn = distance(rng.multinomial(ours.sum(), pooled, count), rng.multinomial(paper.sum(), pooled, count))
-    return float((1 + (drawn >= distance(ours[None], paper[None]) - 1e-12).sum()) / (1 + count))
+    table = np.stack([ours, paper])
+    table = table[:, table.sum(axis=0) > 0]
+    if table.shape[1] < 2 or not table.sum(axis=1).all():
+        return 1.0
+    method = stats.MonteCarloMethod(n_resamples=count, rng=rng)
+    return float(stats.chi2_contingency(table, correction=False, method=method).pvalue)
