@@ -97,8 +97,8 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
     (
         "activation",
         torch_file(tl_state_dict()),
-        ("--attention", "0.5,0.5", "--activation", "gelu"),
-        "activation 'gelu' is not supported; expected one of relu, abs, square",
+        ("--attention", "0.5,0.5", "--activation", "gelu_new"),
+        "activation 'gelu_new' is not supported; expected one of relu, abs, square",
     ),
     ("no attention", torch_file(tl_state_dict()), (), "the attention constant is not in the weights"),
     ("attention flag", torch_file(tl_state_dict()), ("--attention", "half"), "--attention 'half' is not understood"),

@@ -6,8 +6,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.logits.parts import ODD_SLOPE
-from quadlens.model.activation import apply_activation
+from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import all_pairs, pair_logits
 from quadlens.quadrature import (
@@ -124,8 +123,8 @@ class Opening:
     def parts(self) -> tuple[tuple[int | str, Float[np.ndarray, " p"]], ...]:
         """The logits of (a, b) taken apart: even part by key frequency, "other", "identity", "skip"."""
         m, pre = self.collapsed, self.collapsed.U_a[self.a] + self.collapsed.U_b[self.b]
-        odd = ODD_SLOPE[m.activation] * pre
-        even = apply_activation(m.activation, pre) - odd
+        sigma = NONLINEARITIES[m.activation]
+        odd, even = sigma.odd(pre), sigma.even(pre)
         rest, found = np.ones(m.d_mlp, dtype=bool), []
         for one in self.clusters:
             if one.k in self.keys:

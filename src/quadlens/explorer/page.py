@@ -41,6 +41,9 @@ SCRIPTS = (
 # The browser holds all p³ logits as doubles: 136 MB at 257.
 LARGEST_P = 257
 
+# What the page's own arithmetic knows.
+KNOWN_ACTIVATIONS = ("relu", "abs", "square")
+
 
 def build_page(model: Model, name: str) -> str:
     """The whole page as HTML; the same model and name always give the same text.
@@ -50,11 +53,16 @@ def build_page(model: Model, name: str) -> str:
         name: What the page calls the model.
 
     Raises:
-        BadConfig: if p is too large for a browser.
+        BadConfig: if p is too large for a browser, or the activation is not one the page knows.
     """
     if model.config.p > LARGEST_P:
         raise BadConfig(
             f"p = {model.config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}"
+        )
+    if model.config.activation not in KNOWN_ACTIVATIONS:
+        raise BadConfig(
+            f"activation {model.config.activation!r}; the explorer knows {', '.join(KNOWN_ACTIVATIONS)}: "
+            "use `quadlens evaluate` or `quadlens explain`"
         )
     opening = opening_of(model.collapse())
     words = numbers(opening)

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.model.activation import Activation
+from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import MLPParams, Model, Params
 
@@ -128,13 +128,6 @@ def circularity(vectors: Float[np.ndarray, "p d"], components: int = PRINCIPAL_C
     return float(power.max(axis=0).mean())
 
 
-def slopes(activation: Activation, pre: Float[np.ndarray, "n d_mlp"]) -> Float[np.ndarray, "n d_mlp"]:
-    """σ'(x), with σ'(0) = 0 as PyTorch has it."""
-    if activation == "relu":
-        return (pre > 0).astype(np.float64)
-    return np.sign(pre) if activation == "abs" else 2 * pre
-
-
 @dataclass(frozen=True, eq=False)
 class Gradients:
     """∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b, a row a triple."""
@@ -161,7 +154,7 @@ def gradients(model: Model, collapsed: Collapsed, triples: Int[np.ndarray, "n 3"
     An MLP's tokens are one-hot: its gradients are over all p coordinates.
     """
     a, b, c = triples.T
-    through = slopes(collapsed.activation, collapsed.U_a[a] + collapsed.U_b[b]) * collapsed.W_L[c]
+    through = NONLINEARITIES[collapsed.activation].derivative(collapsed.U_a[a] + collapsed.U_b[b]) * collapsed.W_L[c]
     if not isinstance(model, Params):
         return Gradients(through @ collapsed.U_a.T, through @ collapsed.U_b.T)
     W = {name: model.tensors()[name].astype(np.float64) for name in ("W_U", "W_in", "W_V", "W_O")}

@@ -1,7 +1,7 @@
 """The logits taken apart: even and odd part of the activation, the skip connection, and what of each follows a key.
 
 The activation splits into an even and an odd part, σ(x) = e(x) + o(x): for ReLU |x|/2 and x/2, the paper's "absolute
-value" and "identity" components (`sec:identity-component-relu`); |x| and x² have no odd part.
+value" and "identity" components (`sec:identity-component-relu`); |x| and x² have no odd part, GELU's is x/2 too.
 """
 
 from dataclasses import dataclass
@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from quadlens.model.activation import Activation, apply_activation
+from quadlens.errors import BadConfig
+from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.collapsed import Collapsed
 
-# Slope of the odd part, o(x) = slope · x.
-ODD_SLOPE: dict[Activation, float] = {"relu": 0.5, "abs": 0.0, "square": 0.0}
 # Floats in the largest block of hidden activations: a few megabytes stay in cache and never grow with p³.
 BLOCK_FLOATS = 1 << 20
 
@@ -84,7 +83,12 @@ class Spread:
 
 def identity_matrices(collapsed: Collapsed) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
     """A[c,a] = slope Σ_i W_L[c,i] U_a[a,i] and B[c,b] likewise: the odd part of the MLP is A[c,a] + B[c,b] exactly."""
-    slope = ODD_SLOPE[collapsed.activation]
+    slope = NONLINEARITIES[collapsed.activation].odd_slope
+    if slope is None:
+        raise BadConfig(
+            f"this model's activation is {collapsed.activation!r}, whose odd part is not linear; "
+            "its logits cannot be taken apart into an even part and an identity part"
+        )
     return slope * collapsed.W_L @ collapsed.U_a.T, slope * collapsed.W_L @ collapsed.U_b.T
 
 

@@ -8,16 +8,26 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.activation import Activation
+from quadlens.errors import BadConfig
+from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.params import MLPParams, Model, Params
 
-INTEGER_ACTIVATION: dict[Activation, Callable[[Any], Any]] = {
-    "relu": lambda x: x if x > 0 else 0,
-    "abs": abs,
-    "square": lambda x: x * x,
-}
+
+def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]:
+    """σ of integers, and its degree d: σ(n/2^s) = σ(n)/2^(d s).
+
+    Raises:
+        BadConfig: when σ of a rational is not rational.
+    """
+    sigma = NONLINEARITIES[activation]
+    if sigma.exact is None or sigma.degree is None:
+        raise BadConfig(
+            f"this model's activation is {activation!r}, which exact arithmetic cannot express; "
+            f"expected one of {', '.join(name for name, one in NONLINEARITIES.items() if one.exact)}"
+        )
+    return sigma.exact, sigma.degree
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +156,11 @@ def _logit_blocks(collapsed: ExactCollapsed) -> Iterator[Dyadic]:
     """Logits [b, c] for each a in turn."""
     from flint import fmpz_mat
 
-    p, sigma = collapsed.p, INTEGER_ACTIVATION[collapsed.activation]
+    p, (sigma, degree) = collapsed.p, exact_activation(collapsed.activation)
     shift = max(collapsed.U_a.shift, collapsed.U_b.shift)
     U_a, U_b = collapsed.U_a.at_shift(shift).numerators, collapsed.U_b.at_shift(shift).numerators
     d_mlp = U_a.ncols()
-    W_out, degree = collapsed.W_L.transposed(), 2 if collapsed.activation == "square" else 1
+    W_out = collapsed.W_L.transposed()
     rows_b = [[U_b[b, i] for i in range(d_mlp)] for b in range(p)]
     for a in range(p):
         row_a = [U_a[a, i] for i in range(d_mlp)]

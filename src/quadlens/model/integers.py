@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from quadlens.model.activation import Activation
+from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.exact import ExactCollapsed
 
@@ -76,7 +76,7 @@ def finer(model: IntegerModel, shift_w: int) -> IntegerModel:
 
 def is_piecewise_linear(activation: Activation) -> bool:
     """Whether `integer_model` can express this activation."""
-    return activation in ("relu", "abs")
+    return NONLINEARITIES[activation].is_piecewise_linear
 
 
 def integers(matrix: Dyadic, shift: int) -> Shaped[np.ndarray, "rows columns"]:

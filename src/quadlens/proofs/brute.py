@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Shaped
 
-from quadlens.model.exact import INTEGER_ACTIVATION, ExactCollapsed
+from quadlens.model.exact import ExactCollapsed, exact_activation
 from quadlens.model.integers import integers
 from quadlens.model.params import Model
 from quadlens.proofs.margins import ExactAnswers, MarginTally
@@ -51,13 +51,13 @@ class Brute:
 def all_answers(exact: ExactCollapsed, ops: Operations) -> ExactAnswers:
     """Margins of all p² inputs from all p³ logits."""
     p = exact.p
-    degree = 2 if exact.activation == "square" else 1
+    sigma_of_integer, degree = exact_activation(exact.activation)
     shift_u = max(exact.U_a.shift, exact.U_b.shift)
     shift = max(degree * shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
     U_a, U_b = integers(exact.U_a, shift_u), integers(exact.U_b, shift_u)
     W_L = integers(exact.W_L, shift - degree * shift_u)
     S_a, S_b = integers(exact.S_a, shift), integers(exact.S_b, shift)
-    sigma = np.frompyfunc(INTEGER_ACTIVATION[exact.activation], 1, 1)
+    sigma = np.frompyfunc(sigma_of_integer, 1, 1)
     logits = np.empty((p, p, p), dtype=object)
     for a in range(p):
         pre = ops.add(U_a[a][None, :], U_b)

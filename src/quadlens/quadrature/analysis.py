@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from quadlens.errors import BadConfig
+from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.params import Model
 from quadlens.quadrature.brute import brute_force_error
 from quadlens.quadrature.claims import Estimate, Exact, UpperBound
@@ -115,8 +116,11 @@ def bounds(model: Model, moments: int = DEFAULT_MOMENTS, brute_force_limit: int 
     Raises:
         BadConfig: if the activation has no quadrature of this kind, or `moments` is not positive.
     """
-    if model.config.activation == "square":
-        raise BadConfig("this model's activation is 'square'; the bounds are about ReLU and its absolute-value part")
+    if not NONLINEARITIES[model.config.activation].is_piecewise_linear:
+        raise BadConfig(
+            f"this model's activation is {model.config.activation!r}; "
+            "the bounds are about ReLU and its absolute-value part"
+        )
     if moments < 1:
         raise BadConfig(f"moments = {moments}; expected at least 1")
     clusters = find_clusters(neuron_spectra(model.collapse()))

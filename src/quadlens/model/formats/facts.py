@@ -6,13 +6,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from quadlens.errors import BadConfig
-from quadlens.model.activation import Activation, parse_activation
+from quadlens.model.activation import ACTIVATIONS, Activation, recognise_activation
 from quadlens.model.formats.protocol import Hints, SoftmaxAttention
 
 T = TypeVar("T")
-
-# Names other projects use for our activations.
-ACTIVATION_NAMES = {"relu": "relu", "abs": "abs", "square": "square", "quad": "square", "x2": "square"}
 
 
 def agreed(what: str, source: str, claims: Sequence[tuple[str, T | None]]) -> tuple[T, str] | None:
@@ -106,13 +103,15 @@ def known_activation(source: str, hints: Hints, by_format: str | None) -> tuple[
     ]
     found: tuple[Activation, str] | None = agreed("the activation", source, named)
     if found is None:
-        raise BadConfig(f"{source}: the weights do not say the activation; give --activation relu or square")
+        raise BadConfig(
+            f"{source}: the weights do not say the activation; give --activation, one of {', '.join(ACTIVATIONS)}"
+        )
     return found
 
 
 def _activation(source: str, name: Any) -> Activation:
     try:
-        return parse_activation(ACTIVATION_NAMES.get(str(name)[:40].lower(), name))
+        return recognise_activation(name)
     except BadConfig as error:
         raise BadConfig(f"{source}: {error}") from None
 

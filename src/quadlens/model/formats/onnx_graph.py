@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadFile, MissingExtra
-from quadlens.model.activation import Activation
+from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
 from quadlens.model.params import MLPParams, Model, Params
@@ -20,7 +20,7 @@ INPUT, OUTPUT = "one_hot_pair", "logits"
 
 
 class Onnx:
-    """`one_hot_pair` [batch, 2, p] in, `logits` [batch, p] out; Flatten, MatMul, Gemm, Relu (or Abs, Mul) and Add."""
+    """`one_hot_pair` [batch, 2, p] in, `logits` [batch, p] out; Flatten, MatMul, Gemm, Add and the activation."""
 
     name = "onnx"
 
@@ -61,10 +61,12 @@ class Onnx:
 Step = tuple[str, list[str], str, dict[str, Any]]
 
 
-def _activation_step(activation: Activation) -> Step:
-    if activation == "square":
-        return ("Mul", ["pre", "pre"], "post", {})
-    return ({"relu": "Relu", "abs": "Abs"}[activation], ["pre"], "post", {})
+def _activation_steps(activation: Activation) -> list[Step]:
+    return [(op, list(inputs), output, {}) for op, inputs, output in NONLINEARITIES[activation].onnx]
+
+
+def _activation_constants(activation: Activation) -> dict[str, Float[np.ndarray, "..."]]:
+    return {name: np.array(value) for name, value in NONLINEARITIES[activation].onnx_constants}
 
 
 def _transformer(model: Params) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
@@ -82,12 +84,13 @@ def _transformer(model: Params) -> tuple[list[Step], dict[str, Float[np.ndarray,
         "b_out": model.b_out,
         "W_U": model.W_U[:, :p],
         "b_U": model.b_U[:p],
+        **_activation_constants(model.config.activation),
     }
     steps: list[Step] = [
         ("Flatten", [INPUT], "flat", {"axis": 1}),
         ("MatMul", ["flat", "token_table"], "middle", {}),
         ("Gemm", ["middle", "W_in", "b_in"], "pre", {}),
-        _activation_step(model.config.activation),
+        *_activation_steps(model.config.activation),
         ("Gemm", ["post", "W_out", "b_out"], "written", {}),
         ("Add", ["middle", "written"], "final", {}),
         ("Gemm", ["final", "W_U", "b_U"], OUTPUT, {}),
@@ -102,7 +105,8 @@ def _mlp(model: Model) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]
     steps: list[Step] = [
         ("Flatten", [INPUT], "flat", {"axis": 1}),
         ("MatMul", ["flat", "W_pair"], "pre", {}),
-        _activation_step(model.config.activation),
+        *_activation_steps(model.config.activation),
         ("MatMul", ["post", "W_out"], OUTPUT, {}),
     ]
-    return steps, {"W_pair": np.concatenate([model.W_a, model.W_b]), "W_out": model.W_out}
+    weights = {"W_pair": np.concatenate([model.W_a, model.W_b]), "W_out": model.W_out}
+    return steps, weights | _activation_constants(model.config.activation)
