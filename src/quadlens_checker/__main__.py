@@ -5,11 +5,14 @@ python -m quadlens_checker --write checker.pyz     (the checker as one file: pyt
 """
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 
 from quadlens_checker import limits
 from quadlens_checker.archive import archive
-from quadlens_checker.verdict import Report, check
+from quadlens_checker.guard import check
+from quadlens_checker.verdict import Report
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,18 +23,22 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("certificate", metavar="CERTIFICATE", nargs="?", help="a file that `quadlens certify` wrote")
     words.add_argument("model", metavar="MODEL", nargs="?", help="the model file it is about")
     words.add_argument("--max-seconds", type=float, default=limits.DEFAULT_SECONDS, help="give up after this many")
+    words.add_argument("--max-memory", type=int, metavar="MB", default=limits.DEFAULT_MEMORY_BYTES // 10**6)
+    words.add_argument("--json", action="store_true", help="the report as JSON")
     words.add_argument("--write", metavar="FILE", help="write this checker as one file that Python runs")
     return words
 
 
 def said(report: Report) -> str:
     """A report in words, the verdict first."""
-    text = f"{report.verdict}: {report.reason} ({report.seconds:.1f} s)\n"
-    return f"{text}{report.statement}\n" if report.statement else text
+    proved = f"{report.inputs}; " if report.inputs else ""
+    lines = [f"{report.verdict}: {proved}{report.reason} ({report.seconds:.1f} s)"]
+    lines += [report.statement] if report.statement else []
+    return "".join(f"{line}\n" for line in [*lines, *(f"note: {note}" for note in report.notes)])
 
 
 def main(arguments: list[str]) -> int:
-    """Print the verdict; exit 0 verified, 1 rejected, 2 usage or missing files."""
+    """Print the verdict; exit 0 all inputs verified, 1 rejected, timed out or some inputs open, 2 usage or no file."""
     words = parser()
     asked = words.parse_args(arguments)
     if (asked.write is None) == (asked.model is None):
@@ -41,12 +48,13 @@ def main(arguments: list[str]) -> int:
             with open(asked.write, "wb") as stream:
                 stream.write(archive())
             return 0
-        report = check(asked.certificate, asked.model, asked.max_seconds)
+        report = check(asked.certificate, asked.model, asked.max_seconds, asked.max_memory * 10**6)
     except (OSError, ValueError) as error:
         words.error(str(error))
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(said(report).encode(encoding, "backslashreplace").decode(encoding))  # a verdict always prints
-    return 0 if report.verdict == "VERIFIED" else 1
+    text = json.dumps(asdict(report)) + "\n" if asked.json else said(report)
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))  # a verdict always prints
+    return report.exit_code
 
 
 if __name__ == "__main__":

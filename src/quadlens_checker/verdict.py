@@ -13,7 +13,7 @@ from quadlens_checker.arcs import Bounds, brute_force_flops, by_arcs, by_brute_f
 from quadlens_checker.collapse import Model, collapse
 from quadlens_checker.model_file import Config, Tensors, read_model
 from quadlens_checker.moments import by_moments
-from quadlens_checker.reading import Clock, Rejected, integers, keys, parse_json, rational, read_file, require
+from quadlens_checker.reading import Clock, Rejected, TimedOut, integers, keys, parse_json, rational, read_file, require
 from quadlens_checker.thin import by_thin, cut_down
 
 Reader = Callable[[Config, Tensors, Any, Clock], Model]  # config, tensors and hints → the model a proof is about
@@ -24,18 +24,40 @@ STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
     "moments": (collapse, by_moments),
     "thin": (cut_down, by_thin),
 }
+MAX_REASON_LENGTH = 2000  # a reason may quote the file
 
 
-@dataclass
+@dataclass(frozen=True)
 class Report:
-    """The outcome: VERIFIED or REJECTED, why, and the claims that were proved again."""
+    """The outcome of a check.
+
+    verdict: VERIFIED, all claims hold; REJECTED, they are not proved; TIMEOUT, the time was too short to tell.
+    reason: why, in words.
+    statement: of a verified certificate, what is proved, in words.
+    claims: of a verified certificate, what was proved again.
+    cost_matches: of a verified certificate, whether its operations were counted right; that is no part of the proof.
+    notes: what is wrong with a verified certificate beside its claims.
+    """
 
     verdict: str
     reason: str
     seconds: float
     model_sha256: str | None = None
     statement: str | None = None
-    claims: dict[str, Any] = field(default_factory=dict)
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    cost_matches: bool | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> str | None:
+        """How many of how many inputs are proved right, in words."""
+        verified = self.verdict == "VERIFIED"
+        return f"{self.claims['certified_inputs']} of {self.claims['inputs']} inputs" if verified else None
+
+    @property
+    def exit_code(self) -> int:
+        """0 when all inputs are proved right, else 1."""
+        return int(self.verdict != "VERIFIED" or self.claims["certified_inputs"] < self.claims["inputs"])
 
 
 def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) -> str:
@@ -54,8 +76,8 @@ def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) 
     return f"{text} {change}, so {'the' if certified == p * p else 'their'} answers are the same."
 
 
-def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
-    """Raise `Rejected` unless every claim of the certificate is proved; return the claims."""
+def verify(certificate: Any, content: bytes, clock: Clock) -> tuple[str, ...]:
+    """Raise `Rejected` unless every claim of the certificate is proved; return what is wrong beside the claims."""
     top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
     keys(certificate, (*top, "hints", "cost"), "the certificate")
     require(
@@ -65,8 +87,7 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
     about = keys(certificate["model"], ("sha256", "p", "d_mlp", "activation"), "model")
     require(about["sha256"] == hashlib.sha256(content).hexdigest(), "the certificate is about another model file")
     names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
-    claims: dict[str, Any] = keys(certificate["claims"], names, "claims")
-    require(claims["margin"] is not None, "the certificate claims nothing")
+    require(keys(certificate["claims"], names, "claims")["margin"] is not None, "the certificate claims nothing")
     config, tensors = read_model(content)
     strategy = certificate["strategy"]
     known = isinstance(strategy, str) and strategy in STRATEGIES
@@ -81,14 +102,15 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> dict[str, Any]:
     witnesses = [integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]]
     bounds = prover(model, certificate["hints"], clock)
     check_inputs(model.p, bounds, margin, left_out, witnesses)
-    costs = {
+    found = {
         "flops": bounds.flops,
         "collapse_flops": model.collapse_flops,
         "brute_force_flops": brute_force_flops(model),
     }
-    integers(list(keys(certificate["cost"], costs, "cost").values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
-    require(certificate["cost"] == costs, f"the cost claimed is not the cost found: {costs}")
-    return claims
+    claimed = keys(certificate["cost"], found, "cost")
+    integers(list(claimed.values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
+    wrong = [f"{name} is {count}, not {claimed[name]}" for name, count in found.items() if count != claimed[name]]
+    return tuple(f"the cost claimed is not the cost found: {error}" for error in wrong)
 
 
 def check_claims(model: Model, certificate: Any) -> tuple[Fraction, set[tuple[int, ...]]]:
@@ -131,24 +153,31 @@ def check_inputs(
     require(inputs == p * p, "not every input was looked at")
 
 
-def check(certificate_path: str, model_path: str, max_seconds: float = limits.DEFAULT_SECONDS) -> Report:
-    """Check the certificate in one file against the model in another; a missing file raises OSError."""
+def check_here(certificate_path: str, model_path: str, max_seconds: float) -> Report:
+    """Check in this process, with a look at the clock between steps; a file that cannot be read raises OSError."""
     began, sha256 = time.monotonic(), None
 
     def clock(operations: int) -> None:
-        needed = time.monotonic() - began + operations / limits.OPERATIONS_PER_SECOND
-        require(needed <= max_seconds, f"not verified within {max_seconds} seconds")
+        if time.monotonic() - began + operations / limits.OPERATIONS_PER_SECOND > max_seconds:
+            raise TimedOut(f"not verified within {max_seconds:g} seconds")
+
+    def report(verdict: str, reason: str, **proved: Any) -> Report:
+        return Report(verdict, reason[:MAX_REASON_LENGTH], time.monotonic() - began, sha256, **proved)
 
     try:
-        certificate = parse_json(read_file(certificate_path, limits.MAX_CERTIFICATE_BYTES), floats=False)
+        text = read_file(certificate_path, limits.MAX_CERTIFICATE_BYTES)
         content = read_file(model_path, limits.MAX_MODEL_BYTES)
+        certificate = parse_json(text, floats=False)
         sha256 = hashlib.sha256(content).hexdigest()
-        claims = verify(certificate, content, clock)
+        notes = verify(certificate, content, clock)
+    except TimedOut as error:
+        return report("TIMEOUT", str(error))
     except Rejected as rejection:
-        reason = str(rejection).encode("utf-8", "replace").decode()
-        return Report("REJECTED", reason, time.monotonic() - began, sha256)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError) as error:
-        reason = f"malformed certificate or model: {type(error).__name__}: {error}"
-        return Report("REJECTED", ascii(reason)[1:-1], time.monotonic() - began, sha256)
-    proved, seconds = "every claim was proved again from the model", time.monotonic() - began
-    return Report("VERIFIED", proved, seconds, sha256, certificate["statement"], claims)
+        return report("REJECTED", str(rejection).encode("utf-8", "replace").decode())
+    except MemoryError:
+        return report("REJECTED", "the check needs more memory than it may use")
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        return report("REJECTED", ascii(f"malformed certificate or model: {type(error).__name__}: {error}")[1:-1])
+    claims, words = certificate["claims"], certificate["statement"]
+    proved = {"statement": words, "claims": claims, "cost_matches": not notes, "notes": notes}
+    return report("VERIFIED", "every claim was proved again from the model", **proved)

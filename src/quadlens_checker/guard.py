@@ -1,0 +1,74 @@
+"""The limits of time and memory, kept wherever they go: the work is done by a process that can be ended."""
+
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+
+from quadlens_checker import limits
+from quadlens_checker.verdict import Report, check_here
+
+# Nothing but the standard library and this package, from where it lies now: a folder or an archive.
+START = "import sys; sys.path.insert(0, sys.argv[1]); from quadlens_checker.guard import work; work(*sys.argv[2:])"
+
+
+def check(
+    certificate_path: str,
+    model_path: str,
+    max_seconds: float = limits.DEFAULT_SECONDS,
+    max_bytes: int = limits.DEFAULT_MEMORY_BYTES,
+) -> Report:
+    """Check the certificate in one file against the model in another, within these limits.
+
+    The limit of memory needs a system that keeps one (Linux does); the limit of time is kept everywhere.
+
+    Raises:
+        OSError: for a file that is missing or is not a regular file.
+        ValueError: for limits that are not positive or too large.
+    """
+    if not 0 <= max_seconds <= limits.MAX_SECONDS:
+        raise ValueError(f"a time limit of {max_seconds} seconds; expected 0 … {limits.MAX_SECONDS:g}")
+    if max_bytes <= 0:
+        raise ValueError(f"a memory limit of {max_bytes} bytes; expected a positive number")
+    began, sources = time.monotonic(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    words = [certificate_path, model_path, repr(float(max_seconds)), str(max_bytes)]
+    command = [sys.executable, "-I", "-S", "-c", START, sources, *words]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=max_seconds, stdin=subprocess.DEVNULL, check=False)
+    except subprocess.TimeoutExpired:
+        return Report("TIMEOUT", f"not verified within {max_seconds:g} seconds", time.monotonic() - began)
+    seconds = time.monotonic() - began
+    if done.returncode != 0:
+        return Report(
+            "REJECTED", f"the check ended without a verdict, perhaps for more than {max_bytes} bytes", seconds
+        )
+    value = json.loads(done.stdout)
+    if "error" in value:
+        raise OSError(*value["error"])
+    return replace(Report(**value | {"notes": tuple(value["notes"])}), seconds=seconds)
+
+
+def work(certificate_path: str, model_path: str, max_seconds: str, max_bytes: str) -> None:
+    """In the process that can be ended: check, and print the report as JSON."""
+    set_limits(int(max_bytes), float(max_seconds))
+    try:
+        value = asdict(check_here(certificate_path, model_path, float(max_seconds)))
+    except OSError as error:
+        value = {"error": [error.errno, error.strerror, error.filename]}
+    sys.stdout.write(json.dumps(value))
+
+
+def set_limits(max_bytes: int, max_seconds: float) -> None:
+    """Limit this process where the system can, also in time, should nobody be left to end it."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for kind, most in ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CPU, math.ceil(max_seconds) + 1)):
+        hard = resource.getrlimit(kind)[1]
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
