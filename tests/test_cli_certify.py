@@ -99,7 +99,30 @@ def test_a_wrong_model_gets_witnesses_that_evaluate_replays(cli: Cli, folder: Pa
     assert value["witnesses"] == replayed["wrong"]
     assert value["certified_inputs"] == replayed["correct"]
     assert "the model is wrong" in value["reason"]
-    assert cli("check", certificate, model)[0] == 0
+    code, report = cli.json("check", certificate, model)
+    assert (code, report["verdict"], report["claims"]["certified_inputs"]) == (1, "VERIFIED", replayed["correct"])
+    code, out, _ = cli("check", certificate, model, "--quiet")
+    assert (code, out.split(".")[0]) == (1, f"VERIFIED: {replayed['correct']} of 121 inputs")
+
+
+def test_check_says_when_time_is_too_short(cli: Cli, folder: Path) -> None:
+    certificate, model = folder / "late.json", folder / "good.safetensors"
+    cli("certify", model, "-o", certificate)
+    code, out, _ = cli("check", certificate, model, "--max-seconds", 0, "--quiet")
+    assert (code, out) == (1, "TIMEOUT: not verified within 0 seconds\n")
+    code, report = cli.json("check", certificate, model, "--max-seconds", 0)
+    assert (code, report["verdict"], report["claims"]) == (1, "TIMEOUT", {})
+
+
+def test_a_wrong_operation_count_is_a_note(cli: Cli, folder: Path) -> None:
+    certificate, model = folder / "counted.json", folder / "good.safetensors"
+    cli("certify", model, "-o", certificate)
+    content = json.loads(certificate.read_text())
+    content["cost"]["flops"] += 1
+    certificate.write_text(json.dumps(content))
+    code, report = cli.json("check", certificate, model)
+    assert (code, report["verdict"], report["cost_matches"], len(report["notes"])) == (0, "VERIFIED", False, 1)
+    assert "note: the cost claimed is not the cost found" in cli("check", certificate, model)[1]
 
 
 def test_moments_say_which_term_stops_them(cli: Cli, folder: Path) -> None:
