@@ -21,10 +21,10 @@ from quadlens.logits import (
     weak_spots,
 )
 from quadlens.model.activation import Activation
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import MAX_OPERATIONS
 from quadlens.model.params import Model
 from quadlens.spectrum import (
+    Anatomy,
     AttendedSpectra,
     Cluster,
     ClusterPhases,
@@ -33,14 +33,10 @@ from quadlens.spectrum import (
     NeuronRoles,
     NeuronSpectra,
     SecondaryDoubling,
+    anatomy_of,
     attended_spectra,
     cluster_phases,
-    find_clusters,
-    find_harmonics,
-    find_roles,
     harmonic_fits,
-    key_frequencies,
-    neuron_spectra,
     secondary_doubling,
 )
 from quadlens.spectrum.harmonics import doubled
@@ -95,11 +91,11 @@ class Explanation:
         roles: Primary frequencies and role of every neuron.
         clusters: One for every frequency that is both read and written.
         key_frequencies: The clusters that matter (`key_frequencies` of the spectrum room).
-        phases: Phase statistics, one a cluster.
+        phases: Phase statistics, one per cluster.
         harmonics: Primary to quaternary frequency of every neuron's input.
         harmonic_fits: Phase relations of the higher ranks.
         doubling: Secondary frequencies over all living neurons.
-        cluster_doubling: The same, one a cluster.
+        cluster_doubling: The same, one per cluster.
         logits: The logit side; None when it was left out.
     """
 
@@ -150,7 +146,7 @@ class Explanation:
         return summarise(self)
 
     def neuron_frame(self) -> "polars.DataFrame":
-        """One row a neuron."""
+        """One row per neuron."""
         from quadlens.explanation.frame import neuron_frame
 
         return neuron_frame(self)
@@ -162,11 +158,11 @@ class Explanation:
         render(self, console)
 
 
-def explain(model: Model, logits: bool = True, rng: np.random.Generator | None = None) -> Explanation:
+def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generator | None = None) -> Explanation:
     """Explain a model: neurons first, then the logits.
 
     Args:
-        model: Any model; nothing is assumed of its weights.
+        model: Any model, or its anatomy; nothing is assumed of the weights.
         logits: Also look at all p³ logits (p³ d_mlp multiplications, a block at a time).
         rng: Draws the triples of the gradient symmetricity; a generator seeded with 0 when None.
 
@@ -179,20 +175,17 @@ def explain(model: Model, logits: bool = True, rng: np.random.Generator | None =
             f"all {p}³ logits of this model take {float(p) ** 3 * d_mlp:.1e} multiplications; "
             "explain its neurons alone with explain(model, logits=False) or --no-logits"
         )
-    collapsed = model.collapse()
-    spectra = neuron_spectra(collapsed)
-    roles, clusters = find_roles(spectra), find_clusters(spectra)
-    keys = key_frequencies(clusters)
-    harmonics = find_harmonics(spectra.input)
+    anatomy = anatomy_of(model)
+    roles, clusters, harmonics = anatomy.roles, anatomy.clusters, anatomy.harmonics
     return Explanation(
         p=p,
         d_mlp=d_mlp,
-        activation=collapsed.activation,
-        spectra=spectra,
-        attended=attended_spectra(model),
+        activation=anatomy.collapsed.activation,
+        spectra=anatomy.spectra,
+        attended=attended_spectra(anatomy.model),
         roles=roles,
         clusters=clusters,
-        key_frequencies=keys,
+        key_frequencies=anatomy.key_frequencies,
         phases=tuple(cluster_phases(cluster) for cluster in clusters),
         harmonics=harmonics,
         harmonic_fits=harmonic_fits(harmonics, ~roles.dead),
@@ -200,14 +193,13 @@ def explain(model: Model, logits: bool = True, rng: np.random.Generator | None =
         cluster_doubling=tuple(
             secondary_doubling(harmonics, np.isin(np.arange(d_mlp), cluster.neurons)) for cluster in clusters
         ),
-        logits=_explain_logits(model, collapsed, keys, rng or np.random.default_rng(0)) if logits else None,
+        logits=_explain_logits(anatomy, rng or np.random.default_rng(0)) if logits else None,
     )
 
 
-def _explain_logits(
-    model: Model, collapsed: Collapsed, keys: tuple[int, ...], rng: np.random.Generator
-) -> LogitExplanation:
+def _explain_logits(anatomy: Anatomy, rng: np.random.Generator) -> LogitExplanation:
     """The logit side: one pass over the logits, then tables of |K| × p numbers."""
+    collapsed, keys = anatomy.collapsed, anatomy.key_frequencies
     parts = take_apart(collapsed, keys)
     forms = closed_forms(parts)
     return LogitExplanation(
@@ -216,5 +208,5 @@ def _explain_logits(
         forms=forms,
         identity=identity_component(collapsed, keys),
         weak_spots=weak_spots(parts, forms.by_parts),
-        algorithm=algorithm_measures(model, collapsed, parts.correct_logit, rng),
+        algorithm=algorithm_measures(anatomy.model, collapsed, parts.correct_logit, rng),
     )

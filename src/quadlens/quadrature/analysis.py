@@ -14,7 +14,8 @@ from quadlens.quadrature.moment_series import DEFAULT_MOMENTS, bound_moments
 from quadlens.quadrature.rows import PaperRows, paper_rows
 from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
 from quadlens.quadrature.supremum import abs_supremum, relu_supremum
-from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+from quadlens.spectrum.cluster import Cluster
 
 # Brute force past this many evaluations takes tens of seconds; the exact method has the same number anyway.
 BRUTE_FORCE_LIMIT = 10**9
@@ -88,7 +89,7 @@ class Bounds:
 
     Attributes:
         p: Modulus.
-        clusters: One entry a cluster in order of k; `NoBound` says why a cluster has none.
+        clusters: One entry per cluster in order of k; `NoBound` says why a cluster has none.
     """
 
     p: int
@@ -105,11 +106,13 @@ class Bounds:
         return tuple(cluster for cluster in self.clusters if isinstance(cluster, NoBound))
 
 
-def bounds(model: Model, moments: int = DEFAULT_MOMENTS, brute_force_limit: int = BRUTE_FORCE_LIMIT) -> Bounds:
+def bounds(
+    model: Model | Anatomy, moments: int = DEFAULT_MOMENTS, brute_force_limit: int = BRUTE_FORCE_LIMIT
+) -> Bounds:
     """The paper's tables, the exact errors and the moment bounds of every cluster of a model.
 
     Args:
-        model: Weights, as `quadlens.load` gives them.
+        model: Weights, as `quadlens.load` gives them, or their anatomy.
         moments: M of the moment bounds, at least 1.
         brute_force_limit: Skip brute force for clusters with more than this many p · neurons.
 
@@ -123,7 +126,7 @@ def bounds(model: Model, moments: int = DEFAULT_MOMENTS, brute_force_limit: int 
         )
     if moments < 1:
         raise BadConfig(f"moments = {moments}; expected at least 1")
-    clusters = find_clusters(neuron_spectra(model.collapse()))
+    clusters = anatomy_of(model).clusters
     return Bounds(model.config.p, tuple(cluster_bounds(one, moments, brute_force_limit) for one in clusters))
 
 

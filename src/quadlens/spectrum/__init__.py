@@ -1,6 +1,7 @@
 """From the collapsed model to amplitudes, phases, frequencies and clusters of neurons."""
 
 from quadlens.spectrum.amplitude_phase import AmplitudePhase, synthesise
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.attended import AttendedSpectra, attended_paths, attended_spectra
 from quadlens.spectrum.circular import Uniformity, circular_r2, uniformity, wrap
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, constant_neurons, find_clusters, neuron_spectra
@@ -17,6 +18,7 @@ from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
 
 __all__ = [
     "AmplitudePhase",
+    "Anatomy",
     "AttendedSpectra",
     "Cluster",
     "ClusterPhases",
@@ -26,6 +28,7 @@ __all__ = [
     "NeuronSpectra",
     "SecondaryDoubling",
     "Uniformity",
+    "anatomy_of",
     "attended_paths",
     "attended_spectra",
     "circular_r2",
