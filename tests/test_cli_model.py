@@ -21,7 +21,7 @@ from quadlens.explanation import explain
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
 from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
-from quadlens.studies import gather
+from quadlens.studies import study_of
 
 COMMANDS = sorted(command.name or "" for command in app.registered_commands)
 
@@ -85,7 +85,7 @@ def test_the_hash_is_the_files_own(folder: Path) -> None:
     of_file = hashlib.sha256(padded).hexdigest()
     assert quadlens("info", "padded.safetensors", "--json").document["sha256"] == of_file
     assert quadlens("certify", "padded.safetensors", "--json").document["model_sha256"] == of_file
-    assert gather("padded.safetensors", proofs=False).sha256 == of_file
+    assert study_of("padded.safetensors").without_proofs().sha256 == of_file
     model, digest = load_with_sha256(Path("padded.safetensors"))
     assert (digest, sha256(model)) == (of_file, hashlib.sha256(content).hexdigest())
 

@@ -1,6 +1,5 @@
 """Every figure on a clean model, a hard model and a 5-token toy: what is drawn, and that it can be read."""
 
-import dataclasses
 import itertools
 import math
 from pathlib import Path
@@ -23,7 +22,7 @@ from quadlens.figures.registry import all_pictures, check_names, chosen_pictures
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.quadrature import brute_force_error, rectangles
-from quadlens.studies import Results, gather, gather_results
+from quadlens.studies import Results, study_of
 from quadlens.studies.published import Histogram, PopulationSummary, read_published
 
 MODELS = ("mainline", "mismatched", "toy")
@@ -52,9 +51,9 @@ LABELS = {
 def models() -> dict[str, Results]:
     toy = build_mlp(Recipe(p=5, keys=(1, 2), neurons=13, jitter=0.2))
     return {
-        "mainline": gather("mainline", proofs=False),
-        "mismatched": gather("mismatched", proofs=False),
-        "toy": gather_results(toy, "toy", "0" * 64, None, proofs=True, progress=lambda step: None),
+        "mainline": study_of("mainline").without_proofs(),
+        "mismatched": study_of("mismatched").without_proofs(),
+        "toy": study_of(toy, "toy"),
     }
 
 
@@ -233,7 +232,7 @@ def test_names_are_known_before_anything_is_computed(name: str, models: dict[str
 
 def test_names_that_need_proofs_are_listed_without_proofs(models: dict[str, Results]) -> None:
     with pytest.raises(BadConfig, match=r"frontier.*logit-waterfall"):
-        chosen_pictures(dataclasses.replace(models["toy"], certificates=()), ["angles-7"])
+        chosen_pictures(models["toy"].without_proofs(), ["angles-7"])
 
 
 @pytest.mark.parametrize(
@@ -249,7 +248,7 @@ def test_the_command_refuses_before_it_works(
     def never(*arguments: object, **more: object) -> None:
         raise AssertionError("worked before it refused")
 
-    monkeypatch.setattr("quadlens.studies.gather", never)
+    monkeypatch.setattr("quadlens.studies.study_of", never)
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
     refused(quadlens("figures", "-o", "new", *words), message)
@@ -259,7 +258,7 @@ def test_the_command_refuses_before_it_works(
 
 def test_modules_say_which_pictures_need_proofs(models: dict[str, Results]) -> None:
     toy = models["toy"]
-    proved, unproved = pictures_by_module(toy), pictures_by_module(dataclasses.replace(toy, certificates=()))
+    proved, unproved = pictures_by_module(toy), pictures_by_module(toy.without_proofs())
     for family, pictures in proved.items():
         without = {one.name: one.finding for one in unproved[family]}
         changes = {one.name: one.finding for one in pictures} != without
@@ -280,7 +279,7 @@ def test_the_command_draws_a_proof_by_name(tmp_path: Path) -> None:
 def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:
     model = build_mlp(Recipe(p=5, keys=(1,), neurons=4))
     silent = type(model)(model.config, *(np.zeros_like(array) for array in (model.W_a, model.W_b, model.W_out)))
-    results = gather_results(silent, "silent", "0" * 64, None, proofs=False, progress=lambda step: None)
+    results = study_of(silent, "silent").without_proofs()
     families = pictures_by_module(results)
     for empty in ("quadrature", "angles", "error", "overlap", "3D", "algorithm", "exact-error", "frontier"):
         assert families[empty] == ()
@@ -295,7 +294,7 @@ def test_our_population_is_drawn_beside_the_papers(models: dict[str, Results]) -
     ours = PopulationSummary(
         4, (("good_model_frequency_pairs", 9.0),), ((4, 3), (5, 1)), (1, 2), (("primary_vs_secondary_phase_r2", bars),)
     )
-    results = type(models["toy"])(**{**vars(models["toy"]), "population": ours})
+    results = models["toy"].given(population=ours)
     drawn = {one.name: one for one in all_pictures(results)}
     assert "In ours it is 4." in drawn["nfreqcountmul"].finding
     assert "4 models" in drawn["primsecr2"].how_to_read

@@ -26,7 +26,7 @@ from quadlens.pages.page import page_html
 from quadlens.pages.render import Rendered
 from quadlens.pages.story import story, story_tables, warnings
 from quadlens.pages.tables import bound_tables, to_csv, to_latex
-from quadlens.studies import Results, gather, gather_results
+from quadlens.studies import Results, study_of
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -59,7 +59,7 @@ def _make(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def mainline() -> Results:
-    return gather("mainline", proofs=False)
+    return study_of("mainline").without_proofs()
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_every_link_of_the_page_leads_to_a_file_or_an_anchor(made: tuple[Path, d
 
 def test_files_do_not_depend_on_the_number_of_processes(made: tuple[Path, dict[str, Any]]) -> None:
     directory, _ = made
-    results = gather(directory.parent / "toy.safetensors")
+    results = study_of(directory.parent / "toy.safetensors")
     (picture,) = chosen_pictures(results, ["frontier"])
     figure = picture.draw()
     for kind in FIGURE_FORMATS:
@@ -188,7 +188,7 @@ def test_tables_hold_our_numbers_and_the_papers(mainline: Results) -> None:
 
 def test_an_honest_page_for_a_model_without_structure() -> None:
     noisy = build_mlp(Recipe(p=7, keys=(1, 2, 3), neurons=30, noise=5.0))
-    results = gather_results(noisy, "noisy", "0" * 64, None, proofs=True, progress=lambda step: None)
+    results = study_of(noisy, "noisy")
     words = " ".join(notice.text for notice in warnings(results))
     assert "This model is wrong on" in words
     assert "no clear clusters" in words

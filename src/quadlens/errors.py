@@ -1,4 +1,4 @@
-"""Errors a user can cause and mend: one type, one clear message, exit code 2 at the command line."""
+"""Errors a user can cause and fix: one type, one clear message, exit code 2 at the command line."""
 
 
 class QuadlensError(Exception):
@@ -15,6 +15,10 @@ class BadConfig(QuadlensError):
 
 class BadWeights(QuadlensError):
     """Weights whose shapes or values no model can have (wrong shape, NaN, infinity)."""
+
+
+class WrongArgument(QuadlensError, TypeError):
+    """A Python argument of a type that nothing can be made of; the message says what to pass."""
 
 
 class MissingExtra(QuadlensError):

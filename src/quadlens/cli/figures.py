@@ -33,7 +33,7 @@ def command(
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
     from quadlens.model.atomic import check_directory
     from quadlens.model.bundled import resolve
-    from quadlens.studies import gather
+    from quadlens.studies import study_of
 
     kinds = tuple(known for known in FIGURE_FORMATS if known in format.split(","))
     if len(kinds) != len(format.split(",")):
@@ -43,7 +43,10 @@ def command(
     path = resolve(model)
     check_directory(output)
     with step_line(quiet) as step:
-        results = gather(path, proofs=names is None or needs_proofs(names), progress=step)
+        results = study_of(path)
+        if names is not None and not needs_proofs(names):
+            results = results.without_proofs()
+        results.prepare(step)
         pictures = all_pictures(results) if names is None else chosen_pictures(results, names)
         try:
             output.mkdir(parents=True, exist_ok=True)

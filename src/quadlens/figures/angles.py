@@ -8,7 +8,7 @@ from quadlens.figures.marks import angle_axis
 from quadlens.figures.picture import Picture, at_least
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour, style
 from quadlens.spectrum import Cluster, ClusterPhases
-from quadlens.studies.value import MAX_FREQUENCIES, Results
+from quadlens.studies import MAX_FREQUENCIES, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

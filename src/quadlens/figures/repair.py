@@ -8,7 +8,7 @@ from quadlens.explanation import LogitExplanation
 from quadlens.figures.picture import Picture
 from quadlens.figures.style import CONCEPT_COLOURS, style
 from quadlens.logits import cos_u
-from quadlens.studies.value import MAX_FREQUENCIES, Results
+from quadlens.studies import MAX_FREQUENCIES, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from quadlens.pages.fact_tables import model_table, population_table
 from quadlens.pages.proof_section import proof_section
 from quadlens.pages.tables import ReportTable, bound_tables
 from quadlens.population.published import MODELS, MODELS_IN_FIGURES
-from quadlens.studies.value import MAX_FREQUENCIES, Results
+from quadlens.studies import MAX_FREQUENCIES, Results
 
 Pictures = dict[str, tuple[Picture, ...]]
 # A relative error below this and the sum may be called an integral without a caveat.

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from quadlens.explorer import LARGEST_P, build_page
-from quadlens.model.bundled import load
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.manifest import write_manifest
@@ -14,7 +14,7 @@ from quadlens.pages.page import page_html
 from quadlens.pages.render import render, write_rendered
 from quadlens.pages.story import story_tables
 from quadlens.pages.tables import to_csv, to_latex
-from quadlens.studies import Results, gather
+from quadlens.studies import Study, study_of
 
 PAGE = "index.html"
 EXPLORER = "explorer.html"
@@ -36,11 +36,11 @@ class Report:
     page: Path
     files: tuple[str, ...]
     page_bytes: int
-    results: Results
+    results: Study
 
 
 def report(
-    model: str | Path,
+    model: Any,
     output: str | Path,
     workers: int = 1,
     proofs: bool = True,
@@ -49,7 +49,7 @@ def report(
     """Write the whole report of a model into a directory, which appears whole or not at all.
 
     Args:
-        model: A file, or the name of a bundled model.
+        model: A model, a study, a path or the name of a bundled model.
         output: The directory; a previous report there is replaced, anything else is refused.
         workers: Processes that draw; more than one needs a main module that can be imported again.
         proofs: Also run every proof strategy.
@@ -57,16 +57,22 @@ def report(
     """
     output = Path(output)
     check_target(output)
-    results = gather(model, proofs, progress)
-    command = f"quadlens report {shlex.quote(str(model))} -o {shlex.quote(str(output))}" + (
+    results = study_of(model) if proofs else study_of(model).without_proofs()
+    results.prepare(progress)
+    command = f"quadlens report {shlex.quote(_named(model))} -o {shlex.quote(str(output))}" + (
         "" if proofs else " --no-proofs"
     )
-    explorer = build_page(load(model), results.name) if results.p <= LARGEST_P else None
+    explorer = build_page(results.model, results.name) if results.p <= LARGEST_P else None
     return write_report(results, output, command, workers, progress, explorer)
 
 
+def _named(model: Any) -> str:
+    """The model as the command line would name it."""
+    return str(model) if isinstance(model, str | Path) else str(study_of(model).file or "MODEL")
+
+
 def write_report(
-    results: Results,
+    results: Study,
     output: Path,
     command: str,
     workers: int = 1,

@@ -1,6 +1,8 @@
-"""The results room: every room run once on one model, as one value that figures, tables and pages are views of."""
+"""One value for one model: everything the packages before say of it, each computed at most once and passed on."""
 
-from quadlens.studies.gathering import gather, gather_results
-from quadlens.studies.value import Results
+from quadlens.studies.study import MAX_FREQUENCIES, Study, study_of
 
-__all__ = ["Results", "gather", "gather_results"]
+# The name that figures and pages still use.
+Results = Study
+
+__all__ = ["MAX_FREQUENCIES", "Results", "Study", "study_of"]

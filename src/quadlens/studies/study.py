@@ -1,0 +1,282 @@
+"""`Study`: everything that is known about one model, each thing computed when it is first asked for, and only once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.display import Displayed
+from quadlens.errors import BadConfig, WrongArgument
+from quadlens.explanation import Explanation, explain
+from quadlens.logits.skip_share import skip_shares
+from quadlens.model.bundled import SUFFIX, resolve
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, evaluate, margins
+from quadlens.model.native import load_with_sha256, sha256
+from quadlens.model.params import Model
+from quadlens.proofs import STRATEGIES, Certificate
+from quadlens.proofs.brute import brute_force_operations
+from quadlens.proofs.frontier import IN_INTEGERS, WaterfallStep, waterfall
+from quadlens.proofs.produce import Prover
+from quadlens.quadrature import Bounds, ClusterBounds, bounds
+from quadlens.spectrum import Anatomy
+from quadlens.studies.published import PopulationSummary, Published, read_population, read_published
+from quadlens.training.history import History, read_history
+from quadlens.training.outputs import RunFiles
+
+# Frequencies that get pictures of their own; a model without structure has dozens of faint clusters.
+MAX_FREQUENCIES = 8
+# Past this many of brute force's operations, proofs in exact integers take minutes and are left out.
+EXACT_LIMIT = 10**9
+IN_MEMORY = "model"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study(Displayed):
+    """One model and what is known about it; nothing is computed before it is asked for, nothing twice.
+
+    >>> import quadlens
+    >>> study = quadlens.study("mainline")
+    >>> study.explanation.key_frequencies, study.evaluation.correct
+    ((5, 9, 11), 3481)
+
+    Attributes:
+        anatomy: The weights, collapsed, exact, decomposed.
+        name: Bundled name, or file name without suffix, or "model".
+        file: The model's file; None for a model in memory.
+        file_sha256: Its SHA-256.
+        with_proofs: Whether proofs are part of the study; without them `certificates` is empty.
+    """
+
+    anatomy: Anatomy
+    name: str = IN_MEMORY
+    file: Path | None = None
+    file_sha256: str | None = None
+    with_proofs: bool = True
+
+    @property
+    def model(self) -> Model:
+        """The weights."""
+        return self.anatomy.model
+
+    @property
+    def config(self) -> Config | MLPConfig:
+        """The model's config."""
+        return self.anatomy.config
+
+    @property
+    def p(self) -> int:
+        """Modulus."""
+        return self.config.p
+
+    @property
+    def collapsed(self) -> Collapsed:
+        """U_a, U_b, W_L, S_a, S_b in float64."""
+        return self.anatomy.collapsed
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the model's file, or of the file that `save` would write."""
+        return self.file_sha256 or sha256(self.model)
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        """Answers over all inputs."""
+        self._check_size("looks at all inputs")
+        return evaluate(self.collapsed)
+
+    @cached_property
+    def margins(self) -> Float[np.ndarray, "p p"]:
+        """Right logit minus the largest other, for every (a, b)."""
+        self._check_size("looks at all inputs")
+        return margins(self.collapsed)
+
+    @cached_property
+    def skip_shares(self) -> Float[np.ndarray, "p p"]:
+        """Variance over c of what the skip connection adds, over the variance over c of the logits."""
+        return skip_shares(self.collapsed)
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Neurons and logits."""
+        return explain(self.anatomy)
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """Key frequencies, in order."""
+        return self.anatomy.key_frequencies
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """The clusters as quadrature rules; None where the activation has none."""
+        return None if self.config.activation == "square" else bounds(self.anatomy)
+
+    @cached_property
+    def clusters(self) -> tuple[ClusterBounds, ...]:
+        """Key frequencies that are quadrature rules, in order of k; the largest few where there are many."""
+        found = [one for one in self.bounds.bounded if one.k in self.keys] if self.bounds else []
+        largest = sorted(found, key=lambda one: -float((one.scheme.rho * one.scheme.omega).sum()))[:MAX_FREQUENCIES]
+        return tuple(sorted(largest, key=lambda one: one.k))
+
+    @cached_property
+    def prover(self) -> Prover:
+        """What all proofs of this model share."""
+        return Prover(self.anatomy, self.sha256)
+
+    @cached_property
+    def _proved(self) -> dict[tuple[str, bool], Certificate]:
+        return {}
+
+    def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
+        """The proof by one strategy, made once; parameters and errors as for `quadlens.certify`."""
+        if (strategy, checkable) not in self._proved:
+            self._proved[strategy, checkable] = self.prover.certify(strategy, checkable)
+        return self._proved[strategy, checkable]
+
+    @cached_property
+    def proofs(self) -> tuple[Certificate, ...]:
+        """One certificate per strategy, cheapest first; brute force only where no cheaper strategy is exact."""
+        names = [name for name in STRATEGIES if name not in ("auto", "brute")]
+        if brute_force_operations(self.config.p, self.config.d_mlp) > EXACT_LIMIT:
+            names = [name for name in names if name not in IN_INTEGERS]
+        found = [self.certify(name) for name in names]
+        if "arcs" in names and not any(one.proof.exact for one in found):
+            found.append(self.certify("brute"))
+        return tuple(sorted(found, key=lambda one: one.proof.operations.total))
+
+    @cached_property
+    def waterfall(self) -> tuple[WaterfallStep, ...]:
+        """The error budget of `lipschitz` beside what each term is; empty where that proof was left out."""
+        itemised = next((one.proof for one in self.certificates if one.proof.logit_error is not None), None)
+        return waterfall(self.anatomy, itemised) if itemised else ()
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """The proofs that are part of the study."""
+        return self.proofs if self.with_proofs else ()
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The one to show: most inputs proved, then one that can be checked, the largest margin, and the cheapest."""
+        return max(
+            self.certificates,
+            key=lambda one: (
+                one.certified_inputs,
+                one.checkable,
+                one.proof.margin or 0,
+                -one.proof.operations.total,
+            ),
+            default=None,
+        )
+
+    @cached_property
+    def history(self) -> History | None:
+        """How the model was trained; None where the run's files are not beside it."""
+        if self.file is None:
+            return None
+        files = RunFiles(self.file)
+        found = files.history.exists() and files.spectrum.exists()
+        return read_history(files.history, files.spectrum) if found else None
+
+    @cached_property
+    def published(self) -> Published:
+        """The paper's numbers."""
+        return read_published()
+
+    @cached_property
+    def population(self) -> PopulationSummary | None:
+        """Our own, over many models; None where none is shipped."""
+        return read_population()
+
+    def without_proofs(self) -> "Study":
+        """The same study, what it has computed included, that leaves out proofs."""
+        return self.given(with_proofs=False)
+
+    def given(self, **values: object) -> "Study":
+        """A copy, what has been computed included, in which some values are given instead of computed."""
+        other = replace(self)
+        vars(other).update({**vars(self), **values})
+        vars(other).pop("waterfall" if "with_proofs" in values else "", None)
+        return other
+
+    def prepare(self, progress: Callable[[str], None] = lambda step: None) -> "Study":
+        """Compute all that pages and figures need, saying each step before it is taken; returns the study itself.
+
+        Raises:
+            BadConfig: for a model with too many logits to look at.
+        """
+        self._check_size("a report looks at all inputs")
+        steps: tuple[tuple[str, tuple[str, ...]], ...] = (
+            ("answers", ("evaluation", "margins", "skip_shares", "history")),
+            ("neurons and logits", ("explanation",)),
+            ("bounds", ("bounds", "clusters")),
+            ("proofs", ("proofs", "waterfall") if self.with_proofs else ()),
+            ("the paper's numbers", ("published", "population")),
+        )
+        for step, names in steps:
+            if names:
+                progress(step)
+            for name in names:
+                getattr(self, name)
+        return self
+
+    def _check_size(self, what: str) -> None:
+        p, d_mlp = self.config.p, self.config.d_mlp
+        if float(p) ** 3 * d_mlp > MAX_OPERATIONS:
+            raise BadConfig(
+                f"{what}, and p = {p} with {d_mlp} neurons has too many; use explain without logits, and bounds"
+            )
+
+    def _facts(self) -> dict[str, object]:
+        known = {"name": self.name, "p": self.p, "d_mlp": self.config.d_mlp, "activation": self.config.activation}
+        computed = [name for name in ("evaluation", "explanation", "bounds", "proofs") if name in vars(self)]
+        return {**known, "computed": ", ".join(computed) or "nothing yet"}
+
+    def _repr_html_(self) -> str:
+        """What has been computed so far, for a notebook: showing a study computes nothing."""
+        parts = [super()._repr_html_()]
+        for name in ("evaluation", "explanation", "bounds"):
+            if vars(self).get(name) is not None:
+                parts.append(vars(self)[name]._repr_html_())
+        if "proofs" in vars(self) and self.certificate is not None:
+            parts.append(self.certificate._repr_html_())
+        return "".join(parts)
+
+
+def study_of(model: Any, name: str | None = None) -> Study:
+    """A study of anything that stands for a model: a study, a model, an anatomy, a training result, a path, a name.
+
+    Raises:
+        WrongArgument: for anything else; the message says what to pass.
+    """
+    if isinstance(model, Study):
+        return model
+    if isinstance(model, str | Path):
+        path = resolve(model)
+        loaded, digest = load_with_sha256(path)
+        return Study(Anatomy(loaded), name or path.name.removesuffix(SUFFIX), path, digest)
+    if isinstance(model, Anatomy):
+        return Study(model, name or IN_MEMORY)
+    if isinstance(model, Model):
+        return Study(Anatomy(model), name or IN_MEMORY)
+    if isinstance(getattr(model, "params", None), Model):  # what training returns
+        return Study(Anatomy(model.params), name or IN_MEMORY).given(history=model.history)
+    raise WrongArgument(_what_to_pass(model))
+
+
+def _what_to_pass(model: object) -> str:
+    """A sentence for somebody who passed something else."""
+    kind = type(model).__name__
+    expected = "expected a model, a study, a path to a quadlens file, or the name of a bundled model"
+    if isinstance(model, dict):
+        return f"got a dict; {expected}: make a model of a state dict with quadlens.from_state_dict(state, …)"
+    if hasattr(model, "state_dict"):
+        return f"got a {kind} with a state_dict; {expected}: quadlens.from_state_dict(model.state_dict(), …) makes one"
+    if isinstance(model, Collapsed):
+        return f"got the collapsed model, which has no weights to prove anything about; {expected}"
+    return f"got a {kind}; {expected}"
