@@ -34,6 +34,11 @@ def facts_html(title: str, facts: dict[str, object]) -> str:
     return f"<table><caption>{html.escape(title)}</caption>{rows}</table>"
 
 
+def paragraph_html(text: str) -> str:
+    """A paragraph."""
+    return f"<p>{html.escape(text)}</p>"
+
+
 def rows_html(title: str, header: list[str], rows: list[list[str]]) -> str:
     """A table with a header; every cell is text."""
     head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)

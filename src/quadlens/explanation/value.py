@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadlens.display import Displayed, paragraph_html, rows_html
 from quadlens.errors import BadConfig
 from quadlens.logits import (
     AlgorithmMeasures,
@@ -51,8 +52,8 @@ CLEAR_MATCHING = 0.9
 CLEAR_VARIANCE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class LogitExplanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class LogitExplanation(Displayed):
     """What the logits are made of.
 
     Attributes:
@@ -71,6 +72,14 @@ class LogitExplanation:
     weak_spots: tuple[WeakSpot, ...]
     algorithm: AlgorithmMeasures
 
+    def _facts(self) -> dict[str, object]:
+        both = {"all logits": self.r2.all_logits, "absolute part": self.r2.abs_component}
+        return {
+            f"R² {form} of {name}": "none" if r2 is None else f"{r2:.4f}"
+            for name, one in both.items()
+            for form, r2 in {"pizza": one.pizza, "clock": one.clock}.items()
+        }
+
     @property
     def skip_share(self) -> float | None:
         """Variance of the skip connection's logits over the variance of all logits (figure `residual`)."""
@@ -78,8 +87,8 @@ class LogitExplanation:
         return self.parts.skip.variance / total if total > 0 else None
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Displayed):
     """What every neuron does and what the logits are; the table, the JSON, the words and the frame are its views.
 
     Attributes:
@@ -132,6 +141,26 @@ class Explanation:
         """Key frequencies (k, 2k) where one is the other's double: they share a harmonic."""
         folded = {k: doubled(k, self.p) for k in self.key_frequencies}
         return tuple((k, double) for k, double in folded.items() if double in folded and double != k)
+
+    def _facts(self) -> dict[str, object]:
+        counts = {one.k: len(one.neurons) for one in self.clusters}
+        return {
+            "p": self.p,
+            "d_mlp": self.d_mlp,
+            "activation": self.activation,
+            "key_frequencies": self.key_frequencies,
+            "neurons": tuple(counts[k] for k in self.key_frequencies),
+            "good_model": self.good_model,
+        }
+
+    def _repr_html_(self) -> str:
+        """The summary and one row per key frequency, for a notebook."""
+        rows = [
+            [str(one.k), str(len(one.neurons)), "" if phases.r2 is None else f"{phases.r2:.4f}"]
+            for one, phases in zip(self.clusters, self.phases, strict=True)
+            if one.k in self.key_frequencies
+        ]
+        return paragraph_html(self.summary()) + rows_html("Clusters", ["k", "neurons", "R² of ψ = 2φ"], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view, as `quadlens explain --json` prints it."""

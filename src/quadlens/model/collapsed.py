@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.display import Displayed
 from quadlens.errors import BadWeights
 from quadlens.model.activation import Activation, apply_activation
 
 
-@dataclass(frozen=True, eq=False)
-class Collapsed:
+@dataclass(frozen=True, eq=False, repr=False)
+class Collapsed(Displayed):
     """logit(a,b,c) = Σ_i W_L[c,i] σ(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]   (`math.md` §1).
 
     Attributes:
@@ -40,6 +41,9 @@ class Collapsed:
             if not np.isfinite(array).all():
                 raise BadWeights(f"{name} of the collapsed model overflows: the weights are too large for float64")
             array.flags.writeable = False
+
+    def _facts(self) -> dict[str, object]:
+        return {"p": self.p, "d_mlp": self.d_mlp, "": self.activation}
 
     @property
     def d_mlp(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
 from quadlens.schema import parse_dataclass
@@ -30,8 +31,8 @@ def _check_positive(name: str, value: int) -> None:
         raise BadConfig(f"{name} = {value} is not supported; expected at least 1")
 
 
-@dataclass(frozen=True)
-class Config:
+@dataclass(frozen=True, repr=False)
+class Config(Displayed):
     """A one-layer transformer with constant attention, reading one position (`math.md` §1).
 
     Attributes:
@@ -84,6 +85,10 @@ class Config:
         if self.d_vocab_out < self.p:
             raise BadConfig(f"d_vocab_out = {self.d_vocab_out} is less than p = {self.p}")
 
+    def _facts(self) -> dict[str, object]:
+        names = ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
+        return {name: getattr(self, name) for name in names}
+
     @property
     def has_equals(self) -> bool:
         """Whether an '=' token follows b."""
@@ -124,8 +129,8 @@ class Config:
         )
 
 
-@dataclass(frozen=True)
-class MLPConfig:
+@dataclass(frozen=True, repr=False)
+class MLPConfig(Displayed):
     """A two-layer MLP on a pair of one-hot tokens; the collapsed model itself, without a skip connection.
 
     Attributes:
@@ -142,6 +147,9 @@ class MLPConfig:
         check_modulus(self.p)
         _check_positive("d_mlp", self.d_mlp)
         parse_activation(self.activation)
+
+    def _facts(self) -> dict[str, object]:
+        return dataclasses.asdict(self)
 
 
 ARCHITECTURE: dict[str, type[Config] | type[MLPConfig]] = {"transformer": Config, "mlp": MLPConfig}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.display import Displayed
 from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
 
@@ -15,8 +16,8 @@ MAX_OPERATIONS = 1e13
 BLOCK_FLOATS = 1 << 24
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Displayed):
     """What the model does on the pairs tried, in float64.
 
     Attributes:
@@ -40,6 +41,15 @@ class Evaluation:
     median_margin: float
     loss: float
     wrong: tuple[tuple[int, int, int], ...]
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "p": self.p,
+            "correct": f"{self.correct} of {self.pairs}",
+            "min_margin": f"{self.min_margin:.6g}",
+            "median_margin": f"{self.median_margin:.6g}",
+            "loss": f"{self.loss:.3g}",
+        }
 
 
 def all_pairs(p: int) -> Int[np.ndarray, "pp 2"]:

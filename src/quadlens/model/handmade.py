@@ -1,19 +1,20 @@
 """Pizza networks written down by hand (`math.md` §7): any odd p, any width, with dials from perfect to broken."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain, islice
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config, MLPConfig, check_modulus
 from quadlens.model.params import MLPParams, Params
 
 
-@dataclass(frozen=True)
-class Recipe:
+@dataclass(frozen=True, repr=False)
+class Recipe(Displayed):
     """What to build: U_a = U_b = cos(k w a + φ), W_L = ω cos(k w c + 2φ), with equally spaced φ in each cluster.
 
     >>> from quadlens.model import evaluate
@@ -39,6 +40,9 @@ class Recipe:
     missing: float = 0.0
     scale: float = 10.0
     seed: int = 0
+
+    def _facts(self) -> dict[str, object]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
 
     def __post_init__(self) -> None:
         check_modulus(self.p)

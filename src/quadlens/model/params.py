@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.display import Displayed
 from quadlens.errors import BadWeights
 from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
@@ -48,6 +49,17 @@ def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ..
         raise BadWeights("; ".join(problems))
 
 
+def weight_facts(model: Model) -> dict[str, object]:
+    """What a model shows of itself."""
+    weights = sum(array.size for array in model.tensors().values())
+    return {
+        "p": model.config.p,
+        "d_mlp": model.config.d_mlp,
+        "": model.config.activation,
+        "weights": f"{weights:,}",
+    }
+
+
 def freeze(array: np.ndarray) -> np.ndarray:
     """`array` contiguous and read-only; a copy while anyone could still write to it, so that it cannot change."""
     if not array.flags.writeable and array.flags.c_contiguous:
@@ -57,8 +69,8 @@ def freeze(array: np.ndarray) -> np.ndarray:
     return frozen
 
 
-@dataclass(frozen=True, eq=False)
-class Params:
+@dataclass(frozen=True, eq=False, repr=False)
+class Params(Displayed):
     """A one-layer transformer with constant attention; there is no W_Q and no W_K.
 
     Row-vector mathematics, TransformerLens' names. Biases that a checkpoint does not have are zero.
@@ -83,6 +95,9 @@ class Params:
         check_tensors(arrays, self.shapes(self.config))
         for name, array in arrays.items():
             object.__setattr__(self, name, freeze(array))
+
+    def _facts(self) -> dict[str, object]:
+        return weight_facts(self)
 
     @staticmethod
     def shapes(config: Config) -> dict[str, tuple[int, ...]]:
@@ -174,8 +189,8 @@ class Params:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class MLPParams:
+@dataclass(frozen=True, eq=False, repr=False)
+class MLPParams(Displayed):
     """A two-layer MLP: logits = W_out σ(W_a[a] + W_b[b]), the networks of He et al. and of Gromov."""
 
     config: MLPConfig
@@ -188,6 +203,9 @@ class MLPParams:
         check_tensors(arrays, self.shapes(self.config))
         for name, array in arrays.items():
             object.__setattr__(self, name, freeze(array))
+
+    def _facts(self) -> dict[str, object]:
+        return weight_facts(self)
 
     @staticmethod
     def shapes(config: MLPConfig) -> dict[str, tuple[int, ...]]:

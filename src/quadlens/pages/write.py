@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quadlens.display import Displayed
 from quadlens.explorer import LARGEST_P, build_page
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
@@ -20,8 +21,8 @@ PAGE = "index.html"
 EXPLORER = "explorer.html"
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Displayed):
     """A report on disk.
 
     Attributes:
@@ -37,6 +38,9 @@ class Report:
     files: tuple[str, ...]
     page_bytes: int
     results: Study
+
+    def _facts(self) -> dict[str, object]:
+        return {"page": self.page, "files": len(self.files), "megabytes": f"{self.page_bytes / 1e6:.1f}"}
 
 
 def report(

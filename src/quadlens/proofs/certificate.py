@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from quadlens.display import Displayed, facts_html
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation
 from quadlens.model.atomic import write_atomic
@@ -22,8 +23,8 @@ LARGEST_CHECKED_P = 257
 UNCHECKED_STRATEGIES = ("lipschitz",)
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Displayed):
     """A proof about one model file, with its cost and what float32 execution can change.
 
     Attributes:
@@ -95,6 +96,21 @@ class Certificate:
             f"{real} Float32 execution in any order changes no logit by more than {_nine_decimals(error, math.ceil)}, "
             f"so {'the' if proved == inputs else 'their'} answers are the same."
         )
+
+    def _facts(self) -> dict[str, object]:
+        margin = self.proof.margin
+        return {
+            "": self.verdict,
+            "strategy": self.proof.strategy,
+            "inputs": f"{self.certified_inputs} of {self.p**2}",
+            "margin": "none" if margin is None else f"≥ {_nine_decimals(margin, math.floor)}",
+            "operations": self.total_flops,
+        }
+
+    def _repr_html_(self) -> str:
+        """Verdict and statement, for a notebook."""
+        facts = {name or "verdict": value for name, value in self._facts().items()}
+        return facts_html("Certificate", {**facts, "statement": self.statement})
 
     def to_json(self) -> dict[str, Any]:
         """JSON types only; integers and strings, no floats, so that every number is exact."""

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from quadlens.display import Displayed, rows_html
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.params import Model
 from quadlens.quadrature.brute import brute_force_error
-from quadlens.quadrature.claims import Estimate, Exact, UpperBound
+from quadlens.quadrature.claims import Estimate, Exact, UpperBound, shown
 from quadlens.quadrature.exact import ExactErrors, exact_errors
 from quadlens.quadrature.identity import identity_supremum
 from quadlens.quadrature.integrals import cos_baseline
@@ -36,8 +37,8 @@ class Suprema:
     relu: Exact
 
 
-@dataclass(frozen=True, eq=False)
-class ClusterBounds:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterBounds(Displayed):
     """Everything claimed about one cluster.
 
     Attributes:
@@ -82,9 +83,15 @@ class ClusterBounds:
     relative_moment_bound: UpperBound
     relative_moment_bound_psi: UpperBound
 
+    def _facts(self) -> dict[str, object]:
+        return {"k": self.k, "neurons": self.neurons} | {
+            name: shown(getattr(self, name), 4)
+            for name in ("relative_bound", "relative_moment_bound_psi", "relative_exact_psi")
+        }
 
-@dataclass(frozen=True, eq=False)
-class Bounds:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bounds(Displayed):
     """The model as a set of quadrature rules.
 
     Attributes:
@@ -94,6 +101,16 @@ class Bounds:
 
     p: int
     clusters: tuple[ClusterBounds | NoBound, ...]
+
+    def _facts(self) -> dict[str, object]:
+        worst = {one.k: shown(one.relative_exact_psi, 4) for one in self.bounded}
+        return {"p": self.p, "relative_exact_psi": worst, "clusters_without_bound": len(self.unbounded)}
+
+    def _repr_html_(self) -> str:
+        """The relative errors, one row per cluster, for a notebook."""
+        rows = [[str(value) for value in one._facts().values()] for one in self.bounded]
+        header = ["k", "neurons", "paper's bound", "moment bound", "exact"]
+        return rows_html("Error of each cluster as a quadrature rule, relative to the integral", header, rows)
 
     @property
     def bounded(self) -> tuple[ClusterBounds, ...]:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.config import Config
 from quadlens.schema import parse_dataclass
@@ -21,8 +22,8 @@ Seeding = Literal["quadlens", "gbmi"]
 Precision = Literal["float32", "float64"]
 
 
-@dataclass(frozen=True)
-class TrainConfig:
+@dataclass(frozen=True, repr=False)
+class TrainConfig(Displayed):
     """Settings of one training run; the same settings, threads and machine give the same bytes.
 
     Attributes:
@@ -85,6 +86,14 @@ class TrainConfig:
             )
         if not (0 <= self.beta_1 < 1 and 0 <= self.beta_2 < 1):
             raise BadConfig(f"beta_1 = {self.beta_1}, beta_2 = {self.beta_2}; expected both in [0, 1)")
+
+    def _facts(self) -> dict[str, object]:
+        always = ("p", "d_mlp", "epochs", "seed")
+        return {
+            one.name: getattr(self, one.name)
+            for one in dataclasses.fields(self)
+            if one.name in always or getattr(self, one.name) != one.default
+        }
 
     def model_config(self) -> Config:
         """The architecture that is trained."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quadlens.display import Displayed
 from quadlens.errors import BadConfig, MissingExtra, QuadlensError
 from quadlens.model.params import Params
 from quadlens.training.checkpoint import Checkpoint
@@ -39,8 +40,8 @@ class Interrupted(QuadlensError):
         self.checkpoints = checkpoints
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingResult(Displayed):
     """A trained model, how it was trained, and what happened on the way."""
 
     config: TrainConfig
@@ -48,6 +49,15 @@ class TrainingResult:
     threads: int
     params: Params
     history: History
+
+    def _facts(self) -> dict[str, object]:
+        _, train_loss, _, validation_loss, validation_accuracy = self.history.curves[-1]
+        return {
+            "config": self.config,
+            "train_loss": f"{train_loss:.3g}",
+            "validation_loss": f"{validation_loss:.3g}",
+            "validation_accuracy": f"{validation_accuracy:.4f}",
+        }
 
 
 @dataclass(frozen=True)
