@@ -22,7 +22,7 @@ from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256, to_bytes
 from quadlens.model.params import Model
 from quadlens.proofs import certify
-from quadlens_checker import Report, check, limits
+from quadlens_checker import CheckReport, check, limits
 from quadlens_checker.archive import archive
 from quadlens_checker.arcs import by_brute_force
 from quadlens_checker.collapse import collapse
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, certificate: object, model: str = "good") -> Report:
+def run(folder: Path, certificate: object, model: str = "good") -> CheckReport:
     """Check a certificate given as a value or as text."""
     path = folder / "tampered.json"
     path.write_text(certificate if isinstance(certificate, str) else json.dumps(certificate))

@@ -1,62 +1,114 @@
-"""quadlens opens up small transformers that add modulo p: their ReLU MLP is a numerical integral."""
+"""quadlens opens up small networks that learned to add modulo p: their ReLU layer is a numerical integral.
 
+model = quadlens.load("mainline")           # or import_file, build, train
+study = quadlens.study(model)               # computes each thing once
+quadlens.explain(study)                     # evaluate, bounds, certify, check, report, explore: the same way
+quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own axes if you like
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quadlens.explanation import Explanation, explain
-    from quadlens.model import Collapsed, Evaluation, Model, Params, Recipe, evaluate, load, save
-    from quadlens.model.formats import export_file, import_file
-    from quadlens.pages import report
-    from quadlens.proofs import certify
-    from quadlens.quadrature import Bounds, bounds
+    from quadlens import figures
+    from quadlens.errors import QuadlensError
+    from quadlens.explanation import Explanation
+    from quadlens.model import Collapsed, Config, Evaluation, MLPConfig, MLPParams, Model, Params, Recipe
+    from quadlens.model.formats import Imported
+    from quadlens.pages import Report
+    from quadlens.proofs import Certificate
+    from quadlens.quadrature import Bounds
+    from quadlens.studies import Study
+    from quadlens.training.config import TrainConfig
+    from quadlens.training.train import TrainingResult
+    from quadlens.verbs import (
+        bounds,
+        build,
+        certify,
+        check,
+        evaluate,
+        explain,
+        explore,
+        export_file,
+        import_file,
+        load,
+        report,
+        save,
+        study,
+        train,
+    )
+    from quadlens_checker import CheckReport
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Bounds",
+    "Certificate",
+    "CheckReport",
     "Collapsed",
+    "Config",
     "Evaluation",
     "Explanation",
+    "Imported",
+    "MLPConfig",
+    "MLPParams",
     "Model",
     "Params",
+    "QuadlensError",
     "Recipe",
+    "Report",
+    "Study",
+    "TrainConfig",
+    "TrainingResult",
     "__version__",
     "bounds",
+    "build",
     "certify",
+    "check",
     "evaluate",
     "explain",
+    "explore",
     "export_file",
+    "figures",
     "import_file",
     "load",
     "report",
     "save",
+    "study",
+    "train",
 ]
 
-# Public name → the room that has it.
-_ROOM_OF = {
+# Where the public values live; every other name is a verb.
+_HOME_OF = {
     "Bounds": "quadlens.quadrature",
+    "Certificate": "quadlens.proofs",
+    "CheckReport": "quadlens_checker",
     "Collapsed": "quadlens.model",
+    "Config": "quadlens.model",
     "Evaluation": "quadlens.model",
     "Explanation": "quadlens.explanation",
+    "Imported": "quadlens.model.formats",
+    "MLPConfig": "quadlens.model",
+    "MLPParams": "quadlens.model",
     "Model": "quadlens.model",
     "Params": "quadlens.model",
+    "QuadlensError": "quadlens.errors",
     "Recipe": "quadlens.model",
-    "bounds": "quadlens.quadrature",
-    "certify": "quadlens.proofs",
-    "evaluate": "quadlens.model",
-    "explain": "quadlens.explanation",
-    "export_file": "quadlens.model.formats",
-    "import_file": "quadlens.model.formats",
-    "load": "quadlens.model",
-    "report": "quadlens.pages",
-    "save": "quadlens.model",
+    "Report": "quadlens.pages",
+    "Study": "quadlens.studies",
+    "TrainConfig": "quadlens.training.config",
+    "TrainingResult": "quadlens.training.train",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a room when its first name is asked for, so that `import quadlens` costs nothing."""
-    from importlib import import_module
+    """Import what a name needs when it is first asked for, so that `import quadlens` costs nothing."""
+    if name == "figures":
+        return import_module("quadlens.figures")
+    if name not in __all__:
+        raise AttributeError(f"module 'quadlens' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_HOME_OF.get(name, "quadlens.verbs")), name)
 
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module 'quadlens' has no attribute {name!r}")
-    return getattr(import_module(_ROOM_OF[name]), name)
+
+def __dir__() -> list[str]:
+    return __all__

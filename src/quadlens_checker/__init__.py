@@ -11,6 +11,6 @@ are in docs/certificates.md, short ones in the docstrings.
 """
 
 from quadlens_checker.guard import check
-from quadlens_checker.verdict import Report
+from quadlens_checker.verdict import CheckReport
 
-__all__ = ["Report", "check"]
+__all__ = ["CheckReport", "check"]

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from quadlens_checker import limits
 from quadlens_checker.archive import archive
 from quadlens_checker.guard import check
-from quadlens_checker.verdict import Report
+from quadlens_checker.verdict import CheckReport
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     return words
 
 
-def said(report: Report) -> str:
+def said(report: CheckReport) -> str:
     """A report in words, the verdict first."""
     proved = f"{report.inputs}; " if report.inputs else ""
     lines = [f"{report.verdict}: {proved}{report.reason} ({report.seconds:.1f} s)"]

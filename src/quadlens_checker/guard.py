@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict, replace
 
 from quadlens_checker import limits
-from quadlens_checker.verdict import Report, check_here
+from quadlens_checker.verdict import CheckReport, check_here
 
 # Nothing but the standard library and this package, from where it lies now: a folder or an archive.
 START = "import sys; sys.path.insert(0, sys.argv[1]); from quadlens_checker.guard import work; work(*sys.argv[2:])"
@@ -21,7 +21,7 @@ def check(
     model_path: str,
     max_seconds: float = limits.DEFAULT_SECONDS,
     max_bytes: int = limits.DEFAULT_MEMORY_BYTES,
-) -> Report:
+) -> CheckReport:
     """Check the certificate in one file against the model in another, within these limits.
 
     The limit of memory needs a system that keeps one (Linux does); the limit of time is kept everywhere.
@@ -40,16 +40,16 @@ def check(
     try:
         done = subprocess.run(command, capture_output=True, timeout=max_seconds, stdin=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
-        return Report("TIMEOUT", f"not verified within {max_seconds:g} seconds", time.monotonic() - began)
+        return CheckReport("TIMEOUT", f"not verified within {max_seconds:g} seconds", time.monotonic() - began)
     seconds = time.monotonic() - began
     if done.returncode != 0:
-        return Report(
+        return CheckReport(
             "REJECTED", f"the check ended without a verdict, perhaps for more than {max_bytes} bytes", seconds
         )
     value = json.loads(done.stdout)
     if "error" in value:
         raise OSError(*value["error"])
-    return replace(Report(**value | {"notes": tuple(value["notes"])}), seconds=seconds)
+    return replace(CheckReport(**value | {"notes": tuple(value["notes"])}), seconds=seconds)
 
 
 def work(certificate_path: str, model_path: str, max_seconds: str, max_bytes: str) -> None:

@@ -1,6 +1,7 @@
 """The verdict: every claim of a certificate is proved again, or the certificate is rejected."""
 
 import hashlib
+import html
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ MAX_REASON_LENGTH = 2000  # a reason may quote the file
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """The outcome of a check.
 
     verdict: VERIFIED, all claims hold; REJECTED, they are not proved; TIMEOUT, the time was too short to tell.
@@ -58,6 +59,15 @@ class Report:
     def exit_code(self) -> int:
         """0 when all inputs are proved right, else 1."""
         return int(self.verdict != "VERIFIED" or self.claims["certified_inputs"] < self.claims["inputs"])
+
+    def __repr__(self) -> str:
+        """One short line."""
+        words = (self.statement or self.reason)[:120]
+        return f"CheckReport({self.verdict}, {self.seconds:.1f} s: {words})"
+
+    def _repr_html_(self) -> str:
+        """Verdict and statement, for a notebook."""
+        return f"<p><b>{self.verdict}</b> ({self.seconds:.1f} s): {html.escape(self.statement or self.reason)}</p>"
 
 
 def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) -> str:
@@ -153,7 +163,7 @@ def check_inputs(
     require(inputs == p * p, "not every input was looked at")
 
 
-def check_here(certificate_path: str, model_path: str, max_seconds: float) -> Report:
+def check_here(certificate_path: str, model_path: str, max_seconds: float) -> CheckReport:
     """Check in this process, with a look at the clock between steps; a file that cannot be read raises OSError."""
     began, sha256 = time.monotonic(), None
 
@@ -161,8 +171,8 @@ def check_here(certificate_path: str, model_path: str, max_seconds: float) -> Re
         if time.monotonic() - began + operations / limits.OPERATIONS_PER_SECOND > max_seconds:
             raise TimedOut(f"not verified within {max_seconds:g} seconds")
 
-    def report(verdict: str, reason: str, **proved: Any) -> Report:
-        return Report(verdict, reason[:MAX_REASON_LENGTH], time.monotonic() - began, sha256, **proved)
+    def report(verdict: str, reason: str, **proved: Any) -> CheckReport:
+        return CheckReport(verdict, reason[:MAX_REASON_LENGTH], time.monotonic() - began, sha256, **proved)
 
     try:
         text = read_file(certificate_path, limits.MAX_CERTIFICATE_BYTES)

@@ -150,10 +150,15 @@ class Study(Displayed):
         return tuple(sorted(found, key=lambda one: one.proof.operations.total))
 
     @cached_property
-    def waterfall(self) -> tuple[WaterfallStep, ...]:
-        """The error budget of `lipschitz` beside what each term is; empty where that proof was left out."""
-        itemised = next((one.proof for one in self.certificates if one.proof.logit_error is not None), None)
+    def error_budget(self) -> tuple[WaterfallStep, ...]:
+        """The terms of `lipschitz` beside what each of them is."""
+        itemised = next((one.proof for one in self.proofs if one.proof.logit_error is not None), None)
         return waterfall(self.anatomy, itemised) if itemised else ()
+
+    @property
+    def waterfall(self) -> tuple[WaterfallStep, ...]:
+        """The error budget, where proofs are part of the study."""
+        return self.error_budget if self.with_proofs else ()
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -201,7 +206,6 @@ class Study(Displayed):
         """A copy, what has been computed included, in which some values are given instead of computed."""
         other = replace(self)
         vars(other).update({**vars(self), **values})
-        vars(other).pop("waterfall" if "with_proofs" in values else "", None)
         return other
 
     def prepare(self, progress: Callable[[str], None] = lambda step: None) -> "Study":
@@ -215,7 +219,7 @@ class Study(Displayed):
             ("answers", ("evaluation", "margins", "skip_shares", "history")),
             ("neurons and logits", ("explanation",)),
             ("bounds", ("bounds", "clusters")),
-            ("proofs", ("proofs", "waterfall") if self.with_proofs else ()),
+            ("proofs", ("proofs", "error_budget") if self.with_proofs else ()),
             ("the paper's numbers", ("published", "population")),
         )
         for step, names in steps:
@@ -264,6 +268,8 @@ def study_of(model: Any, name: str | None = None) -> Study:
         return Study(model, name or IN_MEMORY)
     if isinstance(model, Model):
         return Study(Anatomy(model), name or IN_MEMORY)
+    if isinstance(getattr(model, "model", None), Model):  # what import_file returns
+        return Study(Anatomy(model.model), name or IN_MEMORY)
     if isinstance(getattr(model, "params", None), Model):  # what training returns
         return Study(Anatomy(model.params), name or IN_MEMORY).given(history=model.history)
     raise WrongArgument(_what_to_pass(model))

@@ -1,0 +1,326 @@
+"""The verbs of the package: plain functions that take a model, a study, a path or the name of a bundled model.
+
+Each is one call into the package that does the work, imported when it is first needed.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from quadlens.explanation import Explanation
+    from quadlens.model import Collapsed, Evaluation, Model
+    from quadlens.model.formats import Imported
+    from quadlens.pages import Report
+    from quadlens.proofs import Certificate
+    from quadlens.quadrature import Bounds
+    from quadlens.spectrum import Anatomy
+    from quadlens.studies import Study
+    from quadlens.training.config import TrainConfig
+    from quadlens.training.engine import StepMeasures
+    from quadlens.training.train import TrainingResult
+    from quadlens_checker import CheckReport
+
+    ModelLike = Model | Study | Anatomy | Imported | TrainingResult | str | Path
+
+
+def load(model: str | Path = "mainline") -> "Model":
+    """Read a model from a quadlens file, or a bundled one by name.
+
+    >>> import quadlens
+    >>> quadlens.load("mainline")
+    Params(p=59, d_mlp=512, relu, weights=180,411)
+    """
+    from quadlens.model.bundled import load as load_model
+
+    return load_model(model)
+
+
+def save(model: "ModelLike", path: str | Path) -> Path:
+    """Write a model as a quadlens file (safetensors), whole or not at all; returns the path.
+
+    >>> import quadlens, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     quadlens.load(quadlens.save("mainline", f"{directory}/copy.safetensors")).config.p
+    59
+    """
+    from quadlens.model.native import save as save_model
+
+    save_model(study(model).model, Path(path))
+    return Path(path)
+
+
+def build(
+    p: int = 59,
+    keys: Sequence[int] | None = None,
+    neurons: int = 512,
+    *,
+    jitter: float = 0.0,
+    noise: float = 0.0,
+    missing: float = 0.0,
+    scale: float = 10.0,
+    seed: int = 0,
+    architecture: Literal["transformer", "mlp"] = "transformer",
+) -> "Model":
+    """Write down a pizza model by hand, without training; the arguments are those of `Recipe`.
+
+    >>> import quadlens
+    >>> quadlens.evaluate(quadlens.build(p=13, keys=(2, 5), neurons=60)).correct
+    169
+    """
+    from quadlens.errors import BadConfig
+    from quadlens.model import Recipe, build_mlp, build_transformer
+    from quadlens.model.handmade import default_keys
+
+    builders: dict[str, Callable[[Recipe], Model]] = {"transformer": build_transformer, "mlp": build_mlp}
+    if architecture not in builders:
+        raise BadConfig(f"architecture {architecture!r}; expected one of {', '.join(builders)}")
+    chosen = default_keys(p) if keys is None else tuple(keys)
+    return builders[architecture](Recipe(p, chosen, neurons, jitter, noise, missing, scale, seed))
+
+
+def train(
+    config: "TrainConfig | None" = None,
+    *,
+    preset: str = "paper",
+    device: str = "auto",
+    threads: int | None = None,
+    on_step: "Callable[[int, StepMeasures], None] | None" = None,
+    **settings: Any,
+) -> "TrainingResult":
+    """Train one model; needs the extra `train`.
+
+    Args:
+        config: All settings; or leave it out and give a preset and single settings by name (p=…, seed=…, epochs=…).
+        preset: paper, text or eos.
+        device: auto, cpu or cuda.
+        threads: CPU threads; all that help when None.
+        on_step: Called after every step with its index and its losses, for a progress bar or a logger.
+        settings: Fields of `TrainConfig` that differ from the preset.
+
+    >>> import quadlens
+    >>> result = quadlens.train(p=5, d_model=8, d_mlp=16, d_head=2, epochs=3, threads=1)
+    >>> quadlens.evaluate(result).pairs
+    25
+    """
+    from quadlens.errors import WrongArgument
+    from quadlens.training.config import load_config
+    from quadlens.training.train import Hooks
+    from quadlens.training.train import train as run
+
+    if config is not None and settings:
+        raise WrongArgument(f"got a config and also {', '.join(settings)}; give one or the other")
+    hooks = Hooks() if on_step is None else Hooks(on_step=lambda epoch, all_seeds: on_step(epoch, all_seeds[0]))
+    return run(config or load_config(preset, flags=settings), device=device, threads=threads, hooks=hooks)
+
+
+def import_file(
+    path: str | Path,
+    format: str = "auto",
+    *,
+    config: str | Path | None = None,
+    attention: Sequence[float] | None = None,
+    activation: str | None = None,
+    p: int | None = None,
+) -> "Imported":
+    """Read another project's checkpoint; nothing in it is executed and nothing about it is guessed.
+
+    Args:
+        path: A .pt, .pth or .safetensors file.
+        format: Which project's, or auto to recognise it by its keys.
+        config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
+        attention: The constant attention weight on each position, where the file does not say.
+        activation: The activation, where the file does not say.
+        p: The modulus, where the file does not say.
+
+    Returns:
+        The model with notes on how each fact was settled; every verb takes it as it is.
+
+    >>> import quadlens, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     files = quadlens.export_file("mainline", "transformer-lens", f"{directory}/model.pt")
+    ...     imported = quadlens.import_file(files[0], attention=(0.5, 0.5), activation="relu")
+    >>> quadlens.evaluate(imported).correct
+    3481
+    """
+    from quadlens.model.formats import Hints
+    from quadlens.model.formats import import_file as read
+
+    hints = Hints(attention=None if attention is None else tuple(attention), activation=activation, p=p)
+    return read(path, format, hints, None if config is None else Path(config))
+
+
+def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path, ...]:
+    """Write a model as another program's file; returns the files written.
+
+    >>> import quadlens, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     [file.name for file in quadlens.export_file("mainline", "transformer-lens", f"{directory}/model.pt")]
+    ['model.pt', 'config_model.json']
+    """
+    from quadlens.model.formats import export_file as write
+
+    return write(study(model).model, format, path)[0]
+
+
+def study(model: "ModelLike" = "mainline") -> "Study":
+    """Everything about one model, each thing computed when it is first asked for, and only once.
+
+    Pass it to the other verbs and to `quadlens.figures`: they share what is computed.
+
+    >>> import quadlens
+    >>> study = quadlens.study("mainline")
+    >>> quadlens.explain(study) is quadlens.explain(study)
+    True
+    """
+    from quadlens.studies import study_of
+
+    return study_of(model)
+
+
+def evaluate(model: "ModelLike | Collapsed" = "mainline") -> "Evaluation":
+    """Accuracy, margins and loss over all inputs, in float64.
+
+    >>> import quadlens
+    >>> quadlens.evaluate("mainline").correct
+    3481
+    """
+    from quadlens.model.collapsed import Collapsed
+    from quadlens.model.evaluate import evaluate as evaluate_collapsed
+
+    return evaluate_collapsed(model) if isinstance(model, Collapsed) else study(model).evaluation
+
+
+def explain(
+    model: "ModelLike" = "mainline", *, logits: bool = True, rng: "np.random.Generator | None" = None
+) -> "Explanation":
+    """What every neuron does and what the logits are made of.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        logits: Also look at all p³ logits.
+        rng: Draws the triples of the gradient symmetricity; seeded with 0 when None.
+
+    >>> import quadlens
+    >>> quadlens.explain("mainline").key_frequencies
+    (5, 9, 11)
+    """
+    from quadlens.explanation import explain as explain_anatomy
+
+    mine = study(model)
+    return mine.explanation if logits and rng is None else explain_anatomy(mine.anatomy, logits, rng)
+
+
+def bounds(
+    model: "ModelLike" = "mainline", moments: int | None = None, brute_force_limit: int | None = None
+) -> "Bounds":
+    """The error of each cluster as a quadrature rule: the paper's bounds, moment bounds and the exact value.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        moments: How many moments the moment bounds use; 20 when None.
+        brute_force_limit: Skip brute force for clusters with more than this many p · neurons; 10⁹ when None.
+
+    >>> import quadlens
+    >>> [f"{cluster.relative_exact_psi.middle:.3f}" for cluster in quadlens.bounds("mainline").bounded]
+    ['0.029', '0.041', '0.026']
+    """
+    from quadlens.quadrature import bounds as bound_anatomy
+
+    mine = study(model)
+    chosen = {"moments": moments, "brute_force_limit": brute_force_limit}
+    options = {name: value for name, value in chosen.items() if value is not None}
+    if not options and mine.bounds is not None:
+        return mine.bounds
+    return bound_anatomy(mine.anatomy, **options)
+
+
+def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False) -> "Certificate":
+    """Prove what can be proved about a model's answers, for every input at once.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        strategy: As in `quadlens certify --strategy`; auto is the cheapest that proves all it can.
+        checkable: Only strategies whose proofs the checker can follow, for a certificate that is to be saved.
+
+    >>> import quadlens
+    >>> quadlens.certify("mainline").verdict
+    'CERTIFIED'
+    """
+    return study(model).certify(strategy, checkable)
+
+
+def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_seconds: float = 600.0) -> "CheckReport":
+    """Prove a certificate again, from scratch, by a program that shares no code with the one that wrote it.
+
+    Args:
+        certificate: What `certify` returned, or a file.
+        model: The model it is about.
+        max_seconds: Give up after this, with the verdict TIMEOUT.
+
+    >>> import quadlens
+    >>> quadlens.check(quadlens.certify("mainline"), "mainline").verdict
+    'VERIFIED'
+    """
+    import tempfile
+
+    import quadlens_checker
+    from quadlens.errors import WrongArgument
+    from quadlens.proofs import Certificate
+
+    if not isinstance(certificate, Certificate | str | Path):
+        raise WrongArgument(f"got a {type(certificate).__name__}; expected a certificate of certify(), or its file")
+    mine = study(model)
+    with tempfile.TemporaryDirectory() as directory:
+        weights, proof = mine.file, certificate
+        if weights is None:
+            weights = save(mine, Path(directory) / "model.safetensors")
+        if isinstance(proof, Certificate):
+            proof.save(Path(directory) / "certificate.json")
+            proof = Path(directory) / "certificate.json"
+        return quadlens_checker.check(str(proof), str(weights), max_seconds)
+
+
+def report(
+    model: "ModelLike",
+    output: str | Path,
+    *,
+    workers: int = 1,
+    proofs: bool = True,
+    progress: Callable[[str], None] = lambda step: None,
+) -> "Report":
+    """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        output: The directory; a previous report there is replaced, anything else is refused.
+        workers: Processes that draw; more than one needs a main module that can be imported again.
+        proofs: Also run every proof strategy.
+        progress: Called with what is about to be done.
+
+    >>> import quadlens, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     quadlens.report(quadlens.build(p=5, neurons=12), f"{directory}/report", proofs=False).page.name
+    'index.html'
+    """
+    from quadlens.pages import report as write
+
+    return write(model, output, workers, proofs, progress)
+
+
+def explore(model: "ModelLike", output: str | Path) -> Path:
+    """Write one offline page in which neurons can be dragged and everything follows; returns its path.
+
+    >>> import quadlens, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     quadlens.explore("mainline", f"{directory}/explorer.html").name
+    'explorer.html'
+    """
+    from quadlens.explorer import build_page
+    from quadlens.model.atomic import write_atomic
+
+    mine = study(model)
+    write_atomic(Path(output), build_page(mine.model, mine.name).encode())
+    return Path(output)

@@ -1,0 +1,133 @@
+"""The front door: plain functions over one value that computes each thing once."""
+
+import inspect
+import json
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadlens
+from quadlens.errors import WrongArgument
+from quadlens.spectrum import Anatomy
+
+VERBS = (
+    *("load", "save", "build", "train", "import_file", "export_file", "evaluate", "explain", "bounds"),
+    *("certify", "check", "report", "explore", "study"),
+)
+
+
+@pytest.fixture(scope="module")
+def study() -> quadlens.Study:
+    return quadlens.study("mainline")
+
+
+def test_the_door_shows_verbs_values_figures_and_nothing_else() -> None:
+    names = set(dir(quadlens))
+    assert names == set(quadlens.__all__)
+    assert set(VERBS) <= names
+    for name in names - {"__version__", "figures", "Model"}:
+        value = getattr(quadlens, name)
+        assert inspect.isfunction(value) if name[0].islower() else inspect.isclass(value), name
+    text = pydoc.plain(pydoc.render_doc(quadlens))
+    assert all(f"    {name}(" in text for name in VERBS)
+    with pytest.raises(AttributeError, match="it has Bounds, "):
+        _ = quadlens.nothing
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_an_example(name: str) -> None:
+    assert ">>> " in (getattr(quadlens, name).__doc__ or "")
+
+
+def test_no_module_can_be_called() -> None:
+    names = "import quadlens, sys; quadlens.certify, quadlens.report, quadlens.figures; "
+    code = names + "print([n for n, m in list(sys.modules.items()) if n.startswith('quadlens') and callable(m)])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_verbs_share_what_a_study_has_computed(study: quadlens.Study) -> None:
+    assert quadlens.explain(study) is study.explanation
+    assert quadlens.bounds(study) is study.bounds
+    assert quadlens.evaluate(study) is study.evaluation
+    assert quadlens.certify(study, "moments") is quadlens.certify(study, "moments")
+
+
+def test_every_way_to_name_a_model_gives_the_same(study: quadlens.Study, tmp_path: Path) -> None:
+    path = quadlens.save(study, tmp_path / "copy.safetensors")
+    for one in (study.model, study.anatomy, path, str(path), "mainline"):
+        assert quadlens.evaluate(one).min_margin == study.evaluation.min_margin
+    assert quadlens.evaluate(study.collapsed).min_margin == study.evaluation.min_margin
+    assert quadlens.study(study.model).sha256 == study.sha256
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (3, "got a int; expected a model, a study, a path"),
+        ({"W_E": 1}, r"quadlens\.from_state_dict"),
+        (None, "got a NoneType"),
+        (np.zeros(3), "got a ndarray"),
+    ],
+)
+def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
+    for verb in (quadlens.evaluate, quadlens.explain, quadlens.bounds, quadlens.certify):
+        with pytest.raises(WrongArgument, match=words):
+            verb(wrong)
+    with pytest.raises(TypeError, match=words):
+        quadlens.report(wrong, "nowhere")
+
+
+def test_a_collapsed_model_cannot_be_certified(study: quadlens.Study) -> None:
+    with pytest.raises(WrongArgument, match="no weights to prove anything about"):
+        quadlens.certify(study.collapsed)  # type: ignore[arg-type]
+
+
+def test_every_public_value_shows_itself_briefly(study: quadlens.Study) -> None:
+    values: list[Any] = [study, study.model, study.config, study.collapsed, study.evaluation, study.explanation]
+    certificate = study.certify("moments")
+    values += [study.explanation.logits, study.bounds, certificate, quadlens.check(certificate, study)]
+    values += [
+        quadlens.build(p=7, neurons=9, architecture="mlp"),
+        quadlens.TrainConfig(seed=3),
+        quadlens.Recipe(5, (1,), 4),
+    ]
+    values += [values[-3].config, quadlens.study(quadlens.build(p=7, neurons=9))]
+    for value in values:
+        assert len(repr(value)) < 200, repr(value)
+        assert "\n" not in repr(value)
+        assert repr(value).startswith(type(value).__name__)
+        assert value._repr_html_().startswith("<")
+
+
+def test_showing_a_study_computes_nothing() -> None:
+    fresh = quadlens.study("mainline")
+    assert "nothing yet" in repr(fresh)
+    fresh._repr_html_()
+    assert set(vars(fresh)) == {"anatomy", "name", "file", "file_sha256", "with_proofs"}
+    assert set(vars(fresh.anatomy)) == {"model"}
+
+
+def test_a_proof_of_a_model_in_memory_is_checked() -> None:
+    model = quadlens.build(p=5, neurons=16)
+    certificate = quadlens.certify(model, "arcs")
+    assert quadlens.check(certificate, model).verdict == "VERIFIED"
+    other = quadlens.build(p=5, neurons=17)
+    assert quadlens.check(certificate, other).verdict == "REJECTED"
+    with pytest.raises(WrongArgument, match="expected a certificate"):
+        quadlens.check(3, model)  # type: ignore[arg-type]
+
+
+def test_what_a_study_is_of() -> None:
+    study = quadlens.study("mainline")
+    assert isinstance(study.anatomy, Anatomy)
+    assert study.name == "mainline"
+    assert study.history is not None
+    assert quadlens.study(study) is study
+    assert quadlens.study(study.model).history is None
+    assert study.without_proofs().certificates == ()
+    assert json.dumps(study.sha256)
