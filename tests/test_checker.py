@@ -169,6 +169,12 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
     "unknown strategy": (_at("strategy", value="faith"), "unknown strategy"),
     "brute with arcs' hints": (_at("strategy", value="brute"), "hints has keys"),
     "another version": (_at("version", value=2), "unknown format"),
+    "a version that is true": (_at("version", value=True), "unknown format"),
+    "an unknown key in the claims": (_at("claims", "note", value=1), "claims has keys"),
+    "an unknown key in the hints": (_at("hints", "note", value=1), "hints has keys"),
+    "an unknown key in a cluster": (_at("hints", "clusters", 0, "note", value=1), "a cluster has keys"),
+    "an unknown key about the model": (_at("model", "note", value=1), "model has keys"),
+    "an unknown key in the cost": (_at("cost", "note", value=1), "cost has keys"),
     "a margin of 0": (_at("claims", "margin", value="0/1"), "not a positive rational"),
     "a negative margin": (_at("claims", "margin", value="-1/2"), "not a positive rational"),
     "a margin over 0": (_at("claims", "margin", value="1/0"), "not a positive rational"),
@@ -406,6 +412,90 @@ def test_a_model_too_large_for_the_time_is_refused_before_the_work(
     assert report.seconds < 5
 
 
+def _in_header(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
+    """The model file with the text of its header changed."""
+
+    def rewrite(content: bytes) -> bytes:
+        size = int.from_bytes(content[:8], "little")
+        text = content[8 : 8 + size].decode()
+        assert change(text) != text
+        header = change(text).encode()
+        return len(header).to_bytes(8, "little") + header + content[8 + size :]
+
+    return rewrite
+
+
+def _in_metadata(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
+    """The model file with the text of its metadata changed."""
+
+    def rewrite(text: str) -> str:
+        header = json.loads(text)
+        before = header["__metadata__"]["quadlens"]
+        header["__metadata__"]["quadlens"] = change(before)
+        assert header["__metadata__"]["quadlens"] != before
+        return json.dumps(header)
+
+    return _in_header(rewrite)
+
+
+# What a lenient reader of the model file would let pass, each with the reason for which a strict one does not.
+LENIENT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "an activation twice": (
+        _in_metadata(lambda x: x.replace('"activation"', '"activation": "abs", "activation"')),
+        "appears twice",
+    ),
+    "a format twice": (_in_metadata(lambda x: x.replace('"format"', '"format": 1, "format"')), "appears twice"),
+    "a format that is true": (_in_metadata(lambda x: x.replace('"format": 1', '"format": true')), "unknown version"),
+    "a format that is 1.0": (_in_metadata(lambda x: x.replace('"format": 1', '"format": 1.0')), "unknown version"),
+    "a format that is 2": (_in_metadata(lambda x: x.replace('"format": 1', '"format": 2')), "unknown version"),
+    "an unknown key": (_in_metadata(lambda x: x.replace('"format"', '"note": 1, "format"')), "metadata has keys"),
+    "an unknown key in the config": (
+        _in_metadata(lambda x: x.replace('"activation"', '"rotary": 1, "activation"')),
+        "unknown or missing keys",
+    ),
+    "a config of a list": (_in_metadata(lambda x: '{"format": 1, "config": [], "checksum": ""}'), "malformed"),
+    "another architecture": (_in_metadata(lambda x: x.replace("transformer", "rnn")), "unknown or missing keys"),
+    "attention that is not a number": (_in_metadata(lambda x: x.replace("0.5", "NaN", 1)), "the number NaN"),
+    "attention without end": (_in_metadata(lambda x: x.replace("0.5", "1e999", 1)), "the number 1e999"),
+    "an offset that is false": (
+        _in_metadata(lambda x: re.sub(r'"b_token_offset": \d+', '"b_token_offset": false', x)),
+        "not a list of integers",
+    ),
+    "a position that is true": (
+        _in_metadata(lambda x: re.sub(r'"read_position": \d+', '"read_position": true', x)),
+        "not a list of integers",
+    ),
+    "a p that is even": (_in_metadata(lambda x: x.replace('"p": 11', '"p": 12')), "p is not an odd number"),
+    "a p beyond the limit": (_in_metadata(lambda x: x.replace('"p": 11', '"p": 259')), "p is not an odd number"),
+    "fewer tokens than p": (
+        _in_metadata(lambda x: re.sub(r'"d_vocab": \d+', '"d_vocab": 5', x)),
+        "names weights that do not exist",
+    ),
+    "a second note beside the config": (
+        _in_header(lambda x: x.replace('"__metadata__":{', '"__metadata__":{"x":"y",')),
+        "__metadata__ has keys",
+    ),
+    "a tensor twice": (
+        _in_header(lambda x: x.replace('"embed.W_E":', '"embed.W_E":0,"embed.W_E":')),
+        "appears twice",
+    ),
+    "a tensor of another name": (_in_header(lambda x: x.replace("embed.W_E", "embed.W_F")), "do not fit the config"),
+    "a tensor with a note": (_in_header(lambda x: x.replace('"dtype"', '"note":1,"dtype"', 1)), "has keys"),
+    "half floats": (_in_header(lambda x: x.replace("F32", "F16").replace("F64", "F16")), "malformed"),
+}
+
+
+@pytest.mark.parametrize("what", LENIENT)
+def test_model_files_are_read_strictly(folder: Path, what: str) -> None:
+    rewrite, reason = LENIENT[what]
+    content = rewrite((folder / "good.safetensors").read_bytes())
+    (folder / "lenient.safetensors").write_bytes(content)
+    certificate = load(folder)
+    certificate["model"]["sha256"] = hashlib.sha256(content).hexdigest()
+    report = run(folder, certificate, "lenient")
+    assert (report.verdict, reason in report.reason) == ("REJECTED", True), report.reason
+
+
 def test_weights_that_are_not_finite_are_rejected(folder: Path) -> None:
     content = bytearray((folder / "good.safetensors").read_bytes())
     content[-4:] = np.float32(np.nan).tobytes()
@@ -472,6 +562,22 @@ def test_one_file_says_how_it_is_used(alone: Words, words: list[str], code: int)
     done = alone(*words)
     assert (done.returncode, bool(done.stdout), bool(done.stderr)) == (code, code == 0, code != 0)
     assert "usage: quadlens_checker " in done.stdout + done.stderr
+
+
+def test_quadlens_check_loads_nothing_of_the_producer(folder: Path) -> None:
+    """The command line and the checker; no NumPy, and no module of quadlens that reads, analyses or proves."""
+    program = "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
+    program += "from quadlens.cli.main import main; main()"
+    names = [str(folder / "good.arcs.json"), str(folder / "good.safetensors")]
+    for words in (names, [*names, "--json"], [names[0], "mainline"]):
+        command = [sys.executable, "-c", program, "check", *words, "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ("VERIFIED" if words[1] == names[1] else "REJECTED") in done.stdout
+        loaded = done.stderr.split()
+        assert "quadlens_checker.verdict" in loaded
+        rooms = {name.split(".")[1] for name in loaded if name.startswith("quadlens.")}
+        assert rooms <= {"cli", "errors", "plain_json"}
+        assert not {"numpy", "scipy", "safetensors", "flint", "polars", "matplotlib", "torch"} & set(loaded)
 
 
 def test_the_checker_imports_only_the_standard_library_and_itself() -> None:
