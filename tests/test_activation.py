@@ -133,7 +133,7 @@ def test_names() -> None:
 def test_onnx_computes_the_same(name: Activation) -> None:
     pytest.importorskip("onnx", reason="the extra onnx is not installed")
     runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-    from quadlens.model.formats.onnx_graph import INPUT, Onnx
+    from quadlens.model.formats.onnx_graph import INPUT, write_onnx
 
     config = MLPConfig(5, 6, name)
     rng = np.random.default_rng(1)
@@ -141,6 +141,6 @@ def test_onnx_computes_the_same(name: Activation) -> None:
         config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in MLPParams.shapes(config).items()}
     )
     pairs = np.stack(np.divmod(np.arange(25), 5), axis=1)
-    session = runtime.InferenceSession(Onnx().write(model).content, providers=["CPUExecutionProvider"])
+    session = runtime.InferenceSession(write_onnx(model).content, providers=["CPUExecutionProvider"])
     logits = session.run(None, {INPUT: np.eye(5, dtype=np.float32)[pairs]})[0]
     assert np.allclose(logits, model.forward(pairs), rtol=1e-4, atol=1e-4)

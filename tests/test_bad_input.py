@@ -12,9 +12,9 @@ import pytest
 
 from cli_runner import quadlens, refused
 from quadlens.model import Recipe, build_transformer, save
-from quadlens.model.formats.torch_write import write_torch
+from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import to_bytes
-from test_formats import edited, nanda_state_dict, random, tl_state_dict
+from test_formats import blind, edited, nanda_state_dict, random, tl_state_dict
 from test_torch_files import Canary, _zip_of
 
 OUTPUT = "out.safetensors"
@@ -43,6 +43,8 @@ def torch_file(tensors: dict[str, Any]) -> bytes:
 NAN, INFINITE = random(6, 9), random(6, 9)
 NAN[1, 2], INFINITE[0, 0] = np.nan, -np.inf
 
+HALF = ("--attention", "0.5,0.5", "--activation", "relu")
+
 READING: list[tuple[str, bytes, str]] = [
     ("empty", b"", "is not a readable safetensors file (cut or damaged)"),
     ("truncated", model_bytes()[:-7], "is not a readable safetensors file (cut or damaged)"),
@@ -66,41 +68,49 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
     (
         "nan",
         torch_file(edited({"blocks.0.mlp.W_in": NAN})),
-        ("--attention", "0.5,0.5"),
+        HALF,
         "W_in[1, 2] is nan, expected finite",
     ),
     (
         "inf",
         torch_file(edited({"blocks.0.mlp.W_in": INFINITE})),
-        ("--attention", "0.5,0.5"),
+        HALF,
         "W_in[0, 0] is -inf, expected",
     ),
     (
         "wrong shape",
         torch_file(edited({"blocks.0.mlp.W_out": random(9, 5)})),
-        ("--attention", "0.5,0.5"),
+        HALF,
         "W_out has shape (9, 5), expected (9, 6)",
     ),
     (
         "unknown key",
         torch_file(edited({"blocks.0.mlp.W_gate": random(6, 9)})),
-        ("--attention", "0.5,0.5"),
+        HALF,
         "unknown tensors ['blocks.0.mlp.W_gate']",
     ),
     (
         "even p",
         torch_file(tl_state_dict()),
-        ("--attention", "0.5,0.5", "--p", "6"),
+        (*HALF, "--p", "6"),
         "p = 6 is not supported; expected an odd",
     ),
-    ("not constant", torch_file(nanda_state_dict(8, 3)), (), "attention is not constant: head "),
+    ("not constant", torch_file(nanda_state_dict(8, 3)), ("--activation", "relu"), "attention is not constant: head "),
     (
         "activation",
         torch_file(tl_state_dict()),
         ("--attention", "0.5,0.5", "--activation", "gelu_new"),
         "activation 'gelu_new' is not supported; expected one of relu, abs, square",
     ),
-    ("no attention", torch_file(tl_state_dict()), (), "the attention constant is not in the weights"),
+    (
+        "another model",
+        torch_file(tl_state_dict()),
+        HALF,
+        "by --attention, but by the checkpoint's own W_Q and W_K head ",
+    ),
+    ("no activation", torch_file(tl_state_dict()), HALF[:2], "give --activation NAME (relu, abs, square, "),
+    ("replaced by what", torch_file(tl_state_dict()), ("--replace-attention", "x"), "--replace-attention 'x' is not"),
+    ("no attention", torch_file(tl_state_dict()), HALF[2:], "the attention constant is not in the weights"),
     ("attention flag", torch_file(tl_state_dict()), ("--attention", "half"), "--attention 'half' is not understood"),
     ("no format", torch_file({"hello": random(2)}), (), "is in no known format"),
     ("unknown format", torch_file(tl_state_dict()), ("--format", "word"), "format 'word' is not known"),
@@ -119,7 +129,7 @@ def test_checkpoints_that_cannot_be_read(
 
 def test_not_constant_says_by_how_much_and_where(folder: Path) -> None:
     (folder / "bad.pt").write_bytes(torch_file(nanda_state_dict(8, 3)))
-    run = quadlens("import", "bad.pt", "-o", OUTPUT)
+    run = quadlens("import", "bad.pt", "--activation", "relu", "-o", OUTPUT)
     refused(run, "a difference of 0.")
     assert " on a = " in run.err
     assert ", b = " in run.err
@@ -163,13 +173,13 @@ def _unwritable(folder: Path) -> list[tuple[str, str]]:
 
 def test_outputs_that_cannot_be_written(folder: Path) -> None:
     save(build_transformer(Recipe(7, (1, 2), 12)), folder / "m.safetensors")
-    (folder / "m.pt").write_bytes(torch_file(tl_state_dict()))
+    (folder / "m.pt").write_bytes(torch_file(blind(tl_state_dict())))
     targets = _unwritable(folder)
     before = sorted(os.listdir(folder))
     for target, message in targets:
         refused(quadlens("build", "--p", "7", "--keys", "1,2", "--neurons", "12", "-o", target), message)
-        refused(quadlens("import", "m.pt", "--attention", "0.5,0.5", "-o", target), message)
-        refused(quadlens("export", "m.safetensors", "--format", "zhong", "-o", target), message)
+        refused(quadlens("import", "m.pt", *HALF, "-o", target), message)
+        refused(quadlens("export", "m.safetensors", "--format", "transformer-lens", "-o", target), message)
     assert sorted(os.listdir(folder)) == before
     assert os.listdir(folder / "directory") == []
     assert not Path("/dev/null").is_file()
@@ -178,15 +188,21 @@ def test_outputs_that_cannot_be_written(folder: Path) -> None:
 def test_an_old_output_survives_a_failure(folder: Path) -> None:
     (folder / OUTPUT).write_bytes(b"precious")
     (folder / "bad.pt").write_bytes(torch_file(tl_state_dict()))
-    refused(quadlens("import", "bad.pt", "-o", OUTPUT), "the attention constant is not in the weights")
+    refused(
+        quadlens("import", "bad.pt", "--activation", "relu", "-o", OUTPUT),
+        "the attention constant is not in the weights",
+    )
     assert (folder / OUTPUT).read_bytes() == b"precious"
 
 
 def test_exports_that_cannot_be_expressed(folder: Path) -> None:
     save(build_transformer(Recipe(7, (1, 2), 12)), folder / "m.safetensors")
-    refused(quadlens("export", "m.safetensors", "--format", "nanda", "-o", "x.pt"), "nanda feeds (a, b, '=')")
+    for name in ("gbmi", "zhong", "nanda", "he", "gromov"):
+        refused(
+            quadlens("export", "m.safetensors", "--format", name, "-o", "x.pt"), f"format '{name}' is read, not written"
+        )
     refused(quadlens("export", "m.safetensors", "--format", "word", "-o", "x.pt"), "format 'word' is not known")
-    refused(quadlens("export", "absent", "--format", "nanda", "-o", "x.pt"), "absent: no such file; bundled models are")
+    refused(quadlens("export", "absent", "--format", "onnx", "-o", "x.pt"), "absent: no such file; bundled models are")
     assert os.listdir(folder) == ["m.safetensors"]
 
 
@@ -222,7 +238,7 @@ def test_bugs_are_reported_without_a_stack_trace(folder: Path, monkeypatch: pyte
 
 def test_config_files_at_the_command_line(folder: Path) -> None:
     (folder / "m.pt").write_bytes(torch_file(nanda_state_dict(7, 2)))
-    (folder / "c.json").write_text(json.dumps({"C": 7, "attn_coeff": 0}))
+    (folder / "c.json").write_text(json.dumps({"C": 7, "attn_coeff": 0, "act_fn": "ReLU"}))
     conflict = quadlens("import", "m.pt", "--config", "c.json", "--attention", "0.5,0.5", "-o", OUTPUT)
     refused(conflict, "the attention is 0.5, 0.5 by --attention but 1.0, 1.0 by the file's config; correct one of them")
     assert quadlens("import", "m.pt", "--config", "c.json", "-o", OUTPUT).code == 0

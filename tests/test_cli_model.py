@@ -1,6 +1,7 @@
 """The commands info, evaluate, build, import and export: one JSON document, stable keys, help with an example."""
 
 import hashlib
+import json
 import math
 import os
 import re
@@ -19,6 +20,8 @@ from quadlens.cli.main import app
 from quadlens.cli.output import rounded
 from quadlens.explanation import explain
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
+from quadlens.model.formats import READERS, WRITERS
+from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
 from quadlens.studies import study_of
@@ -98,16 +101,14 @@ def test_names_are_not_markup(folder: Path) -> None:
     assert "one_hot_pair [batch, 2, 13]" in exported.out
 
 
-@pytest.mark.parametrize(
-    "name", ["transformer-lens", "transformer-lens-4-raw", "transformer-lens-4-bridge", "gbmi", "zhong"]
-)
+@pytest.mark.parametrize("name", ["transformer-lens", "transformer-lens-4-raw", "transformer-lens-4-bridge"])
 def test_export_and_import(folder: Path, name: str) -> None:
     exported = quadlens("export", "m.safetensors", "--format", name, "-o", "model_x.pt", "--json").document
     assert all(Path(path).is_file() for path in exported["files"])
     imported = quadlens("import", "model_x.pt", "-o", "back.safetensors", "--json").document
     assert imported["format"] == name
     assert imported["sha256"] == hashlib.sha256(Path("back.safetensors").read_bytes()).hexdigest()
-    assert set(imported) == {"source", "output", "format", "sha256", "config", "notes"}
+    assert set(imported) >= {"source", "output", "format", "sha256", "p", "activation", "config", "notes"}
     before, after = (load(x).collapse() for x in ("m.safetensors", "back.safetensors"))
     np.testing.assert_array_equal(before.U_a, after.U_a)
     np.testing.assert_array_equal(before.W_L, after.W_L)
@@ -121,9 +122,56 @@ def test_mlps_too(folder: Path) -> None:
         "build", "--p", "13", "--keys", "2", "--neurons", "20", "--architecture", "mlp", "-o", "m", "--json"
     )
     assert built.document["d_mlp"] == 20
-    assert quadlens("export", "m", "--format", "he", "-o", "model_he.pt").code == 0
-    imported = quadlens("import", "model_he.pt", "-o", "back", "--json").document
+    model = load("m")
+    state = {"mlp.W_in": model.tensors()["W_a"].T, "mlp.W_out": model.tensors()["W_out"].T}
+    Path("model_he.pt").write_bytes(write_torch(state))
+    imported = quadlens("import", "model_he.pt", "--activation", "relu", "-o", "back", "--json").document
     assert (imported["format"], imported["sha256"]) == ("he", built.document["sha256"])
+
+
+def test_help_names_every_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    for command, names in (("import", ["auto", *READERS]), ("export", list(WRITERS))):
+        text = " ".join(quadlens(command, "--help").out.replace("│", " ").split())
+        assert ", ".join(names) + "." in text
+
+
+def test_a_directory_gives_one_row_per_file(folder: Path) -> None:
+    """Read, or refused and why; with -o what was read is written, in the same places."""
+    os.mkdir("runs")
+    os.mkdir("runs/deep")
+    quadlens("export", "m.safetensors", "--format", "transformer-lens", "-o", "runs/deep/model_x.pt")
+    Path("runs/other.safetensors").write_bytes(Path("m.safetensors").read_bytes())
+    Path("runs/bad.pt").write_bytes(b"PK\x03\x04")
+    os.mkfifo("runs/pipe.pt")
+    Path("runs/readme.txt").write_text("not a checkpoint")
+    rows = json.loads(quadlens("import", "runs", "--json").out)
+    assert [(row["source"], row["read"]) for row in rows] == [
+        ("runs/bad.pt", False),
+        ("runs/deep/model_x.pt", True),
+        ("runs/other.safetensors", True),
+        ("runs/pipe.pt", False),
+    ]
+    assert rows[0]["reason"].startswith("is cut or damaged: its zip cannot be read")
+    assert "not a regular file" in rows[3]["reason"]
+    assert rows[1]["format"] == "transformer-lens"
+    assert rows[1]["output"] is None
+    table = quadlens("import", "runs", "-o", "out")
+    assert table.code == 0
+    assert "2 of 4 read" in table.out
+    written = sorted(str(path) for path in Path("out").rglob("*.safetensors"))
+    assert written == ["out/deep/model_x.safetensors", "out/other.safetensors"]
+    assert Path("out/other.safetensors").read_bytes() == Path("m.safetensors").read_bytes()
+    assert load("out/deep/model_x.safetensors").config.p == 13
+
+
+def test_directories_that_cannot_be_imported(folder: Path) -> None:
+    os.mkdir("empty")
+    refused(
+        quadlens("import", "empty"), "empty has no checkpoints; expected files named .pt, .pth, .ckpt, .safetensors"
+    )
+    refused(quadlens("import", ".", "-o", "."), "would replace checkpoints that are read; choose another directory")
+    refused(quadlens("import", ".", "--config", "c.json"), "--config is one checkpoint's")
 
 
 def test_build_writes_the_same_bytes_again(folder: Path) -> None:
@@ -213,8 +261,8 @@ import sys
 sys.modules.update(torch=None, onnx=None, transformer_lens=None)
 from quadlens.cli.main import main
 for words in (
-    ["export", "m.safetensors", "--format", "gbmi", "-o", "g.pth", "--json"],
-    ["import", "g.pth", "-o", "back.safetensors", "--json"],
+    ["export", "m.safetensors", "--format", "transformer-lens", "-o", "model_g.pth", "--json"],
+    ["import", "model_g.pth", "-o", "back.safetensors", "--json"],
     ["evaluate", "back.safetensors", "--json"],
 ):
     sys.argv = ["quadlens", *words]

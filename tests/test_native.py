@@ -118,7 +118,7 @@ def _config() -> dict[str, Any]:
         (lambda c: c | {"colour": 1}, r"file: unknown key 'colour' \(known keys: activation, attention"),
         (lambda c: {k: v for k, v in c.items() if k != "d_mlp"}, "file: missing key 'd_mlp'"),
         (lambda c: c | {"p": "5"}, "p = '5': expected int, got str"),
-        (lambda c: c | {"activation": "gelu"}, "activation = 'gelu': expected one of relu, abs, square"),
+        (lambda c: c | {"activation": "mish"}, "activation = 'mish': expected one of relu, abs, square"),
         (lambda c: c | {"architecture": "rnn"}, "architecture 'rnn'; expected one of transformer, mlp"),
         (lambda c: c | {"architecture": []}, "architecture"),
         (lambda c: [c], "the config is a list"),

@@ -93,7 +93,7 @@ def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
     from quadlens.model.formats import Hints, SoftmaxAttention
 
     for positions in (2, 3):
-        model = import_file(tmp_path / "m.pt", hints=Hints(SoftmaxAttention(positions))).model
+        model = import_file(tmp_path / "m.pt", hints=Hints(SoftmaxAttention(positions), activation="relu")).model
         assert isinstance(model, Params)
         with torch.no_grad():
             agrees(hooked(inputs(model))[:, -1].double().numpy(), model)

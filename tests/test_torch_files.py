@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from quadlens.errors import BadFile
 from quadlens.model.formats.checkpoint import read_checkpoint
 from quadlens.model.formats.pickle_machine import PickleMachine, StandIn
-from quadlens.model.formats.torch_read import read_torch
-from quadlens.model.formats.torch_write import write_torch
+from quadlens.model.formats.torch_files import read_torch, write_torch
 
 torch = pytest.importorskip("torch")
 
@@ -278,18 +277,18 @@ def test_other_zips_and_other_contents_are_refused(tmp_path: Path) -> None:
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quadlens.model.formats import checkpoint, torch_read
+    from quadlens.model.formats import checkpoint, torch_files
 
     content = write_torch({"x": np.arange(3.0)})
     (tmp_path / "x.pt").write_bytes(content)
     monkeypatch.setattr(checkpoint, "MAX_FILE_BYTES", 10)
     with pytest.raises(BadFile, match=rf"has {len(content)} bytes; at most 10 are read"):
         read_checkpoint(tmp_path / "x.pt")
-    monkeypatch.setattr(torch_read, "MAX_RECORDS", 2)
+    monkeypatch.setattr(torch_files, "MAX_RECORDS", 2)
     with pytest.raises(BadFile, match="4 records in the zip; at most 2 are read"):
         read_torch(content, "file")
     monkeypatch.undo()
-    monkeypatch.setattr(torch_read, "MAX_PICKLE_BYTES", 10)
+    monkeypatch.setattr(torch_files, "MAX_PICKLE_BYTES", 10)
     with pytest.raises(BadFile, match=r"data\.pkl is larger than 10 bytes"):
         read_torch(content, "file")
 

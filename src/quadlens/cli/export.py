@@ -15,8 +15,7 @@ def command(
         typer.Option(
             "--format",
             metavar="F",
-            help="transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, gbmi, zhong, nanda, he, gromov, "
-            "onnx, quadlens.",
+            help="quadlens, transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, onnx.",
         ),
     ],
     json: JsonFlag = False,

@@ -1,23 +1,36 @@
 """`quadlens import`: other people's checkpoints, in."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, OutputFile, QuietFlag
+from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+
+if TYPE_CHECKING:
+    from quadlens.model.formats import Hints, Imported
 
 
 def command(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="A .pt, .pth or .safetensors checkpoint.")],
-    output: OutputFile,
+    source: Annotated[
+        Path, typer.Argument(metavar="SRC", help="A .pt, .pth or .safetensors checkpoint, or a directory of them.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; replaced whole or not at all. For a directory: another directory, or nothing.",
+        ),
+    ] = None,
     format_name: Annotated[
         str,
         typer.Option(
             "--format",
             metavar="F",
-            help="auto, transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, gbmi, zhong, nanda, he, "
-            "gromov, quadlens.",
+            help="auto, quadlens, transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, gbmi, zhong, "
+            "nanda, he, gromov.",
         ),
     ] = "auto",
     config: Annotated[
@@ -34,34 +47,53 @@ def command(
             help="Constant attention weight on each position, as 0.5,0.5 or 1/3,1/3,1/3; or softmax: compute it.",
         ),
     ] = None,
+    replace_attention: Annotated[
+        str | None,
+        typer.Option(
+            "--replace-attention",
+            metavar="W,W",
+            help="Constant weights in place of the checkpoint's own attention: another model; says by how much.",
+        ),
+    ] = None,
     p: Annotated[int | None, typer.Option("--p", help="The modulus, when the shapes do not say.")] = None,
     activation: Annotated[
-        str | None, typer.Option("--activation", metavar="A", help="relu, abs or square, when no config says.")
+        str | None, typer.Option("--activation", metavar="NAME", help="relu, abs or square, when no config says.")
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
     debug: DebugFlag = False,
 ) -> None:
-    """Read someone else's checkpoint and write it as a quadlens model; nothing in it is executed."""
+    """Read someone else's checkpoint and write it as a quadlens model; nothing in it is executed.
+
+    With a directory: read every checkpoint in it and print one row per file, read or refused and why.
+    """
+    from quadlens.model.formats import Hints, parse_attention, parse_weights
+
+    hints = Hints(
+        None if attention is None else parse_attention(attention),
+        p,
+        activation,
+        replace_attention=None if replace_attention is None else parse_weights(replace_attention),
+    )
+    if source.is_dir():
+        _directory(source, output, format_name, config, hints, json)
+        return
+    if output is None:
+        raise typer.BadParameter("give -o FILE, the model to write", param_hint="'--output' / '-o'")
+    _file(source, output, format_name, config, hints, json)
+
+
+def _file(source: Path, output: Path, format_name: str, config: Path | None, hints: "Hints", json: bool) -> None:
     from rich.console import Console
 
     from quadlens.cli.output import check_model_name, emit, key_value_table
-    from quadlens.model import save, sha256
-    from quadlens.model.config import config_to_dict
-    from quadlens.model.formats import Hints, import_file, parse_attention
+    from quadlens.model import save
+    from quadlens.model.formats import import_file
 
     check_model_name(output)
-    hints = Hints(None if attention is None else parse_attention(attention), p, activation)
     imported = import_file(source, format_name, hints, config)
     save(imported.model, output)
-    value = {
-        "source": str(source),
-        "output": str(output),
-        "format": imported.format,
-        "sha256": sha256(imported.model),
-        "config": config_to_dict(imported.model.config),
-        "notes": list(imported.notes),
-    }
+    value = _described(source, output, imported)
 
     def render(console: Console) -> None:
         key_value_table(console, f"wrote {output}", {"read as": imported.format, "sha256": value["sha256"]})
@@ -69,3 +101,63 @@ def command(
             console.print(f"  {line}", markup=False, soft_wrap=True)
 
     emit(json, value, render)
+
+
+def _directory(
+    source: Path, output: Path | None, format_name: str, config: Path | None, hints: "Hints", json: bool
+) -> None:
+    """One row per checkpoint; what was read is written below `output` when there is one."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from quadlens.cli.output import emit
+    from quadlens.errors import BadConfig
+    from quadlens.model import save
+    from quadlens.model.atomic import make_directory
+    from quadlens.model.formats.directory import checkpoints_in, import_directory, output_names
+
+    if config is not None:
+        raise BadConfig(f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json beside each")
+    sources = checkpoints_in(source)
+    names = output_names(source, sources, output) if output is not None else {}
+    if {path.resolve() for path in names.values()} & {path.resolve() for path in sources}:
+        raise BadConfig(f"writing into {output} would replace checkpoints that are read; choose another directory")
+    rows: list[dict[str, Any]] = []
+    for outcome in import_directory(source, format_name, hints):
+        row: dict[str, Any] = {"source": str(outcome.source), "read": outcome.imported is not None}
+        if outcome.imported is not None:
+            target = names.get(outcome.source)
+            if target is not None:
+                make_directory(target.parent)
+                save(outcome.imported.model, target)
+            row |= _described(outcome.source, target, outcome.imported)
+        rows.append(row | {"reason": outcome.refusal})
+
+    def render(console: Console) -> None:
+        table = Table("file", "read as", "p", "why not, or where it was written", box=None, padding=(0, 1))
+        for row in rows:
+            told = row["reason"] or row["output"] or ""
+            cells = (str(Path(row["source"]).relative_to(source)), row.get("format", "–"), str(row.get("p", "–")), told)
+            table.add_row(*(Text(cell, overflow="fold") for cell in cells))
+        console.print(table)
+        console.print(f"{sum(row['read'] for row in rows)} of {len(rows)} read")
+
+    emit(json, rows, render)
+
+
+def _described(source: Path, output: Path | None, imported: "Imported") -> dict[str, Any]:
+    """What is said about a checkpoint that was read."""
+    from quadlens.model import sha256
+    from quadlens.model.config import config_to_dict
+
+    return {
+        "source": str(source),
+        "output": None if output is None else str(output),
+        "format": imported.format,
+        "sha256": sha256(imported.model),
+        "p": imported.model.config.p,
+        "activation": imported.model.config.activation,
+        "config": config_to_dict(imported.model.config),
+        "notes": list(imported.notes),
+    }

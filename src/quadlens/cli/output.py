@@ -5,7 +5,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -24,7 +24,9 @@ OTHER_SUFFIXES = (".pt", ".pth", ".onnx", ".json")
 ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
 
-def emit(as_json: bool, value: Mapping[str, Any], render: "Callable[[Console], None]") -> None:
+def emit(
+    as_json: bool, value: Mapping[str, Any] | Sequence[Mapping[str, Any]], render: "Callable[[Console], None]"
+) -> None:
     """Print `value` as JSON, or let `render` draw it."""
     if as_json:
         unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -43,6 +43,18 @@ def check_directory(path: Path) -> None:
         raise BadFile(f"cannot write into {path}: {error.strerror}; choose a place that is writable") from None
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, unless they are there.
+
+    Raises:
+        BadFile: when it cannot be made.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"cannot make the directory {path}: {error.strerror}; choose another place") from None
+
+
 def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     """As `write_atomic` for files that belong together: none is renamed before all are written.
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +17,10 @@ from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 
 METADATA_KEY = "quadlens"
 FORMAT_VERSION = 1
+HEADER_KEYS = {"format", "config", "checksum"}
+MAX_FILE_BYTES = 1 << 32
+# The JSON at the start of a safetensors file: some 100 bytes per tensor, and a config.
+MAX_HEADER_BYTES = 1 << 22
 _IMPORT_HINT = "read other people's checkpoints with: quadlens import -o MODEL.safetensors"
 
 # Our short names → the names in the file.
@@ -91,21 +97,33 @@ def load_with_sha256(path: Path) -> tuple[Model, str]:
         BadFile, BadConfig, BadWeights: as `load_file`.
     """
     content = _read(path)
-    tensors, metadata = _parse(content, path)
+    tensors, metadata = parse_safetensors(content, path)
     if METADATA_KEY not in metadata:
         raise BadFile(f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}")
     return from_tensors(tensors, metadata[METADATA_KEY], str(path)), hashlib.sha256(content).hexdigest()
 
 
 def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Model:
-    """The model in already parsed tensors and metadata; `where` names the source in messages."""
+    """The model in already parsed tensors and metadata; `where` names the source in messages.
+
+    Strict, as the checker is: a key that stands twice, a key that is not known and a version that is not the
+    integer 1 are refused, for two readers could understand such a file in two ways.
+    """
     try:
-        header = json.loads(header_json)
-        version, config_data, checksum = header["format"], header["config"], header["checksum"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes") from None
-    if version != FORMAT_VERSION:
-        raise BadFile(f"{where}: file format {version}; this quadlens reads format {FORMAT_VERSION}")
+        header = json.loads(header_json, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except _NotDistinct as error:
+        raise BadFile(f"{where}: its metadata {METADATA_KEY!r} {error}; get the file again") from None
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or not header.keys() >= HEADER_KEYS:
+        raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes")
+    unknown = sorted(header.keys() - HEADER_KEYS)
+    if unknown:
+        raise BadFile(f"{where}: its metadata {METADATA_KEY!r} has the unknown key {unknown[0][:80]!r}")
+    version, config_data, checksum = header["format"], header["config"], header["checksum"]
+    if type(version) is not int or version != FORMAT_VERSION:
+        shown = version if isinstance(version, (int, float)) else type(version).__name__
+        raise BadFile(f"{where}: file format {shown}; this quadlens reads format {FORMAT_VERSION}")
     # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
@@ -126,32 +144,79 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
         raise type(error)(f"{where}: {error}") from None
 
 
+class _NotDistinct(ValueError):
+    """JSON in which a key stands twice."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys all differ."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _NotDistinct(f"has the key {key[:80]!r} twice")
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """All tensors and the metadata of any safetensors file; bfloat16 comes widened to float32, which is exact."""
-    return _parse(_read(path), path)
+    return parse_safetensors(_read(path), path)
 
 
 def _read(path: Path) -> bytes:
     path = Path(path)
     if path.is_dir():
         raise BadFile(f"{path} is a directory; give a safetensors file")
-    if not path.is_file():
+    if not path.exists():
         raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
+    return read_limited(path, MAX_FILE_BYTES)
+
+
+def read_limited(path: Path, limit: int, cannot: str = "cannot read") -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; a pipe or a device, which may never end, is refused.
+
+    Raises:
+        BadFile: with the reason.
+    """
     try:
-        return path.read_bytes()
+        # Opening a pipe without a writer would wait for one.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(descriptor, "rb") as stream:
+            about = os.fstat(stream.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise BadFile(f"{cannot} {path}: it is not a regular file; give a file")
+            if about.st_size > limit:
+                raise BadFile(f"{path} has {about.st_size} bytes; at most {limit} are read")
+            # One more than promised, to notice a file that grows while it is read.
+            content = stream.read(about.st_size + 1)
     except OSError as error:
-        raise BadFile(f"cannot read {path}: {error.strerror or error}") from None
+        raise BadFile(f"{cannot} {path}: {error.strerror or error}") from None
+    if len(content) > about.st_size:
+        raise BadFile(f"{cannot} {path}: it grew while it was read; try again when it is complete")
+    return content
 
 
-def _parse(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def parse_safetensors(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """All tensors and the metadata in the bytes of a safetensors file; `path` names it in messages.
+
+    Raises:
+        BadFile: when it is cut, damaged, something else, or a name stands in it twice.
+    """
     from safetensors import SafetensorError, deserialize
 
     if file_kind(content) != "safetensors":
         raise BadFile(f"{path} is a PyTorch file, not a safetensors file; {_IMPORT_HINT} {path}")
+    length = int.from_bytes(content[:8], "little")
+    if MAX_HEADER_BYTES < length <= len(content):
+        raise BadFile(f"{path}: its header has {length} bytes; at most {MAX_HEADER_BYTES} are read")
     try:
         tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
         # `deserialize` has checked the header, and that its metadata are strings, but does not give them.
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        header = json.loads(content[8 : 8 + length], object_pairs_hook=_distinct)
         metadata = dict(header.get("__metadata__") or {})
     except (SafetensorError, ValueError, TypeError, MemoryError) as error:
         raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None

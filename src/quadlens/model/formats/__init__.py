@@ -1,18 +1,24 @@
-"""Other people's checkpoints, in and out: one small file a format, behind the protocol `Format`."""
+"""Other people's checkpoints: readers, one class per format behind the protocol `Reader`, and a few writers."""
 
-from quadlens.model.formats.facts import parse_attention
-from quadlens.model.formats.protocol import Exported, Format, Hints, Imported, Sniff, SoftmaxAttention
-from quadlens.model.formats.registry import FORMATS, export_file, import_file
+from quadlens.model.formats.directory import FileOutcome, import_directory
+from quadlens.model.formats.facts import parse_attention, parse_weights
+from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff, SoftmaxAttention
+from quadlens.model.formats.registry import READERS, WRITERS, export_file, from_state_dict, import_file
 
 __all__ = [
-    "FORMATS",
+    "READERS",
+    "WRITERS",
     "Exported",
-    "Format",
+    "FileOutcome",
     "Hints",
     "Imported",
+    "Reader",
     "Sniff",
     "SoftmaxAttention",
     "export_file",
+    "from_state_dict",
+    "import_directory",
     "import_file",
     "parse_attention",
+    "parse_weights",
 ]

@@ -10,12 +10,11 @@ import numpy as np
 
 from quadlens.errors import BadFile
 from quadlens.model.formats.pickle_machine import PickleMachine
-from quadlens.model.formats.torch_read import read_torch
-from quadlens.model.native import file_kind, read_safetensors
+from quadlens.model.formats.torch_files import read_torch
+from quadlens.model.native import MAX_FILE_BYTES, METADATA_KEY, file_kind, parse_safetensors, read_limited
 
 # Where people put the state dict when they save more than it.
 STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict")
-MAX_FILE_BYTES = 1 << 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +24,7 @@ class Checkpoint:
     Attributes:
         source: The file, for messages.
         tensors: The state dict.
-        extras: Everything beside the state dict: configs, seeds, metrics.
+        extras: Everything beside the state dict: configs, seeds, metrics; our own metadata as the text it is.
     """
 
     source: str
@@ -44,17 +43,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
         BadFile: when it is neither, or is cut, damaged, too large, or would run code.
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise BadFile(f"{path}: no such file; expected a .pt, .pth or .safetensors checkpoint")
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise BadFile(f"{path} has {path.stat().st_size} bytes; at most {MAX_FILE_BYTES} are read")
-        content = path.read_bytes()
-    except OSError as error:
-        raise BadFile(f"cannot read {path}: {error.strerror}") from None
+    content = read_limited(path, MAX_FILE_BYTES)
     kind = file_kind(content)
     if kind == "zip":
-        return _from_torch(read_torch(content, str(path)), str(path))
+        return _with_state_dict(read_torch(content, str(path)), str(path))
     if kind == "pickle":
         # A pickle that calls anything is refused by name; a harmless one is still no checkpoint.
         PickleMachine(str(path), persistent=lambda identifier: None).run(content)
@@ -62,11 +56,36 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path} is a bare pickle (PyTorch before 1.6 wrote these); "
             "load it with PyTorch and save it again with torch.save, or as safetensors"
         )
-    tensors, metadata = read_safetensors(path)
-    return Checkpoint(str(path), tensors, {key: _json_or_text(text) for key, text in metadata.items()})
+    tensors, metadata = parse_safetensors(content, path)
+    extras = {key: text if key == METADATA_KEY else _json_or_text(text) for key, text in metadata.items()}
+    return Checkpoint(str(path), tensors, extras)
 
 
-def _from_torch(value: Any, source: str) -> Checkpoint:
+def checkpoint_in_memory(state: Mapping[str, Any], source: str) -> Checkpoint:
+    """A state dict of NumPy arrays or PyTorch tensors, or a dictionary that has one, as a file would hold it.
+
+    Raises:
+        BadFile: when there is no dictionary of tensors in it.
+    """
+    if not isinstance(state, Mapping):
+        raise BadFile(f"{source} is a {type(state).__name__}; expected a dictionary from names to tensors")
+    plain = {
+        key: {name: _as_array(item) for name, item in value.items()} if isinstance(value, Mapping) else _as_array(value)
+        for key, value in state.items()
+    }
+    return _with_state_dict(plain, source)
+
+
+def _as_array(value: Any) -> Any:
+    """A PyTorch tensor as a NumPy array, recognised by its methods; anything else as it is."""
+    if not callable(getattr(value, "detach", None)):
+        return value
+    value = value.detach().cpu()
+    # NumPy has no bfloat16; float32 holds it exactly.
+    return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+
+
+def _with_state_dict(value: Any, source: str) -> Checkpoint:
     """Find the state dict: the value itself, or the dictionary of tensors inside it."""
     if not isinstance(value, dict):
         raise BadFile(f"{source} holds a {type(value).__name__}; expected a state dict (a dictionary of tensors)")

@@ -1,7 +1,7 @@
 """Facts that weights do not say: gathered from flags, sidecar and file, which must not contradict each other."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -44,12 +44,17 @@ def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
     """
     if text in ("softmax", "softmax:2", "softmax:3"):
         return SoftmaxAttention(int(text[-1]) if text[-1].isdigit() else None)
+    return parse_weights(text, "--attention", ", or softmax to compute the checkpoint's own")
+
+
+def parse_weights(text: str, flag: str = "--replace-attention", otherwise: str = "") -> tuple[float, ...]:
+    """Constant attention as typed: numbers or fractions separated by commas; `flag` is named in the message."""
     try:
         return tuple(float(Fraction(part.strip())) for part in text.split(","))
     except (ValueError, ZeroDivisionError, OverflowError):
         raise BadConfig(
-            f"--attention {text!r} is not understood; expected a weight for each position, as in 0.5,0.5 or "
-            "1/3,1/3,1/3, or softmax to compute the checkpoint's own"
+            f"{flag} {text[:80]!r} is not understood; expected a weight for each position, as in 0.5,0.5 or "
+            f"1/3,1/3,1/3{otherwise}"
         ) from None
 
 
@@ -90,21 +95,22 @@ def switch(hints: Hints, key: str) -> bool:
     raise BadConfig(f"{hints.sidecar_name}: {key} is a {type(value).__name__}, expected true or false")
 
 
-def known_activation(source: str, hints: Hints, by_format: str | None) -> tuple[Activation, str]:
-    """σ, and who said so; `by_format` is what the format always has, None when it leaves the choice open.
+def known_activation(source: str, hints: Hints, by_file: str | None, where: str) -> tuple[Activation, str]:
+    """σ, and who said so; `by_file` is what the file or its format says, None when it is silent.
 
     Raises:
         BadConfig: when σ is not supported, nobody says it, or two disagree.
     """
     written = hints.of("act_fn", "act_type", "activation")
-    claims = [("--activation", hints.activation), (hints.sidecar_name, written), ("the format", by_format)]
+    claims = [("--activation", hints.activation), (hints.sidecar_name, written), (where, by_file)]
     named: list[tuple[str, Activation | None]] = [
         (who, _activation(source, value)) for who, value in claims if value is not None
     ]
     found: tuple[Activation, str] | None = agreed("the activation", source, named)
     if found is None:
         raise BadConfig(
-            f"{source}: the weights do not say the activation; give --activation, one of {', '.join(ACTIVATIONS)}"
+            f"{source}: the weights do not say the activation; give --activation NAME "
+            f"({', '.join(ACTIVATIONS)}), or a config that has act_fn"
         )
     return found
 
@@ -129,42 +135,3 @@ def known_modulus(source: str, hints: Hints, by_file: int | None, by_shape: tupl
     if by_shape[0] % 2 == 0:
         raise BadConfig(f"{source}: {by_shape[1]} is {by_shape[0]}, which is even, so it is not p; give p with --p")
     return by_shape
-
-
-Claim = tuple[float, ...] | SoftmaxAttention | None
-
-
-def settle_attention(
-    source: str, hints: Hints, by_file: Claim, by_format: Claim, compute: Callable[[int | None], tuple[float, ...]]
-) -> tuple[tuple[float, ...], str]:
-    """The attention weight on each position, and who said so. Never guessed.
-
-    Args:
-        source: For messages.
-        hints: Flag and sidecar.
-        by_file: What the file's own config says.
-        by_format: What the format always has, unless someone says otherwise.
-        compute: The checkpoint's own softmax attention with so many positions, when it is constant.
-
-    Raises:
-        BadConfig: when nobody says it, or two disagree.
-    """
-    claims: list[tuple[str, Claim]] = [
-        ("--attention", hints.attention),
-        (hints.sidecar_name, attention_in(hints)),
-        ("the file's config", by_file),
-    ]
-    # `softmax` without a number of positions agrees with any softmax that has one.
-    numbered = next((c for _, c in claims if isinstance(c, SoftmaxAttention) and c.positions), None)
-    claims = [(who, numbered if numbered and c == SoftmaxAttention() else c) for who, c in claims]
-    found: tuple[tuple[float, ...] | SoftmaxAttention, str] | None = agreed("the attention", source, claims)
-    claim, who = found if found is not None else (by_format, "the format")
-    if claim is None:
-        raise BadConfig(
-            f"{source}: the attention constant is not in the weights, and a wrong one often still gives 100 % accuracy "
-            "while every margin changes. Give it with --attention (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; "
-            "1,1 in Zhong et al.'s models; softmax to compute it from W_Q and W_K), or a config with --config"
-        )
-    if isinstance(claim, SoftmaxAttention):
-        return compute(claim.positions), f"{who}, softmax over every input"
-    return claim, who

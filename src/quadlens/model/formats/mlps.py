@@ -1,34 +1,24 @@
-"""Two-layer MLPs on one-hot tokens: He et al., and Gromov / Doshi (formats.md, 6)."""
-
-import numpy as np
+"""Two-layer MLPs on one-hot tokens: He et al., and Gromov / Doshi."""
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.config import MLPConfig
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import known_activation
-from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
+from quadlens.model.formats.protocol import Hints, Imported, Sniff
 from quadlens.model.formats.weights import Weights, check_ranks, take
-from quadlens.model.params import MLPParams, Model, check_tensors
+from quadlens.model.params import MLPParams, check_tensors
 
 HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out"}
 GROMOV_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
 
 
-def _mlp_only(model: Model, format_name: str) -> MLPParams:
-    if not isinstance(model, MLPParams):
-        raise BadConfig(
-            f"{format_name} holds two-layer MLPs; this model is a transformer: export it as transformer-lens"
-        )
-    return model
-
-
 def _build(source: str, hints: Hints, weights: Weights, by_format: str | None, format_name: str) -> Imported:
     """The model from W_a, W_b [p, m] and W_out [m, p]."""
-    activation, said = known_activation(source, hints, by_format)
+    activation, said = known_activation(source, hints, by_format, "the format")
     p, d_mlp = weights["W_a"].shape
     try:
-        if hints.attention is not None:
-            raise BadConfig("--attention was given, but a two-layer MLP has no attention; leave it out")
+        if hints.attention is not None or hints.replace_attention is not None:
+            raise BadConfig("constant attention was given, but a two-layer MLP has no attention; leave it out")
         if hints.p not in (None, p):
             raise BadConfig(f"--p is {hints.p}, but the weights are for p = {p}")
         config = MLPConfig(p, d_mlp, activation)
@@ -56,19 +46,6 @@ class He:
         weights = {"W_a": tensors["W_in"].T, "W_b": tensors["W_in"].T, "W_out": tensors["W_out"].T}
         return _build(checkpoint.source, hints, weights, None, self.name)
 
-    def write(self, model: Model) -> Exported:
-        """Requires W_a = W_b, bit for bit."""
-        params = _mlp_only(model, self.name)
-        if not np.array_equal(params.W_a, params.W_b):
-            raise BadConfig(
-                "he has one input matrix for both operands, and W_a differs from W_b: export it as gromov or onnx"
-            )
-        act_type = {"relu": "ReLU", "square": "Quad"}.get(params.config.activation)
-        if act_type is None:
-            raise BadConfig(f"activation {params.config.activation!r} has no name in he; expected relu or square")
-        content = {"mlp.W_in": params.W_a.T, "mlp.W_out": params.W_out.T}
-        return Exported(content, {"p": params.config.p, "d_mlp": params.config.d_mlp, "act_type": act_type})
-
 
 class Gromov:
     """f = W_2 (W_1 (e_a ⊕ e_b))²: `fc1.weight` [m, 2p], `fc2.weight` [p, m], no biases."""
@@ -89,13 +66,3 @@ class Gromov:
             raise BadFile(f"{checkpoint.source}: fc1.weight has {fc1.shape[1]} columns, expected 2p = {2 * p}")
         weights = {"W_a": fc1[:, :p].T, "W_b": fc1[:, p:].T, "W_out": tensors["fc2"].T}
         return _build(checkpoint.source, hints, weights, "square", self.name)
-
-    def write(self, model: Model) -> Exported:
-        """Requires σ = x²."""
-        params = _mlp_only(model, self.name)
-        if params.config.activation != "square":
-            raise BadConfig(
-                f"gromov's networks square; activation {params.config.activation!r}: export it as he or onnx"
-            )
-        content = {"fc1.weight": np.concatenate([params.W_a, params.W_b]).T, "fc2.weight": params.W_out.T}
-        return Exported(content)

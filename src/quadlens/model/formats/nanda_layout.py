@@ -1,11 +1,14 @@
-"""The layout of Nanda et al. and Zhong et al.: column vectors, heads concatenated in W_O (formats.md, 4 and 5)."""
+"""The layout of Nanda et al. and of Zhong et al.: column vectors, heads concatenated in W_O."""
 
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
+from quadlens.model.formats.attention import Mix
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.weights import Weights, check_ranks, take
-from quadlens.model.params import Params
+from quadlens.model.formats.facts import finite_number, known_modulus, switch, whole_number
+from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
+from quadlens.model.formats.transformer import Facts, read_transformer
+from quadlens.model.formats.weights import check_ranks, take
 
 NAMES = {
     "W_E": "embed.W_E",
@@ -20,6 +23,7 @@ NAMES = {
 MASK = "blocks.0.attn.mask"
 OPTIONAL = ("W_K", "W_Q", "b_in", "b_out")
 RANKS = {"W_E": 2, "W_pos": 2, "W_U": 2, "W_K": 3, "W_Q": 3, "W_V": 3, "W_O": 2, "W_in": 2, "W_out": 2}
+NANDA_POSITIONS = 3
 
 
 def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
@@ -39,32 +43,99 @@ def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     return weights
 
 
-def layout_state_dict(params: Params, d_vocab: int, positions: int, format_name: str) -> dict[str, np.ndarray]:
-    """The state dict, with zero queries and keys.
+def _not_this_layout(checkpoint: Checkpoint) -> Sniff | None:
+    rank = checkpoint.rank("blocks.0.attn.W_O")
+    if rank == 2:
+        return None
+    return Sniff(0.0, (f"blocks.0.attn.W_O has rank {rank}" if rank else "no blocks.0.attn.W_O", "expected rank 2"))
 
-    Rows and columns that no input reaches are cut or filled with zeros, so that the embedding and the unembedding
-    both have `d_vocab` tokens as the layout requires; the p logits do not change.
+
+def _n_ctx(checkpoint: Checkpoint) -> int | None:
+    return len(checkpoint.tensors["pos_embed.W_pos"]) if checkpoint.rank("pos_embed.W_pos") else None
+
+
+class Zhong:
+    """Zhong et al. 2023 (the clock and the pizza): `model_<id>.pt` with `config_<id>.json` beside it.
+
+    Attention is `coeff · softmax + (1 - coeff)`: coeff 0 is the constant 1 on every position, not 1/n.
     """
-    for name in ("b_V", "b_O", "b_U"):
-        if np.any(getattr(params, name)):
-            raise BadConfig(f"{name} is not zero, and {format_name} has no place for it; use --format transformer-lens")
-    weights: Weights = params.tensors()
-    W_U = np.zeros((params.config.d_model, d_vocab), dtype=params.W_U.dtype)
-    columns = min(d_vocab, params.W_U.shape[1])
-    W_U[:, :columns] = params.W_U[:, :columns]
-    W_V = weights["W_V"].transpose(0, 2, 1)
-    turned = {
-        "W_E": weights["W_E"][:d_vocab].T,
-        "W_pos": weights["W_pos"][:positions],
-        "W_U": W_U,
-        "W_K": np.zeros_like(W_V),
-        "W_Q": np.zeros_like(W_V),
-        "W_V": W_V,
-        "W_O": weights["W_O"].reshape(-1, params.config.d_model).T,
-        "W_in": weights["W_in"].T,
-        "b_in": weights["b_in"],
-        "W_out": weights["W_out"].T,
-        "b_out": weights["b_out"],
-    }
-    content = {NAMES[name]: np.ascontiguousarray(array) for name, array in turned.items()}
-    return content | {MASK: np.tril(np.ones((positions, positions), dtype=np.float32))}
+
+    name = "zhong"
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """W_O of rank 2 and two positions, or a config with attn_coeff."""
+        other = _not_this_layout(checkpoint)
+        if other is not None:
+            return other
+        if hints.of("attn_coeff") is not None:
+            return Sniff(1.0, ("W_O has rank 2", f"{hints.sidecar_name} has attn_coeff"))
+        if _n_ctx(checkpoint) == 2:
+            return Sniff(1.0, ("W_O has rank 2", "n_ctx is 2"))
+        silent = hints.attention is None and hints.of("attention") is None
+        if silent and not any(np.any(checkpoint.tensors.get(f"blocks.0.attn.W_{x}", 0)) for x in "QK"):
+            # Uniform softmax (1/n) or attn_coeff 0 (1): these weights cannot say, so it must not be decided here.
+            return Sniff(1.0, ("W_O has rank 2", "W_Q and W_K are zero, as where attention is the constant 1"))
+        return Sniff(0.5, ("W_O has rank 2", "but n_ctx is not 2 and no config has attn_coeff"))
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """p, attention and vocabulary from the config; with none, p from the vocabulary and attention from the flag."""
+        source = checkpoint.source
+        if (whole_number(hints, "n_layers") or 1) != 1:
+            raise BadConfig(f"{source}: n_layers is {hints.of('n_layers')}; quadlens reads one layer")
+        task = hints.of("funcs")
+        if isinstance(task, str) and "x[0]+x[1]" not in task.replace(" ", ""):
+            raise BadConfig(f"{source}: trained on {task[:80]!r}; quadlens reads models that add")
+        weights = layout_weights(checkpoint)
+        width = (weights["W_E"].shape[0], "the vocabulary")
+        # eqn_sign: an '=' token, the last of the vocabulary, follows b.
+        positions = 3 if switch(hints, "eqn_sign") else 2
+        offset = known_modulus(source, hints, None, width)[0] if switch(hints, "diff_vocab") else 0
+        facts = Facts(self.name, width, positions=positions, b_token_offset=offset)
+        coeff = hints.of("attn_coeff")
+        if coeff is None:
+            return read_transformer(source, weights, hints, facts)
+        coeff = finite_number(hints.sidecar_name, "attn_coeff", coeff)
+        return read_transformer(
+            source,
+            weights,
+            hints,
+            Facts(
+                self.name,
+                width,
+                attention=(1.0,) * positions if coeff == 0 else SoftmaxAttention(positions),
+                mix=Mix(scale=coeff, shift=1.0 - coeff),
+                positions=positions,
+                b_token_offset=offset,
+            ),
+        )
+
+
+class Nanda:
+    """Nanda et al. 2023 (progress measures for grokking): input (a, b, '='), true attention.
+
+    The attention is the checkpoint's own; only models where it turns out constant are read.
+    """
+
+    name = "nanda"
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """W_O of rank 2 and three positions."""
+        other = _not_this_layout(checkpoint)
+        if other is not None:
+            return other
+        if hints.of("attn_coeff") is not None:
+            return Sniff(0.5, ("W_O has rank 2", f"but {hints.sidecar_name} has attn_coeff"))
+        if _n_ctx(checkpoint) == NANDA_POSITIONS:
+            return Sniff(1.0, ("W_O has rank 2", "n_ctx is 3"))
+        return Sniff(0.5, ("W_O has rank 2", "but n_ctx is not 3"))
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """The vocabulary without '=' is p; attention is computed on every input unless a flag states a constant."""
+        weights = layout_weights(checkpoint)
+        facts = Facts(
+            self.name,
+            (weights["W_E"].shape[0] - 1, "the vocabulary without '='"),
+            otherwise=SoftmaxAttention(NANDA_POSITIONS),
+            positions=NANDA_POSITIONS,
+        )
+        return read_transformer(checkpoint.source, weights, hints, facts)

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.errors import BadConfig, BadFile, MissingExtra
+from quadlens.errors import BadConfig, MissingExtra
 from quadlens.model.activation import NONLINEARITIES, Activation
-from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
+from quadlens.model.formats.protocol import Exported
 from quadlens.model.params import MLPParams, Model, Params
 
 OPSET = 17
@@ -19,42 +18,32 @@ MAX_BYTES = 2**31 - 2**20
 INPUT, OUTPUT = "one_hot_pair", "logits"
 
 
-class Onnx:
-    """`one_hot_pair` [batch, 2, p] in, `logits` [batch, p] out; Flatten, MatMul, Gemm, Add and the activation."""
+def write_onnx(model: Model) -> Exported:
+    """The graph as bytes, in the weights' own precision.
 
-    name = "onnx"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """Never: ONNX files are not read."""
-        return Sniff(0.0, ("ONNX is written, not read",))
-
-    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """Refused: a graph does not say which of its matrices is which."""
-        raise BadFile(f"{checkpoint.source}: ONNX is written, not read; import the checkpoint it was made from")
-
-    def write(self, model: Model) -> Exported:
-        """The graph as bytes, in the weights' own precision."""
-        try:
-            from onnx import TensorProto, checker, helper, numpy_helper
-        except ImportError:
-            raise MissingExtra("exporting to ONNX", "onnx") from None
-        steps, constants = _transformer(model) if isinstance(model, Params) else _mlp(model)
-        dtype = np.result_type(*model.tensors().values())
-        if sum(x.size for x in constants.values()) * dtype.itemsize > MAX_BYTES:
-            raise BadConfig("the model has more than 2 GB of weights, which one ONNX file cannot hold")
-        kind = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
-        graph = helper.make_graph(
-            [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in steps],
-            "quadlens",
-            [helper.make_tensor_value_info(INPUT, kind, ["batch", 2, model.config.p])],
-            [helper.make_tensor_value_info(OUTPUT, kind, ["batch", model.config.p])],
-            [numpy_helper.from_array(np.ascontiguousarray(x.astype(dtype)), name) for name, x in constants.items()],
-        )
-        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="quadlens")
-        proto.ir_version = IR_VERSION
-        checker.check_model(proto)
-        note = f"input {INPUT} [batch, 2, {model.config.p}], output {OUTPUT} [batch, {model.config.p}], opset {OPSET}"
-        return Exported(proto.SerializeToString(deterministic=True), None, (note,))
+    `one_hot_pair` [batch, 2, p] in, `logits` [batch, p] out; Flatten, MatMul, Gemm, Add and the activation.
+    """
+    try:
+        from onnx import TensorProto, checker, helper, numpy_helper
+    except ImportError:
+        raise MissingExtra("exporting to ONNX", "onnx") from None
+    steps, constants = _transformer(model) if isinstance(model, Params) else _mlp(model)
+    dtype = np.result_type(*model.tensors().values())
+    if sum(x.size for x in constants.values()) * dtype.itemsize > MAX_BYTES:
+        raise BadConfig("the model has more than 2 GB of weights, which one ONNX file cannot hold")
+    kind = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in steps],
+        "quadlens",
+        [helper.make_tensor_value_info(INPUT, kind, ["batch", 2, model.config.p])],
+        [helper.make_tensor_value_info(OUTPUT, kind, ["batch", model.config.p])],
+        [numpy_helper.from_array(np.ascontiguousarray(x.astype(dtype)), name) for name, x in constants.items()],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="quadlens")
+    proto.ir_version = IR_VERSION
+    checker.check_model(proto)
+    note = f"input {INPUT} [batch, 2, {model.config.p}], output {OUTPUT} [batch, {model.config.p}], opset {OPSET}"
+    return Exported(proto.SerializeToString(deterministic=True), None, (note,))
 
 
 # One node: operator, inputs, output, attributes.

@@ -1,4 +1,4 @@
-"""What every format offers, and the values that pass between a format and whoever uses it."""
+"""What every reader offers, and the values that pass between a reader and whoever uses it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from quadlens.model.params import Model
 
 @dataclass(frozen=True)
 class Sniff:
-    """How sure a format is that a checkpoint is its own, and why.
+    """How sure a reader is that a checkpoint is its own, and why.
 
     Attributes:
         confidence: 0 not mine · ½ could be read as mine · 1 has my marks.
@@ -46,6 +46,8 @@ class Hints:
         activation: `--activation`.
         sidecar: The config file beside the weights, parsed.
         sidecar_name: What it is called, for messages.
+        replace_attention: `--replace-attention`: constant weights in place of the checkpoint's own attention.
+        read_position: Which position is read, the last one when None.
     """
 
     attention: tuple[float, ...] | SoftmaxAttention | None = None
@@ -53,6 +55,8 @@ class Hints:
     activation: str | None = None
     sidecar: Mapping[str, Any] | None = None
     sidecar_name: str = "the config file"
+    replace_attention: tuple[float, ...] | None = None
+    read_position: int | None = None
 
     def of(self, *keys: str) -> Any:
         """The first of these keys that the sidecar has, at its top or one level down; None when it has none."""
@@ -69,7 +73,7 @@ class Imported:
     Attributes:
         model: The model.
         format: Which format the file was read as.
-        notes: How each fact that the weights do not say was settled, for a person to check.
+        notes: How each fact that the weights do not say was settled, for the user to check.
     """
 
     model: Model
@@ -82,9 +86,9 @@ class Exported:
     """A model as another program's file.
 
     Attributes:
-        content: Tensors by name, possibly nested with plain values; or the bytes themselves.
+        content: Tensors by name; or the bytes themselves.
         sidecar: JSON to write beside it, None when the file says everything.
-        notes: What a person should know.
+        notes: What the user should know.
     """
 
     content: Mapping[str, Any] | bytes
@@ -93,8 +97,8 @@ class Exported:
 
 
 @runtime_checkable
-class Format(Protocol):
-    """One kind of checkpoint: recognise it, read it, write it."""
+class Reader(Protocol):
+    """One kind of checkpoint: recognise it and read it."""
 
     @property
     def name(self) -> str:
@@ -105,6 +109,3 @@ class Format(Protocol):
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The model; refuses what a constant-attention or MLP model cannot be."""
-
-    def write(self, model: Model) -> Exported:
-        """The model as this format; refuses what the format cannot express."""

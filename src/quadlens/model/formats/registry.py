@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,63 +10,69 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_all_atomic
-from quadlens.model.formats.checkpoint import Checkpoint, read_checkpoint
+from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
+from quadlens.model.formats.facts import parse_attention
 from quadlens.model.formats.gbmi import Gbmi
 from quadlens.model.formats.mlps import Gromov, He
-from quadlens.model.formats.nanda import Nanda
-from quadlens.model.formats.onnx_graph import Onnx
-from quadlens.model.formats.protocol import Exported, Format, Hints, Imported
-from quadlens.model.formats.quadlens_native import QuadlensNative
-from quadlens.model.formats.torch_write import write_torch
-from quadlens.model.formats.transformer_lens import TransformerLens
-from quadlens.model.formats.transformer_lens4 import TransformerLens4
-from quadlens.model.formats.zhong import Zhong
+from quadlens.model.formats.nanda_layout import Nanda, Zhong
+from quadlens.model.formats.onnx_graph import write_onnx
+from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff, SoftmaxAttention
+from quadlens.model.formats.torch_files import write_torch
+from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
+from quadlens.model.native import METADATA_KEY, from_tensors, read_limited, to_bytes
 from quadlens.model.params import Model
-
-_ALL: tuple[Format, ...] = (
-    QuadlensNative(),
-    TransformerLens(),
-    TransformerLens4("raw"),
-    TransformerLens4("bridge"),
-    Gbmi(),
-    Zhong(),
-    Nanda(),
-    He(),
-    Gromov(),
-    Onnx(),
-)
-FORMATS: Mapping[str, Format] = {format_.name: format_ for format_ in _ALL}
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
+MAX_SIDECAR_BYTES = 1 << 20
+IN_MEMORY = "the state dict"
 
 
-def format_named(name: str) -> Format:
-    """The format that `--format` names."""
-    if name not in FORMATS:
-        raise BadConfig(f"format {name!r} is not known; expected one of {', '.join(FORMATS)}")
-    return FORMATS[name]
+class QuadlensNative:
+    """Our own files, so that `import` also takes what quadlens itself writes; everything is in the file."""
+
+    name = "quadlens"
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """Our key in the metadata."""
+        found = METADATA_KEY in checkpoint.extras
+        return Sniff(1.0 if found else 0.0, (f"{'has' if found else 'no'} metadata {METADATA_KEY!r}",))
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """The model as it is; flags that could contradict it play no part."""
+        header = str(checkpoint.extras.get(METADATA_KEY))
+        return Imported(from_tensors(dict(checkpoint.tensors), header, checkpoint.source), self.name)
 
 
-def _readable(name: str) -> Format:
-    """The format that `import --format` names."""
-    if name not in FORMATS:
-        readable = ", ".join((AUTO, *(known for known in FORMATS if known != Onnx.name)))
-        raise BadConfig(f"format {name!r} is not known; expected one of {readable}")
-    return FORMATS[name]
+_HOOKED, _RAW, _BRIDGE = TransformerLens(), TransformerLens4("raw"), TransformerLens4("bridge")
+_READERS: tuple[Reader, ...] = (QuadlensNative(), _HOOKED, _RAW, _BRIDGE, Gbmi(), Zhong(), Nanda(), He(), Gromov())
+READERS: Mapping[str, Reader] = {reader.name: reader for reader in _READERS}
+WRITERS: Mapping[str, Callable[[Model], Exported]] = {
+    QuadlensNative.name: lambda model: Exported(to_bytes(model)),
+    **{one.name: one.write for one in (_HOOKED, _RAW, _BRIDGE)},
+    "onnx": write_onnx,
+}
 
 
-def recognise(checkpoint: Checkpoint, hints: Hints) -> Format:
-    """The one format that is surest a checkpoint is its own.
+def reader_named(name: str) -> Reader | None:
+    """The reader that `import --format` names, None for auto."""
+    if name == AUTO or name in READERS:
+        return READERS.get(name)
+    what = "is written, not read" if name in WRITERS else "is not known"
+    raise BadConfig(f"format {name!r} {what}; expected one of {', '.join((AUTO, *READERS))}")
+
+
+def recognise(checkpoint: Checkpoint, hints: Hints) -> Reader:
+    """The one reader that is surest a checkpoint is its own.
 
     Raises:
         BadFile: when none is, or several are equally sure; with everybody's reasons.
     """
-    sniffs = {name: format_.sniff(checkpoint, hints) for name, format_ in FORMATS.items()}
+    sniffs = {name: reader.sniff(checkpoint, hints) for name, reader in READERS.items()}
     best = max(sniff.confidence for sniff in sniffs.values())
     winners = [name for name, sniff in sniffs.items() if sniff.confidence == best]
     if best > 0 and len(winners) == 1:
-        return FORMATS[winners[0]]
+        return READERS[winners[0]]
     asked = winners if best > 0 else list(sniffs)
     reasons = "; ".join(f"{name}: {', '.join(sniffs[name].reasons)}" for name in asked)
     what = "could be several formats" if best > 0 else "is in no known format"
@@ -83,11 +89,10 @@ def sidecar_path(path: Path) -> Path:
 
 
 def read_sidecar(path: Path) -> Mapping[str, Any]:
-    """A config file: one JSON object."""
+    """A config file: one JSON object of at most a megabyte."""
+    content = read_limited(path, MAX_SIDECAR_BYTES, "cannot read the config")
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadFile(f"cannot read the config {path}: {error.strerror}") from None
+        value = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadFile(f"{path} is not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -102,7 +107,7 @@ def import_file(
 
     Args:
         path: A .pt, .pth or .safetensors file.
-        format_name: One of `FORMATS`, or auto to recognise it by its keys.
+        format_name: One of `READERS`, or auto to recognise it by its keys.
         hints: What you know beside the file: attention, p, activation.
         config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
 
@@ -114,27 +119,69 @@ def import_file(
         config = sidecar_path(path)
     if config is not None:
         hints = dataclasses.replace(hints, sidecar=read_sidecar(Path(config)), sidecar_name=str(Path(config).name))
-    chosen = None if format_name == AUTO else _readable(format_name)
+    chosen = reader_named(format_name)
     checkpoint = read_checkpoint(path)
     return (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
+
+
+def from_state_dict(
+    state: Mapping[str, Any],
+    *,
+    attention: Sequence[float] | str | None = None,
+    activation: str | None = None,
+    p: int | None = None,
+    read_position: int | None = None,
+    config: Mapping[str, Any] | None = None,
+    format_name: str = AUTO,
+) -> Model:
+    """A model that is in memory: the state dict of another library, recognised and refused as a file would be.
+
+    Args:
+        state: Names with NumPy arrays or PyTorch tensors (which are copied), or what a file wraps around them.
+        attention: The constant attention on each position, or "softmax", "softmax:2", "softmax:3" to compute it.
+        activation: The activation, as "relu".
+        p: The modulus, where the shapes do not say it.
+        read_position: Which position is read, the last one when None.
+        config: The model's config as a dictionary, as a file's `config_<id>.json` would have it.
+        format_name: One of `READERS`, or auto to recognise it by its keys.
+
+    Raises:
+        QuadlensError: with what came, what was expected and what to do.
+
+    >>> import numpy as np
+    >>> state = {"fc1.weight": np.ones((8, 10)), "fc2.weight": np.ones((5, 8))}
+    >>> model = from_state_dict(state)
+    >>> model.config.p, model.config.d_mlp, model.config.activation
+    (5, 8, 'square')
+    """
+    claim: tuple[float, ...] | SoftmaxAttention | None = None
+    if isinstance(attention, str):
+        claim = parse_attention(attention)
+    elif attention is not None:
+        claim = tuple(float(weight) for weight in attention)
+    hints = Hints(claim, p, activation, config, "the config", read_position=read_position)
+    checkpoint = checkpoint_in_memory(state, IN_MEMORY)
+    return (reader_named(format_name) or recognise(checkpoint, hints)).read(checkpoint, hints).model
 
 
 def export_file(model: Model, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Write `model` as another program's file, whole or not at all.
 
     Returns:
-        The files written (the checkpoint, then its config when the format needs one), and notes for a person.
+        The files written (the checkpoint, then its config when the format needs one), and notes for the user.
     """
-    path = Path(path)
-    exported = format_named(format_name).write(model)
-    files = {path: _content(exported, format_name, path)}
+    if format_name not in WRITERS:
+        what = "is read, not written" if format_name in READERS else "is not known"
+        raise BadConfig(f"format {format_name!r} {what}; expected one of {', '.join(WRITERS)}")
+    path, exported = Path(path), WRITERS[format_name](model)
+    files = {path: _content(exported, path)}
     if exported.sidecar is not None:
         files[sidecar_path(path)] = (json.dumps(exported.sidecar, indent=2) + "\n").encode()
     write_all_atomic(files)
     return tuple(files), exported.notes
 
 
-def _content(exported: Exported, format_name: str, path: Path) -> bytes:
+def _content(exported: Exported, path: Path) -> bytes:
     """The bytes of the checkpoint: as they are, safetensors when the name says so, else a torch zip."""
     if isinstance(exported.content, bytes):
         return exported.content
@@ -142,6 +189,4 @@ def _content(exported: Exported, format_name: str, path: Path) -> bytes:
         return write_torch(exported.content)
     from safetensors.numpy import save
 
-    if not all(isinstance(x, np.ndarray) for x in exported.content.values()):
-        raise BadConfig(f"{format_name} holds more than tensors, which safetensors cannot; name the file .pth")
     return save({name: np.ascontiguousarray(x) for name, x in exported.content.items()})

@@ -1,92 +1,70 @@
-"""TransformerLens 2.x and 3.x: `HookedTransformer.state_dict()` (formats.md, 1)."""
+"""TransformerLens, in and out: `HookedTransformer.state_dict()` of 2.x and 3.x, `TransformerBridge.boot_native` of 4.x.
 
+An export runs with ordinary softmax attention, made uniform by W_Q = W_K = 0; W_V carries the rest.
+"""
+
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from quadlens.errors import BadConfig
-from quadlens.model.formats.attention import Mix
+from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import finite_number, known_activation, known_modulus, settle_attention, whole_number
-from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff
-from quadlens.model.formats.uniform import uniform_softmax
-from quadlens.model.formats.weights import RANKS, Weights, check_ranks, softmax_attention, take, transformer_from
+from quadlens.model.formats.facts import attention_in, whole_number
+from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
+from quadlens.model.formats.transformer import QUERY_KEY, RANKS, Facts, read_transformer
+from quadlens.model.formats.weights import Weights, check_ranks, take
 from quadlens.model.native import METADATA_KEY, TRANSFORMER_NAMES
 from quadlens.model.params import Model, Params
 
-QUERY_KEY_NAMES = {
-    "W_Q": "blocks.0.attn.W_Q",
-    "W_K": "blocks.0.attn.W_K",
-    "b_Q": "blocks.0.attn.b_Q",
-    "b_K": "blocks.0.attn.b_K",
+HOOKED_NAMES = {**TRANSFORMER_NAMES, **{name: f"blocks.0.attn.{name}" for name in QUERY_KEY}}
+RAW_NAMES = {
+    "W_E": "tok_embed.weight",
+    "W_pos": "pos.weight",
+    **{f"W_{x.upper()}": f"layers.0.attn.{x}.weight" for x in "qkvo"},
+    **{f"b_{x.upper()}": f"layers.0.attn.{x}.bias" for x in "qkvo"},
+    "W_in": "layers.0.mlp.fc_in.weight",
+    "b_in": "layers.0.mlp.fc_in.bias",
+    "W_out": "layers.0.mlp.fc_out.weight",
+    "b_out": "layers.0.mlp.fc_out.bias",
+    "W_U": "head.weight",
+    "b_U": "head.bias",
 }
-OPTIONAL = ("b_V", "b_O", "b_in", "b_out", "b_U", *QUERY_KEY_NAMES)
+BRIDGE_NAMES = {
+    "W_E": "embed.weight",
+    "W_pos": "pos_embed.weight",
+    **{f"W_{x.upper()}": f"blocks.0.attn.{x}.weight" for x in "qkvo"},
+    **{f"b_{x.upper()}": f"blocks.0.attn.{x}.bias" for x in "qkvo"},
+    "W_in": "blocks.0.mlp.in.weight",
+    "b_in": "blocks.0.mlp.in.bias",
+    "W_out": "blocks.0.mlp.out.weight",
+    "b_out": "blocks.0.mlp.out.bias",
+    "W_U": "unembed.weight",
+    "b_U": "unembed.bias",
+}
+OPTIONAL = ("b_V", "b_O", "b_in", "b_out", "b_U", *QUERY_KEY)
 BUFFERS = ("blocks.0.attn.mask", "blocks.0.attn.IGNORE")
-NAME = "transformer-lens"
 
 
 def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """The weights of a TransformerLens 2/3 state dict by our short names; its buffers are dropped."""
-    weights = take(checkpoint, {**TRANSFORMER_NAMES, **QUERY_KEY_NAMES}, OPTIONAL, BUFFERS)
+    weights = take(checkpoint, HOOKED_NAMES, OPTIONAL, BUFFERS)
     check_ranks(checkpoint, weights, RANKS)
     return weights
 
 
-def read_by_hints(checkpoint: Checkpoint, weights: Weights, hints: Hints, format_name: str) -> Imported:
+def _read(checkpoint: Checkpoint, weights: Weights, hints: Hints, format_name: str) -> Imported:
     """A model from weights alone: p, attention and activation come from the hints."""
-    source = checkpoint.source
-    if hints.of("normalization_type") is not None:
-        raise BadConfig(f"{source}: normalization_type {hints.of('normalization_type')!r}; expected none")
-    p, p_said = known_modulus(source, hints, None, (weights["W_U"].shape[1], "the width of the unembedding"))
-    offset = whole_number(hints, "b_token_offset") or 0
-    read_position = whole_number(hints, "read_position")
-    activation, activation_said = known_activation(source, hints, None if _says_activation(hints) else "relu")
-
-    def compute(positions: int | None) -> tuple[float, ...]:
-        n_ctx = weights["W_pos"].shape[0]
-        if positions is None and n_ctx != 2:
-            raise BadConfig(
-                f"{source}: n_ctx is {n_ctx}, which does not say whether '=' is fed; "
-                "give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
-            )
-        fed = positions or n_ctx
-        if read_position not in (None, fed - 1):
-            raise BadConfig(f"{source}: softmax is computed at the last position, but read_position is {read_position}")
-        return softmax_attention(source, weights, p, offset, fed, Mix(), _divisor(hints))
-
-    attention, attention_said = settle_attention(source, hints, None, None, compute)
-    kept = {name: array for name, array in weights.items() if name not in QUERY_KEY_NAMES}
-    model = transformer_from(source, kept, p, attention, activation, offset, read_position)
-    notes = (
-        f"p = {p}: {p_said}",
-        f"attention {', '.join(f'{x:.6g}' for x in attention)}: {attention_said}",
-        f"activation {activation}: {activation_said}",
-    )
-    return Imported(model, format_name, notes)
-
-
-def _says_activation(hints: Hints) -> bool:
-    return hints.activation is not None or hints.of("act_fn", "act_type", "activation") is not None
-
-
-def _divisor(hints: Hints) -> float | None:
-    """What scores are divided by, when a TransformerLens config says so."""
-    if hints.of("use_attn_scale") is False:
-        return 1.0
-    scale = hints.of("attn_scale")
-    if scale is None or scale == -1:
-        return None
-    divisor = finite_number(hints.sidecar_name, "attn_scale", scale)
-    if divisor <= 0:
-        raise BadConfig(f"{hints.sidecar_name}: attn_scale is {divisor:g}, expected a number above 0")
-    return divisor
+    width = (weights["W_U"].shape[1], "the width of the unembedding")
+    return read_transformer(checkpoint.source, weights, hints, Facts(format_name, width))
 
 
 class TransformerLens:
-    """Reads and writes state dicts; the export runs with ordinary softmax attention, made uniform by W_Q = W_K = 0."""
+    """State dicts of TransformerLens 2.x and 3.x."""
 
-    name = NAME
+    name = "transformer-lens"
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """W_O of rank 3 under TransformerLens' names."""
@@ -102,27 +80,166 @@ class TransformerLens:
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Weights from the file; p, attention and activation from flags or sidecar."""
-        return read_by_hints(checkpoint, state_dict_weights(checkpoint), hints, self.name)
+        return _read(checkpoint, state_dict_weights(checkpoint), hints, self.name)
 
     def write(self, model: Model) -> Exported:
         """A state dict that `HookedTransformer.load_state_dict` takes, and the config to construct it with."""
         uniform = uniform_softmax(model, self.name)
-        return Exported(state_dict_of(uniform.params), hooked_config(uniform.params), uniform.notes)
+        return Exported(_hooked_state_dict(uniform.params), _hooked_config(uniform.params), uniform.notes)
 
 
-def state_dict_of(params: Params) -> dict[str, np.ndarray]:
+class TransformerLens4:
+    """Toy models of TransformerLens 4.x, in one of the two key layouts of the same weights."""
+
+    def __init__(self, layout: Literal["raw", "bridge"]) -> None:
+        self.name = f"transformer-lens-4-{layout}"
+        self._names = RAW_NAMES if layout == "raw" else BRIDGE_NAMES
+        self._layout = layout
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """`tok_embed.weight` is raw; `embed.weight` with `blocks.0.attn.q.weight` is the bridge."""
+        marks = ["tok_embed.weight"] if self._layout == "raw" else ["embed.weight", "blocks.0.attn.q.weight"]
+        absent = [mark for mark in marks if mark not in checkpoint.tensors]
+        if absent:
+            return Sniff(0.0, tuple(f"no {mark}" for mark in absent))
+        return Sniff(1.0, tuple(f"has {mark}" for mark in marks))
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """As TransformerLens 2/3; n_heads comes from a config unless W_Q and W_K are zero, where it does not matter."""
+        tensors = take(checkpoint, self._names, OPTIONAL)
+        check_ranks(checkpoint, tensors, {name: 2 if name.startswith("W_") else 1 for name in self._names})
+        n_heads = whole_number(hints, "n_heads")
+        softmax = any(isinstance(x, SoftmaxAttention) for x in (hints.attention, attention_in(hints)))
+        if n_heads is None and (softmax or any(np.any(tensors.get(name, 0)) for name in ("W_Q", "W_K"))):
+            # One head of the full width is the same function under constant attention, but not under softmax.
+            raise BadConfig(
+                f"{checkpoint.source}: softmax needs n_heads, which the weights do not say; give a --config"
+            )
+        return _read(checkpoint, _from_linear(checkpoint.source, tensors, n_heads or 1), hints, self.name)
+
+    def write(self, model: Model) -> Exported:
+        """A state dict that `TransformerBridge.load_state_dict` takes, and the config to boot it with."""
+        uniform = uniform_softmax(model, self.name)
+        params = uniform.params
+        turned = _to_linear({**params.tensors(), **_zero_queries_and_keys(params)})
+        if self._layout == "raw":
+            if np.any(params.b_U):
+                raise BadConfig("the raw layout of TransformerLens 4 has no unembedding bias, and b_U is not zero")
+            del turned["b_U"]
+        content = {self._names[name]: np.ascontiguousarray(array) for name, array in turned.items()}
+        sidecar = dict(_hooked_config(params))
+        sidecar = {"bridge_config": sidecar.pop("hooked_transformer_config"), **sidecar}
+        return Exported(content, sidecar, uniform.notes)
+
+
+def _from_linear(source: str, tensors: Weights, n_heads: int) -> dict[str, np.ndarray]:
+    """Our orientation: `nn.Linear` keeps [out, in], and heads lie one after the other along one axis."""
+    width, d_model = tensors["W_V"].shape
+    if n_heads < 1 or width % n_heads:
+        raise BadFile(f"{source}: {width} attention rows cannot be {n_heads} heads")
+    shapes: dict[str, tuple[int, ...]] = {
+        "W_Q": (width, d_model),
+        "W_K": (width, d_model),
+        "W_V": (width, d_model),
+        "W_O": (d_model, width),
+    }
+    shapes |= dict.fromkeys(("b_Q", "b_K", "b_V"), (width,))
+    present = {name: shape for name, shape in shapes.items() if name in tensors}
+    wrong = [
+        f"{name} has shape {tensors[name].shape}, expected {s}"
+        for name, s in present.items()
+        if tensors[name].shape != s
+    ]
+    if wrong:
+        raise BadFile(f"{source}: {'; '.join(wrong)}")
+    split = (n_heads, width // n_heads)
+    weights = {name: array for name, array in tensors.items() if name not in shapes}
+    weights |= {name: tensors[name].T for name in ("W_in", "W_out", "W_U")}
+    for name in present:
+        if name == "W_O":
+            weights[name] = tensors[name].T.reshape(*split, d_model)
+        elif name.startswith("W_"):
+            weights[name] = tensors[name].reshape(*split, d_model).transpose(0, 2, 1)
+        else:
+            weights[name] = tensors[name].reshape(split)
+    return weights
+
+
+def _to_linear(weights: Weights) -> dict[str, np.ndarray]:
+    """The inverse of `_from_linear`."""
+    d_model = weights["W_E"].shape[1]
+    turned: dict[str, np.ndarray] = {name: weights[name] for name in ("W_E", "W_pos", "b_O", "b_in", "b_out")}
+    turned |= {name: weights[name].T for name in ("W_in", "W_out", "W_U")}
+    turned |= {name: weights[name].transpose(0, 2, 1).reshape(-1, d_model) for name in ("W_Q", "W_K", "W_V")}
+    turned |= {name: weights[name].reshape(-1) for name in ("b_Q", "b_K", "b_V")}
+    return turned | {"W_O": weights["W_O"].reshape(-1, d_model).T, "b_U": weights["b_U"]}
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """A model whose attention is 1/n on each of the n positions fed, and what was done to make it so."""
+
+    params: Params
+    notes: tuple[str, ...]
+
+
+def uniform_softmax(model: Model, format_name: str) -> Uniform:
+    """The same function with softmax attention over n positions, 1/n on each: W_V and b_V are scaled by α n.
+
+    Requires equal weights α on all positions and the last position read; refuses anything else.
+    """
+    if not isinstance(model, Params):
+        raise BadConfig(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
+    params, config = model, model.config
+    weight = 1 / len(config.attention)
+    if len(set(config.attention)) != 1:
+        raise BadConfig(
+            f"attention {', '.join(f'{x:.6g}' for x in config.attention)} is not uniform; "
+            f"{format_name} can only express equal weights on all positions. Use --format onnx or quadlens"
+        )
+    if config.read_position != len(config.attention) - 1:
+        raise BadConfig(
+            f"the model reads position {config.read_position}; {format_name} reads the last one, "
+            f"{len(config.attention) - 1}. Use --format onnx or quadlens"
+        )
+    if config.activation != "relu":
+        raise BadConfig(f"activation {config.activation!r} has no name in {format_name}; expected relu")
+    alpha = config.attention[0]
+    if alpha == weight:
+        return Uniform(params, ())
+    factor = alpha / weight
+    W_V, b_V = ((x * factor).astype(x.dtype) for x in (params.W_V, params.b_V))
+    exact = all(
+        np.array_equal(y.astype(np.float64), x.astype(np.float64) * factor)
+        for x, y in ((params.W_V, W_V), (params.b_V, b_V))
+    )
+    scaled = dataclasses.replace(
+        params,
+        config=dataclasses.replace(config, attention=(weight,) * len(config.attention)),
+        W_V=W_V,
+        b_V=b_V,
+    )
+    how = "exactly" if exact else "rounded to the weights' own precision"
+    return Uniform(
+        scaled, (f"attention {alpha:.6g} became {weight:.6g} by scaling W_V and b_V by {factor:.6g}, {how}",)
+    )
+
+
+def _zero_queries_and_keys(params: Params) -> dict[str, np.ndarray]:
+    return {name: np.zeros_like(params.W_V if name.startswith("W_") else params.b_V) for name in QUERY_KEY}
+
+
+def _hooked_state_dict(params: Params) -> dict[str, np.ndarray]:
     """The full state dict, with zero queries and keys and the two buffers in the form they have since 3.5."""
-    tensors = {TRANSFORMER_NAMES[name]: array for name, array in params.tensors().items()}
-    zeros = {"W_Q": np.zeros_like(params.W_V), "b_Q": np.zeros_like(params.b_V)}
-    zeros |= {"W_K": zeros["W_Q"], "b_K": zeros["b_Q"]}
-    tensors |= {QUERY_KEY_NAMES[name]: array for name, array in zeros.items()}
+    weights = {**params.tensors(), **_zero_queries_and_keys(params)}
+    tensors = {HOOKED_NAMES[name]: array for name, array in weights.items()}
     return tensors | {
         "blocks.0.attn.mask": np.zeros((0, 0), dtype=bool),
         "blocks.0.attn.IGNORE": np.array(-np.inf, dtype=np.float32),
     }
 
 
-def hooked_config(params: Params) -> Mapping[str, Any]:
+def _hooked_config(params: Params) -> Mapping[str, Any]:
     """The keyword arguments of `HookedTransformerConfig`, and what TransformerLens has no name for."""
     config = params.config
     return {

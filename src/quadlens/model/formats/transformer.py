@@ -1,0 +1,222 @@
+"""A one-layer transformer from its weights and from what flags, sidecar and file say of it."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from quadlens.errors import BadConfig, BadFile, QuadlensError
+from quadlens.model.activation import Activation
+from quadlens.model.config import Config
+from quadlens.model.formats.attention import CONSTANT_WITHIN, Mix, OwnAttention, token_streams
+from quadlens.model.formats.facts import (
+    agreed,
+    attention_in,
+    finite_number,
+    known_activation,
+    known_modulus,
+    whole_number,
+)
+from quadlens.model.formats.protocol import Hints, Imported, SoftmaxAttention
+from quadlens.model.formats.weights import Weights
+from quadlens.model.params import Params, check_tensors
+
+RANKS = {"W_E": 2, "W_pos": 2, "W_V": 3, "W_O": 3, "W_in": 2, "W_out": 2, "W_U": 2}
+# What decides where a head looks; a model with constant attention does without.
+QUERY_KEY = ("W_Q", "W_K", "b_Q", "b_K")
+
+Claim = tuple[float, ...] | SoftmaxAttention | None
+SOFTMAX = Mix()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a format, or the config that comes with its files, says beyond the weights.
+
+    Attributes:
+        format: Its name.
+        width: A number that is p if nobody says otherwise, and what it is.
+        p: The modulus by the file's own config.
+        activation: σ by the file's own config.
+        attention: Attention by the file's own config.
+        otherwise: Attention when neither flag nor sidecar nor file says it.
+        mix: How softmax becomes attention.
+        positions: How many positions are fed, None when the format leaves it open.
+        b_token_offset: Token of b minus b.
+        note: Added to the note about attention.
+    """
+
+    format: str
+    width: tuple[int, str]
+    p: int | None = None
+    activation: str | None = None
+    attention: Claim = None
+    otherwise: Claim = None
+    mix: Mix = SOFTMAX
+    positions: int | None = None
+    b_token_offset: int = 0
+    note: str = ""
+
+
+def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) -> Imported:
+    """The model; `weights` by our short names and in our orientation, biases left out are zero.
+
+    Raises:
+        BadConfig: when a fact is missing, two contradict each other, or constant attention is not the checkpoint's.
+        BadWeights: when the attention is not constant.
+    """
+    if hints.of("normalization_type") is not None:
+        raise BadConfig(f"{source}: normalization_type {str(hints.of('normalization_type'))[:40]!r}; expected none")
+    p, p_said = known_modulus(source, hints, facts.p, facts.width)
+    activation, activation_said = known_activation(source, hints, facts.activation, "the file's config")
+    said_position = agreed(
+        "read_position",
+        source,
+        [("the argument", hints.read_position), (hints.sidecar_name, whole_number(hints, "read_position"))],
+    )
+    reading = _Reading(source, weights, hints, facts, p, activation, said_position[0] if said_position else None)
+    model, attention_said = reading.model()
+    notes = (
+        f"p = {p}: {p_said}",
+        f"attention {', '.join(f'{x:.6g}' for x in model.config.attention)}: {attention_said}{facts.note}",
+        f"activation {activation}: {activation_said}",
+    )
+    return Imported(model, facts.format, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """One checkpoint with everything settled but its attention."""
+
+    source: str
+    weights: Weights
+    hints: Hints
+    facts: Facts
+    p: int
+    activation: Activation
+    read_position: int | None
+
+    def model(self) -> tuple[Params, str]:
+        """The model, and who said its attention. Never guessed."""
+        hints, source = self.hints, self.source
+        if hints.replace_attention is not None:
+            if hints.attention is not None:
+                raise BadConfig(f"{source}: give --attention or --replace-attention, not both")
+            if not self._looks:
+                raise BadConfig(f"{source} has no W_Q and W_K that could be replaced; give the constant by --attention")
+            model = self._with(hints.replace_attention)
+            return model, f"--replace-attention; {self._own(len(hints.replace_attention)).effect_of_replacing(model)}"
+        claims: list[tuple[str, Claim]] = [
+            ("--attention", hints.attention),
+            (hints.sidecar_name, attention_in(hints)),
+            ("the file's config", self.facts.attention),
+        ]
+        # `softmax` without a number of positions agrees with any softmax that has one.
+        numbered = next((c for _, c in claims if isinstance(c, SoftmaxAttention) and c.positions), None)
+        claims = [(who, numbered if numbered and c == SoftmaxAttention() else c) for who, c in claims]
+        found: tuple[tuple[float, ...] | SoftmaxAttention, str] | None = agreed("the attention", source, claims)
+        claim, who = found if found is not None else (self.facts.otherwise, "the format")
+        if claim is None:
+            raise BadConfig(
+                f"{source}: the attention constant is not in the weights, and a wrong one often still gives 100 % "
+                "accuracy while every margin changes. Give it with --attention (0.5,0.5 for a and b; 1/3,1/3,1/3 with "
+                "'='; 1,1 in Zhong et al.'s models; softmax to compute it from W_Q and W_K), or a config with --config"
+            )
+        if isinstance(claim, SoftmaxAttention):
+            return self._with(self._softmax(claim.positions)), f"{who}, softmax over every input"
+        model = self._with(claim)
+        if self.facts.attention is None and self._looks:
+            self._check(claim, who)
+        return model, who
+
+    @property
+    def _looks(self) -> bool:
+        """Whether the checkpoint has queries and keys, not all of them zero."""
+        return all(name in self.weights for name in ("W_Q", "W_K")) and any(
+            np.any(self.weights[name]) for name in ("W_Q", "W_K")
+        )
+
+    def _check(self, claim: tuple[float, ...], who: str) -> None:
+        """Refuse a constant that is not what the checkpoint's own queries and keys give."""
+        found = self._own(len(claim)).farthest(np.array(claim))
+        if found.gap > CONSTANT_WITHIN:
+            raise BadConfig(
+                f"{self.source}: attention {', '.join(f'{x:.6g}' for x in claim)} by {who}, but by the checkpoint's "
+                f"own W_Q and W_K {found}: a difference of {found.gap:.3g}. If the model was trained with constant "
+                "attention, say so with --replace-attention, which says what changes; "
+                "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself"
+            )
+
+    def _softmax(self, positions: int | None) -> tuple[float, ...]:
+        """The attention that W_Q and W_K give on every input, when it is the same on all."""
+        n_ctx = self.weights["W_pos"].shape[0]
+        fed = positions or self.facts.positions or n_ctx
+        if positions is None and self.facts.positions is None and n_ctx != 2:
+            raise BadConfig(
+                f"{self.source}: n_ctx is {n_ctx}, which does not say whether '=' is fed; "
+                "give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
+            )
+        try:
+            return self._own(fed).constant()
+        except QuadlensError as error:
+            raise type(error)(error if str(error).startswith(self.source) else f"{self.source}: {error}") from None
+
+    def _own(self, positions: int) -> OwnAttention:
+        """The checkpoint's own attention with so many positions fed, the last of them read."""
+        source, weights = self.source, self.weights
+        if "W_Q" not in weights or "W_K" not in weights:
+            raise BadFile(f"{source} has no W_Q and W_K to compute attention from; give the constant with --attention")
+        if self.read_position not in (None, positions - 1):
+            raise BadConfig(
+                f"{source}: softmax is computed at the last position, but read_position is {self.read_position}"
+            )
+        heads, _, width = shape = weights["W_V"].shape
+        biases = {name: weights.get(name, np.zeros((heads, width), weights["W_Q"].dtype)) for name in ("b_Q", "b_K")}
+        arrays = {"W_Q": weights["W_Q"], "W_K": weights["W_K"], **biases}
+        try:
+            check_tensors(arrays, {"W_Q": shape, "W_K": shape, "b_Q": (heads, width), "b_K": (heads, width)})
+            streams = token_streams(weights["W_E"], weights["W_pos"], self.p, self._offset, positions)
+        except QuadlensError as error:
+            raise type(error)(f"{source}: {error}") from None
+        return OwnAttention(
+            **arrays, divisor=_divisor(self.hints) or math.sqrt(width), mix=self.facts.mix, streams=streams
+        )
+
+    @property
+    def _offset(self) -> int:
+        return whole_number(self.hints, "b_token_offset") or self.facts.b_token_offset
+
+    def _with(self, attention: tuple[float, ...]) -> Params:
+        """The model with this constant attention; widths are the weights' own."""
+        weights = {name: array for name, array in self.weights.items() if name not in QUERY_KEY}
+        try:
+            config = Config(
+                p=self.p,
+                d_model=weights["W_E"].shape[1],
+                d_mlp=weights["W_in"].shape[1],
+                n_heads=weights["W_V"].shape[0],
+                d_head=weights["W_V"].shape[2],
+                d_vocab=weights["W_E"].shape[0],
+                d_vocab_out=weights["W_U"].shape[1],
+                n_ctx=weights["W_pos"].shape[0],
+                attention=attention,
+                read_position=len(attention) - 1 if self.read_position is None else self.read_position,
+                activation=self.activation,
+                b_token_offset=self._offset,
+            )
+            return Params.with_zero_biases(config, **weights)
+        except QuadlensError as error:
+            raise type(error)(f"{self.source}: {error}") from None
+
+
+def _divisor(hints: Hints) -> float | None:
+    """What scores are divided by, when a TransformerLens config says so."""
+    if hints.of("use_attn_scale") is False:
+        return 1.0
+    scale = hints.of("attn_scale")
+    if scale is None or scale == -1:
+        return None
+    divisor = finite_number(hints.sidecar_name, "attn_scale", scale)
+    if divisor <= 0:
+        raise BadConfig(f"{hints.sidecar_name}: attn_scale is {divisor:g}, expected a number above 0")
+    return divisor
