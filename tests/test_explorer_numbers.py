@@ -28,9 +28,8 @@ from quadlens.quadrature import (
     exact_errors,
     scheme_of,
 )
-from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
+from quadlens.spectrum.cluster import Cluster, NeuronRoles, find_clusters, find_roles, key_frequencies, neuron_spectra
 from quadlens.spectrum.harmonics import multiples_of
-from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
 
 TOLERANCE = 1e-9
 # What the page's own engine says at a state, reached from whatever state it was in before.
@@ -189,7 +188,7 @@ def check_rule(found: dict[str, Any], one: Checked, delta: np.ndarray, gain: np.
     if isinstance(rule, NoBound):
         assert found["claims"] is None
         return
-    claims, exact, psi = found["claims"], exact_errors(rule), exact_errors(rule, folded_angle=True)
+    claims, exact, psi = found["claims"], exact_errors(rule), exact_errors(rule, with_psi=True)
     angle = bound_angle(rule).value
     for part, full, half in (
         ("Abs", bound_abs_full(rule).value, bound_abs_half(rule).value),

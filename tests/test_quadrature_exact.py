@@ -33,7 +33,7 @@ from quadlens.quadrature import (
     thinning_study,
 )
 from quadlens.quadrature.grid import half_turn_blocks
-from quadlens.quadrature.lipschitz import rectangle_errors
+from quadlens.quadrature.paper_bounds import rectangle_errors
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from quadrature_truth import schemes, with_bits
 
@@ -87,7 +87,7 @@ def test_integer_c_is_what_a_loop_over_all_a_b_c_finds() -> None:
                 sign = 1 if np.cos(u) >= 0 else -1
                 relu = np.sum(w * np.maximum(sign * np.cos(s + phi), 0) * out)
                 relu_worst = max(relu_worst, abs(relu - 2 / 3 * np.cos(k * base * (a + b - c))))
-    exact = exact_errors(scheme, folded_angle=True)
+    exact = exact_errors(scheme, with_psi=True)
     assert exact.absolute_integer_c.middle == pytest.approx(worst, abs=1e-12)
     assert exact.absolute.middle >= worst - 1e-12
     assert exact.absolute.middle * math.cos(math.pi / (2 * p)) <= worst + 1e-12

@@ -29,8 +29,8 @@ from quadlens.quadrature import (
     to_json,
     to_latex,
 )
+from quadlens.quadrature.paper_bounds import ABS_ROWS, RELU_ROWS, PaperRows
 from quadlens.quadrature.published import published_table
-from quadlens.quadrature.rows import ABS_ROWS, RELU_ROWS, PaperRows
 from quadlens.spectrum.cluster import Cluster
 
 RECIPE = Recipe(23, (3, 7), 48, jitter=0.02, noise=0.02)

@@ -22,9 +22,8 @@ from quadlens.quadrature import (
     paper_rows,
     relu_supremum,
 )
-from quadlens.quadrature.lipschitz import rectangle_errors
-from quadlens.quadrature.rectangle_rule import Rectangles, rectangles
-from quadlens.quadrature.turns import TURN_ERROR, turns
+from quadlens.quadrature.expi import EXPI_ERROR, expi
+from quadlens.quadrature.paper_bounds import Rectangles, rectangle_errors, rectangles
 from quadrature_truth import Truth, angle_difference, schemes, with_bits, worst_integer_c
 
 # 2,200 cases in the ordinary run.
@@ -48,7 +47,7 @@ def check_exact(lower: Any, upper: Any, claim: Exact) -> None:
 @cases(600)
 @given(schemes())
 def test_paper_bounds_and_exact_errors_hold(scheme: Scheme) -> None:
-    plain, folded = exact_errors(scheme), exact_errors(scheme, folded_angle=True)
+    plain, folded = exact_errors(scheme), exact_errors(scheme, with_psi=True)
     rows = paper_rows(scheme, plain)
     with with_bits(scheme):
         truth, truth_folded = Truth(scheme, psi=False).worst(), Truth(scheme, psi=True).worst()
@@ -113,7 +112,7 @@ def test_every_shift_is_sound_and_the_chosen_one_is_the_best(scheme: Scheme, the
 @cases(200)
 @given(schemes(most=5, largest_half=5))
 def test_table_rows_and_integer_c_are_enclosed(scheme: Scheme) -> None:
-    plain, folded = exact_errors(scheme), exact_errors(scheme, folded_angle=True)
+    plain, folded = exact_errors(scheme), exact_errors(scheme, with_psi=True)
     with with_bits(scheme):
         grid = Truth(scheme, psi=False).on_grid()
         for part, row in (("abs", "absolute"), ("identity", "identity"), ("relu", "relu")):
@@ -140,15 +139,15 @@ def test_the_angle_error_bounds_the_difference(scheme: Scheme, relu: bool, both:
 def test_turns_stay_within_their_proved_error(values: list[float], quarter: int) -> None:
     near = np.nextafter(quarter * np.pi / 2, np.array([-9.0, 9.0])).clip(-4, 4)
     x = np.concatenate([np.array(values), near])
-    for angle, turn in zip(x.tolist(), turns(x).tolist(), strict=True):
+    for angle, turn in zip(x.tolist(), expi(x).tolist(), strict=True):
         sine, cosine = arb(angle).sin_cos()
-        assert abs(acb(cosine, sine) - acb(turn.real, turn.imag)) <= arb(TURN_ERROR)
+        assert abs(acb(cosine, sine) - acb(turn.real, turn.imag)) <= arb(EXPI_ERROR)
 
 
 def test_turns_refuse_angles_beyond_their_proof() -> None:
     for angle in (4.1, -4.1, 1e9, float("nan")):
         with pytest.raises(ValueError, match="within ±4"):
-            turns(np.array([0.0, angle]))
+            expi(np.array([0.0, angle]))
 
 
 @pytest.mark.parametrize("kind", ["uniform", "clustered", "equal"])

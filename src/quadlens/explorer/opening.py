@@ -20,8 +20,15 @@ from quadlens.quadrature import (
     rectangles,
     scheme_of,
 )
-from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters, neuron_spectra
-from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
+from quadlens.spectrum.cluster import (
+    Cluster,
+    NeuronRoles,
+    NeuronSpectra,
+    find_clusters,
+    find_roles,
+    key_frequencies,
+    neuron_spectra,
+)
 
 BLOCK_ROWS = 4096
 
@@ -173,7 +180,7 @@ class Opening:
         return RuleNumbers(
             sum=total,
             integral=2 / 3,
-            exact=exact_errors(rule, folded_angle=True).relu.middle,
+            exact=exact_errors(rule, with_psi=True).relu.middle,
             bound=bound_relu_full(rule).value + bound_angle(rule).value,
             baseline=cos_baseline(rule).middle / 2,
         )

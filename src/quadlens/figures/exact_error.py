@@ -19,7 +19,7 @@ NAME = "exact-error"
 
 def errors(scheme: Scheme) -> Float[np.ndarray, " p"]:
     """|E| for a + b = 0 … p-1, output phases as the model has them, worst over c."""
-    modulus = np.abs(grid_errors(scheme, folded_angle=True).absolute)
+    modulus = np.abs(grid_errors(scheme, with_psi=True).absolute)
     common = scheme.p // scheme.q
     # s = kw(a+b)/2 is j·π/q with j = (k/gcd)(a+b) modulo q.
     return modulus[(scheme.k // common) * np.arange(scheme.p) % scheme.q]

@@ -1,11 +1,10 @@
 """From the collapsed model and its key frequencies to what the logits are."""
 
 from quadlens.logits.algorithm import AlgorithmMeasures, algorithm_measures
-from quadlens.logits.closed_form import ClosedForm, ClosedForms, closed_forms, judge_closed_form
+from quadlens.logits.closed_form import ClosedForm, ClosedForms, WeakSpot, closed_forms, judge_closed_form, weak_spots
 from quadlens.logits.identity import IdentityComponent, IdentityMatrix, identity_component
 from quadlens.logits.parts import LogitParts, Part, identity_matrices, take_apart
 from quadlens.logits.regression import ClockPizza, ClockPizzaTable, Regression, clock_pizza, cos_2u, cos_u, regress
-from quadlens.logits.weak import WeakSpot, weak_spots
 
 __all__ = [
     "AlgorithmMeasures",

@@ -1,8 +1,4 @@
-"""The logits taken apart: even and odd part of the activation, the skip connection, and what of each follows a key.
-
-The activation splits into an even and an odd part, σ(x) = e(x) + o(x): for ReLU |x|/2 and x/2, the paper's "absolute
-value" and "identity" components (`sec:identity-component-relu`); |x| and x² have no odd part, GELU's is x/2 too.
-"""
+"""The logits taken apart: which part of the network adds what, and how much of it comes past the MLP."""
 
 from dataclasses import dataclass
 
@@ -185,3 +181,16 @@ def _separable_variance(from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarr
     """Variance of from_a[a,c] + from_b[b,c] over all (a, b, c): each around its token mean, and the means."""
     mean_a, mean_b = from_a.mean(axis=0), from_b.mean(axis=0)
     return float(np.square(from_a - mean_a).mean() + np.square(from_b - mean_b).mean() + (mean_a + mean_b).var())
+
+
+def skip_shares(collapsed: Collapsed) -> Float[np.ndarray, "p p"]:
+    """Var_c(S_a[a,c] + S_b[b,c]) / Var_c(logit(a,b,c)) for every (a, b)   (figure `residual`).
+
+    An input whose logits are all equal counts as 0.
+    """
+    shares = np.zeros((collapsed.p, collapsed.p))
+    for a in range(collapsed.p):
+        of_skip = (collapsed.S_a[a] + collapsed.S_b).var(axis=1)
+        of_logits = collapsed.logits(a).var(axis=1)
+        np.divide(of_skip, of_logits, out=shares[a], where=of_logits > 0)
+    return shares

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.explanation import explain
-from quadlens.logits.skip_share import skip_shares
+from quadlens.logits.parts import skip_shares
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import evaluate
 from quadlens.model.params import Model

@@ -4,28 +4,33 @@
 """
 
 from quadlens.quadrature.analysis import Bounds, ClusterBounds, Suprema, bounds, cluster_bounds
-from quadlens.quadrature.angle import bound_angle
-from quadlens.quadrature.brute import brute_force_error
 from quadlens.quadrature.claims import MARKS, Claim, Cost, Estimate, Exact, UpperBound, printed, shown
 from quadlens.quadrature.convergence import (
+    BoxDensity,
     Convergence,
     ConvergencePoint,
+    box_density,
     equally_spaced_error,
     handmade_study,
     thinned,
     thinning_study,
 )
-from quadlens.quadrature.density import BoxDensity, box_density
 from quadlens.quadrature.exact import ExactErrors, exact_abs_error, exact_errors
-from quadlens.quadrature.identity import identity_supremum
-from quadlens.quadrature.integrals import abs_integral, cos_baseline, sin_baseline
-from quadlens.quadrature.lipschitz import bound_abs_full, bound_abs_half
+from quadlens.quadrature.integrals import abs_integral, brute_force_error, cos_baseline, sin_baseline
 from quadlens.quadrature.moment_series import Moments, bound_moments, moments
-from quadlens.quadrature.rectangle_rule import Rectangles, rectangles
-from quadlens.quadrature.relu_window import bound_relu_full, bound_relu_half
-from quadlens.quadrature.rows import PaperRows, paper_rows
+from quadlens.quadrature.paper_bounds import (
+    PaperRows,
+    Rectangles,
+    bound_abs_full,
+    bound_abs_half,
+    bound_angle,
+    bound_relu_full,
+    bound_relu_half,
+    paper_rows,
+    rectangles,
+)
 from quadlens.quadrature.scheme import NoBound, NotAScheme, Scheme, scheme_of
-from quadlens.quadrature.supremum import abs_supremum, relu_supremum
+from quadlens.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadlens.quadrature.views import Row, Table, tables, to_csv, to_json, to_latex
 
 __all__ = [

@@ -6,15 +6,13 @@ from quadlens.display import Displayed, rows_html
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.params import Model
-from quadlens.quadrature.brute import brute_force_error
 from quadlens.quadrature.claims import Estimate, Exact, UpperBound, shown
 from quadlens.quadrature.exact import ExactErrors, exact_errors
-from quadlens.quadrature.identity import identity_supremum
-from quadlens.quadrature.integrals import cos_baseline
+from quadlens.quadrature.integrals import brute_force_error, cos_baseline
 from quadlens.quadrature.moment_series import DEFAULT_MOMENTS, bound_moments
-from quadlens.quadrature.rows import PaperRows, paper_rows
+from quadlens.quadrature.paper_bounds import PaperRows, paper_rows
 from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
-from quadlens.quadrature.supremum import abs_supremum, relu_supremum
+from quadlens.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.cluster import Cluster
 
@@ -154,10 +152,10 @@ def cluster_bounds(
     scheme = scheme_of(cluster)
     if isinstance(scheme, NoBound):
         return scheme
-    exact, exact_psi = exact_errors(scheme), exact_errors(scheme, folded_angle=True)
+    exact, exact_psi = exact_errors(scheme), exact_errors(scheme, with_psi=True)
     rows, baseline = paper_rows(scheme, exact), cos_baseline(scheme)
     moment_bound = bound_moments(scheme, moments)
-    moment_bound_psi = bound_moments(scheme, moments, folded_angle=True)
+    moment_bound_psi = bound_moments(scheme, moments, with_psi=True)
     brute_force = brute_force_error(scheme) if scheme.p * scheme.n <= brute_force_limit else None
     relative = None if brute_force is None else Estimate(brute_force.value / baseline.middle, brute_force.how)
     return ClusterBounds(
@@ -167,8 +165,8 @@ def cluster_bounds(
         rows=rows,
         exact=exact,
         exact_psi=exact_psi,
-        supremum=_suprema(scheme, folded_angle=False),
-        supremum_psi=_suprema(scheme, folded_angle=True),
+        supremum=_suprema(scheme, with_psi=False),
+        supremum_psi=_suprema(scheme, with_psi=True),
         moment_bound=moment_bound,
         moment_bound_psi=moment_bound_psi,
         moments=moments,
@@ -183,9 +181,9 @@ def cluster_bounds(
     )
 
 
-def _suprema(scheme: Scheme, folded_angle: bool) -> Suprema:
+def _suprema(scheme: Scheme, with_psi: bool) -> Suprema:
     return Suprema(
-        abs_supremum(scheme, folded_angle),
-        identity_supremum(scheme, folded_angle),
-        relu_supremum(scheme, folded_angle),
+        abs_supremum(scheme, with_psi),
+        identity_supremum(scheme, with_psi),
+        relu_supremum(scheme, with_psi),
     )

@@ -7,10 +7,9 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 
 from quadlens.quadrature.claims import DOUBLES, IEEE, Cost, Exact
-from quadlens.quadrature.grid import GridErrors, abs_error_blocks, grid_errors
-from quadlens.quadrature.rounding import rounding_radius
+from quadlens.quadrature.expi import rounding_radius
+from quadlens.quadrature.grid import GridErrors, abs_error_blocks, grid_errors, signed_sums
 from quadlens.quadrature.scheme import Scheme
-from quadlens.quadrature.signed_sums import signed_sums
 
 EQUATION = "math.md §4, exact evaluation"
 
@@ -46,12 +45,12 @@ class ExactErrors:
     relu_sin: Exact
 
 
-def exact_errors(scheme: Scheme, folded_angle: bool = False) -> ExactErrors:
+def exact_errors(scheme: Scheme, with_psi: bool = False) -> ExactErrors:
     """Every worst case of one scheme from one pass over neurons and one over a + b.
 
-    With `folded_angle` the values carry ψ_i itself, so that no triangle inequality is left for ψ ≈ 2φ.
+    With `with_psi` the values carry ψ_i itself, so that no triangle inequality is left for ψ ≈ 2φ.
     """
-    grid, angle = grid_errors(scheme, folded_angle), "ψ" if folded_angle else "2φ"
+    grid, angle = grid_errors(scheme, with_psi), "ψ" if with_psi else "2φ"
     cost, radius = grid.cost + Cost(20 * scheme.q, "p"), rounding_radius(scheme.n)
 
     def claim(value: float, quantity: str) -> Exact:
@@ -74,9 +73,9 @@ def exact_errors(scheme: Scheme, folded_angle: bool = False) -> ExactErrors:
     )
 
 
-def exact_abs_error(scheme: Scheme, folded_angle: bool = False) -> Exact:
+def exact_abs_error(scheme: Scheme, with_psi: bool = False) -> Exact:
     """Worst case of the absolute-value part over all a, b and any c, alone, in O(d log d + p)."""
-    sums, angle = signed_sums(scheme, folded_angle), "ψ" if folded_angle else "2φ"
+    sums, angle = signed_sums(scheme, with_psi), "ψ" if with_psi else "2φ"
     worst = max(_largest(turned) for _, turned in abs_error_blocks(sums, scheme.q))
     cost = Cost(100 * scheme.n + scheme.n * scheme.n.bit_length() + 35 * scheme.q, "d log d + p")
     return _enclosed(worst, rounding_radius(scheme.n), f"abs error, all a, b, any c with {angle}", cost)

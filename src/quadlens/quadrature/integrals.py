@@ -1,10 +1,12 @@
-"""Closed forms: the integrals a scheme approximates, and their mean size (the paper's baselines)."""
+"""The integrals a scheme approximates, in closed form; their mean size; and the error by brute force."""
+
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Complex, Float
 
 from quadlens.quadrature.balls import PRECISION, exact
-from quadlens.quadrature.claims import ARB, Cost, Exact
+from quadlens.quadrature.claims import ARB, Cost, Estimate, Exact
 from quadlens.quadrature.scheme import Scheme
 
 
@@ -47,3 +49,38 @@ def half_of(claim: Exact) -> Exact:
         claim.assumptions,
         claim.cost + Cost(1, "1"),
     )
+
+
+Part = Literal["abs", "identity", "relu"]
+# Entries of the p × d table in memory at a time: half a megabyte, so that they stay in the cache.
+BLOCK = 2**16
+
+
+def brute_force_error(scheme: Scheme, part: Part = "abs", with_psi: bool = False) -> Estimate:
+    """Largest over a, b of |Σ w_i f(cos(s+φ_i)) e^{iψ_i} - integral| in float64 (paper, eq. abs-error), any c.
+
+    For ReLU both s and s + π are tried: the sign of cos u takes both values for every a + b.
+    """
+    s = scheme.k * np.pi * np.arange(scheme.p) / scheme.p
+    if part == "relu":
+        s = np.concatenate([s, s + np.pi])
+    out = scheme.psi if with_psi else 2 * scheme.phi
+    values = scheme.w * np.exp(1j * out)
+    worst = 0.0
+    rows = max(1, BLOCK // scheme.n)
+    for start in range(0, len(s), rows):
+        worst = max(worst, float(np.abs(_errors(scheme.phi, values, s[start : start + rows], part)).max()))
+    return Estimate(worst, "brute force over a + b in float64")
+
+
+def _errors(
+    phi: Float[np.ndarray, " n"], values: Complex[np.ndarray, " n"], s: Float[np.ndarray, " m"], part: Part
+) -> Complex[np.ndarray, " m"]:
+    cosines = np.cos(s[:, None] + phi)
+    pairs = np.stack([values.real, values.imag], axis=1)
+    if part == "identity":
+        sums = cosines @ pairs
+        return sums[:, 0] + 1j * sums[:, 1]
+    heights = np.abs(cosines) if part == "abs" else np.maximum(cosines, 0.0)
+    sums = heights @ pairs
+    return sums[:, 0] + 1j * sums[:, 1] - abs_integral(s) * (1.0 if part == "abs" else 0.5)

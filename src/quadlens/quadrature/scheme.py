@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import QuadlensError
-from quadlens.quadrature.turns import LARGEST_ANGLE
+from quadlens.quadrature.expi import LARGEST_ANGLE
 from quadlens.spectrum.cluster import Cluster
 
 # Products ρω between these need no rescaling: nothing in this room can overflow or lose digits to underflow.

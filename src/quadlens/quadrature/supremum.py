@@ -1,15 +1,47 @@
-"""The supremum over all real s, enclosed by branch and bound on the pieces between kinks (docs/quadrature.md §5)."""
+"""Exact worst cases over all real s: of the identity part, which is linear, and of the absolute value and ReLU."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Complex, Float
 
-from quadlens.quadrature.claims import DOUBLES, IEEE, Cost, Exact
-from quadlens.quadrature.rounding import rounding_radius
+from quadlens.quadrature.balls import Ball, balls, exact, precision_for, weight_balls
+from quadlens.quadrature.claims import ARB, DOUBLES, IEEE, Cost, Exact
+from quadlens.quadrature.expi import UNIT, expi, rounding_radius
+from quadlens.quadrature.grid import SignedSums, identity_sums, signed_sums
 from quadlens.quadrature.scheme import Scheme
-from quadlens.quadrature.signed_sums import SignedSums, identity_sums, signed_sums
-from quadlens.quadrature.turns import UNIT, turns
+
+
+def identity_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
+    """The supremum over all real s, any c, of |Σ w_i cos(s+φ_i) e^{iψ_i}|: ½(|ν_1| + |ν_{-1}|).
+
+    ν_n = Σ w_i e^{i(ψ_i + nφ_i)}; with `with_psi` ψ is the model's, otherwise 2φ. The sum is
+    ½(e^{is} ν_1 + e^{-is} ν_{-1}), and some s turns both terms the same way. Equation: docs/quadrature.md §6.
+    """
+    from flint import acb
+
+    with precision_for(scheme):
+        plus, minus = acb(0), acb(0)
+        for w, phi, out in zip(weight_balls(scheme), balls(scheme.phi), out_phases(scheme, with_psi), strict=True):
+            plus += w * unit(out + phi)
+            minus += w * unit(out - phi)
+        value = (abs(plus) + abs(minus)) / 2
+        quantity = f"identity part with {'ψ' if with_psi else '2φ'}, all real s and c"
+        return exact(value, quantity, "docs/quadrature.md §6", (DOUBLES, ARB), Cost(92 * scheme.n, "d"))
+
+
+def out_phases(scheme: Scheme, with_psi: bool) -> list[Ball]:
+    """ψ_i, or 2φ_i."""
+    return balls(scheme.psi) if with_psi else [2 * phi for phi in balls(scheme.phi)]
+
+
+def unit(angle: Ball) -> Ball:
+    """e^{i angle}."""
+    from flint import acb
+
+    sine, cosine = angle.sin_cos()
+    return acb(cosine, sine)
+
 
 # Evaluating one piece in float64 is off by less than this (docs/quadrature.md §8).
 EVALUATION_ERROR = 4000 * UNIT
@@ -44,16 +76,16 @@ class Pieces:
         return Pieces(self.start[chosen], self.stop[chosen], self.alpha[chosen], self.beta[chosen], self.gamma)
 
 
-def abs_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
+def abs_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
     """The supremum over all real s, any c, of |Σ w_i |cos(s+φ_i)| e^{iψ_i} - (4/3) e^{-2is}|."""
-    pieces = _abs_pieces(signed_sums(scheme, folded_angle))
-    return _claim(scheme, pieces, f"abs error, all real s, any c with {'ψ' if folded_angle else '2φ'}")
+    pieces = _abs_pieces(signed_sums(scheme, with_psi))
+    return _claim(scheme, pieces, f"abs error, all real s, any c with {'ψ' if with_psi else '2φ'}")
 
 
-def relu_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
+def relu_supremum(scheme: Scheme, with_psi: bool = False) -> Exact:
     """The supremum over all real s, both signs of cos u, any c, of the ReLU error ½|E_abs ± identity|."""
-    pieces = _abs_pieces(signed_sums(scheme, folded_angle))
-    alpha, beta = identity_sums(scheme, folded_angle)
+    pieces = _abs_pieces(signed_sums(scheme, with_psi))
+    alpha, beta = identity_sums(scheme, with_psi)
     both = Pieces(
         np.tile(pieces.start, 2),
         np.tile(pieces.stop, 2),
@@ -61,7 +93,7 @@ def relu_supremum(scheme: Scheme, folded_angle: bool = False) -> Exact:
         np.concatenate([pieces.beta + beta, pieces.beta - beta]) / 2,
         pieces.gamma / 2,
     )
-    return _claim(scheme, both, f"ReLU error, all real s, any c with {'ψ' if folded_angle else '2φ'}")
+    return _claim(scheme, both, f"ReLU error, all real s, any c with {'ψ' if with_psi else '2φ'}")
 
 
 def _abs_pieces(sums: SignedSums) -> Pieces:
@@ -112,7 +144,7 @@ def _values_and_ceilings(pieces: Pieces) -> tuple[Float[np.ndarray, " m"], Float
     """
     middle = pieces.start + (pieces.stop - pieces.start) / 2
     reach = np.maximum(pieces.stop - middle, middle - pieces.start) * (1 + 2.0**-50)
-    z = turns(middle)
+    z = expi(middle)
     up, down, integral = pieces.alpha * z, pieces.beta * np.conj(z), pieces.gamma * np.conj(z * z)
     value = up + down - integral
     slope = reach * 1j * (up - down + 2 * integral)

@@ -8,8 +8,8 @@ from typing import Any
 
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
 from quadlens.quadrature.claims import Claim, Estimate, Exact, claim_to_dict, printed, shown
+from quadlens.quadrature.paper_bounds import ABS_ROWS, RELU_ROWS
 from quadlens.quadrature.published import published_table
-from quadlens.quadrature.rows import ABS_ROWS, RELU_ROWS
 
 KIND_NAMES = {"Estimate": "estimate", "UpperBound": "upper bound", "Exact": "exact"}
 

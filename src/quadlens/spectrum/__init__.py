@@ -1,10 +1,24 @@
 """From the collapsed model to amplitudes, phases, frequencies and clusters of neurons."""
 
-from quadlens.spectrum.amplitude_phase import AmplitudePhase, synthesise
+from quadlens.spectrum.amplitude_phase import (
+    AmplitudePhase,
+    AttendedSpectra,
+    attended_paths,
+    attended_spectra,
+    synthesise,
+)
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
-from quadlens.spectrum.attended import AttendedSpectra, attended_paths, attended_spectra
-from quadlens.spectrum.circular import Uniformity, circular_r2, uniformity, wrap
-from quadlens.spectrum.cluster import Cluster, NeuronSpectra, constant_neurons, find_clusters, neuron_spectra
+from quadlens.spectrum.circular import ClusterPhases, Uniformity, circular_r2, cluster_phases, uniformity, wrap
+from quadlens.spectrum.cluster import (
+    Cluster,
+    NeuronRoles,
+    NeuronSpectra,
+    constant_neurons,
+    find_clusters,
+    find_roles,
+    key_frequencies,
+    neuron_spectra,
+)
 from quadlens.spectrum.harmonics import (
     HarmonicFit,
     Harmonics,
@@ -13,8 +27,6 @@ from quadlens.spectrum.harmonics import (
     harmonic_fits,
     secondary_doubling,
 )
-from quadlens.spectrum.phases import ClusterPhases, cluster_phases
-from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
 
 __all__ = [
     "AmplitudePhase",

@@ -8,9 +8,16 @@ from quadlens.model.config import Config, MLPConfig
 from quadlens.model.exact import ExactCollapsed, collapse_exactly
 from quadlens.model.integers import IntegerModel, integer_model
 from quadlens.model.params import Model
-from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters, neuron_spectra
+from quadlens.spectrum.cluster import (
+    Cluster,
+    NeuronRoles,
+    NeuronSpectra,
+    find_clusters,
+    find_roles,
+    key_frequencies,
+    neuron_spectra,
+)
 from quadlens.spectrum.harmonics import Harmonics, find_harmonics
-from quadlens.spectrum.roles import NeuronRoles, find_roles, key_frequencies
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,11 @@
-"""Statistics of angles that do not depend on where the circle is cut."""
+"""Statistics on the circle: distances, R² of one phase against another, the spacing of phases."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+
+from quadlens.spectrum.cluster import Cluster
 
 TURN = 2 * np.pi
 # Spread, in radians², below which angles count as one point: rounding of angles near π is about 4e-16.
@@ -94,3 +96,37 @@ def _kuiper_p(kuiper: float, n: int) -> float:
         return 1.0
     j2 = np.square(np.arange(1, 101) * scaled)
     return float(np.clip(2 * ((4 * j2 - 1) * np.exp(-2 * j2)).sum(), 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class ClusterPhases:
+    """ψ against 2φ, and the spacing of φ, in one cluster (observations four and five of `sec:other-models`).
+
+    Attributes:
+        k: Frequency of the cluster.
+        r2: Circular R² of ψ = 2φ; None when ψ does not vary.
+        offset: Circular mean of ψ - 2φ, radians.
+        rms_deviation: Root mean square of the circular distance |ψ - 2φ|.
+        max_deviation: Largest |ψ - 2φ|.
+        spacing: Gaps between sorted φ and a test of uniformity.
+    """
+
+    k: int
+    r2: float | None
+    offset: float
+    rms_deviation: float
+    max_deviation: float
+    spacing: Uniformity
+
+
+def cluster_phases(cluster: Cluster) -> ClusterPhases:
+    """Circular statistics of one cluster."""
+    deviation = np.abs(wrap(cluster.psi - 2 * cluster.phi))
+    return ClusterPhases(
+        k=cluster.k,
+        r2=circular_r2(cluster.psi, 2 * cluster.phi),
+        offset=mean_direction(cluster.psi - 2 * cluster.phi),
+        rms_deviation=float(np.sqrt(np.square(deviation).mean())),
+        max_deviation=float(deviation.max()),
+        spacing=uniformity(cluster.phi),
+    )

@@ -1,9 +1,9 @@
-"""Clusters: the neurons that read and write the same frequency, as nodes of one quadrature rule."""
+"""What every neuron reads and writes: its spectra, its role, and the clusters of neurons that share a frequency."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from quadlens.model.collapsed import Collapsed
 from quadlens.spectrum.amplitude_phase import AmplitudePhase, amplitude_phase
@@ -82,3 +82,102 @@ def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
         mine = np.flatnonzero(matching & (k_in == k))
         clusters.append(Cluster(spectra.input.p, int(k), mine, phi[mine], psi[mine], rho[mine], omega[mine]))
     return tuple(clusters)
+
+
+# A frequency counts as key when its cluster holds at least this share of Σ ρ_i ω_i, the size of what it adds to logits.
+KEY_SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronRoles:
+    """One entry a neuron; the three roles `matching`, `mismatching` and `constant` are disjoint and cover all neurons.
+
+    Attributes:
+        k_in: Primary input frequency.
+        k_out: Primary output frequency.
+        rho: ρ_i, input amplitude at k_in.
+        phi: φ_i, input phase at k_in.
+        omega: ω_i, output amplitude at k_in (zero where the neuron writes nothing).
+        psi: ψ_i, output phase at k_in.
+        variance_input: Share of the pre-activation's variance over all (a, b) that k_in explains.
+        variance_output: Share of the variance of W_L[:, i] that k_out explains.
+        dead: Reads no wave or writes none (see `constant_neurons` of `cluster.py`).
+        constant: Dead, or the constant term is the largest Fourier component of what it reads or writes.
+    """
+
+    k_in: Int[np.ndarray, " d_mlp"]
+    k_out: Int[np.ndarray, " d_mlp"]
+    rho: Float[np.ndarray, " d_mlp"]
+    phi: Float[np.ndarray, " d_mlp"]
+    omega: Float[np.ndarray, " d_mlp"]
+    psi: Float[np.ndarray, " d_mlp"]
+    variance_input: Float[np.ndarray, " d_mlp"]
+    variance_output: Float[np.ndarray, " d_mlp"]
+    dead: Bool[np.ndarray, " d_mlp"]
+    constant: Bool[np.ndarray, " d_mlp"]
+
+    @property
+    def matching(self) -> Bool[np.ndarray, " d_mlp"]:
+        """Not constant, and reads and writes the same frequency."""
+        return ~self.constant & (self.k_in == self.k_out)
+
+    @property
+    def mismatching(self) -> Bool[np.ndarray, " d_mlp"]:
+        """Not constant, and reads one frequency and writes another."""
+        return ~self.constant & (self.k_in != self.k_out)
+
+    @property
+    def good_model(self) -> bool:
+        """The paper's "good model" (third observation of `sec:other-models`).
+
+        All neurons read and write the same frequency, disregarding those whose largest component is the constant term;
+        a model in which no neuron is left has no clusters to be good about.
+        """
+        return bool(self.matching.any()) and not self.mismatching.any()
+
+
+def constant_is_largest(spectrum: AmplitudePhase) -> Bool[np.ndarray, " n"]:
+    """Where the constant term has more power than every wave: mean² > max_k A_k²/2.
+
+    Powers are the squared coefficients in the orthonormal Fourier basis, in which no term is favoured. The paper does
+    not say how it compares them. On eight trained models (preset paper, seeds 0 to 7) |mean|/ρ, bias included, is at
+    most 0.35 but for two nearly dead neurons with 0.9 and 1.3: here both count as constant; if |mean| were
+    compared with ρ itself, only one would.
+    """
+    return np.square(spectrum.mean) > spectrum.power.max(axis=0)
+
+
+def find_roles(spectra: NeuronSpectra) -> NeuronRoles:
+    """Classify every neuron."""
+    k_in, k_out = spectra.input.primary, spectra.output.primary
+    rho, phi = spectra.input.at(k_in)
+    omega, psi = spectra.output.at(k_in)
+    dead = np.zeros(len(k_in), dtype=bool)
+    dead[constant_neurons(spectra)] = True
+    # Over all (a, b) the two paths are independent, so the variances of U_a and U_b add.
+    paths = spectra.path_a.power + spectra.path_b.power
+    return NeuronRoles(
+        k_in=k_in,
+        k_out=k_out,
+        rho=rho,
+        phi=phi,
+        omega=omega,
+        psi=psi,
+        variance_input=_share(paths, k_in),
+        variance_output=_share(spectra.output.power, k_out),
+        dead=dead,
+        constant=dead | constant_is_largest(spectra.input) | constant_is_largest(spectra.output),
+    )
+
+
+def _share(power: Float[np.ndarray, "half n"], k: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The share of column i's power that k[i] has; 0 for a column without any."""
+    total = power.sum(axis=0)
+    mine = power[k - 1, np.arange(len(k))]
+    return np.divide(mine, total, out=np.zeros_like(total), where=total > 0)
+
+
+def key_frequencies(clusters: tuple[Cluster, ...], share: float = KEY_SHARE) -> tuple[int, ...]:
+    """Frequencies whose cluster holds at least `share` of Σ_i ρ_i ω_i: a stray faint neuron does not make a key."""
+    sizes = [float((cluster.rho * cluster.omega).sum()) for cluster in clusters]
+    return tuple(cluster.k for cluster, size in zip(clusters, sizes, strict=True) if size >= share * sum(sizes))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, WrongArgument
 from quadlens.explanation import Explanation, explain
-from quadlens.logits.skip_share import skip_shares
+from quadlens.logits.parts import skip_shares
 from quadlens.model.bundled import SUFFIX, resolve
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig

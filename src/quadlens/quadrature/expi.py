@@ -1,4 +1,4 @@
-"""e^{ix} from additions and multiplications alone, so that its error is proved and not assumed.
+"""e^{ix} from additions and multiplications alone: its error is proved, not assumed; and the rounding of a sum.
 
 NumPy's own sine depends on the platform's library and promises nothing. Error analysis: docs/quadrature.md §8.
 """
@@ -11,8 +11,8 @@ from jaxtyping import Complex, Float
 
 UNIT = 2.0**-53
 LARGEST_ANGLE = 4.0
-# |turns(x) - e^{ix}| is at most this for |x| ≤ LARGEST_ANGLE (docs/quadrature.md §8).
-TURN_ERROR = 32 * UNIT
+# |expi(x) - e^{ix}| is at most this for |x| ≤ LARGEST_ANGLE (docs/quadrature.md §8).
+EXPI_ERROR = 32 * UNIT
 
 # The table holds e^{ijπ/512} for |j| ≤ 653, a little more than |x| ≤ 4 needs.
 _STEPS, _REACH = 512, 653
@@ -23,8 +23,8 @@ _SINE = tuple((-1) ** j / math.factorial(2 * j + 1) for j in range(8, 0, -1))
 _COSINE = tuple((-1) ** j / math.factorial(2 * j) for j in range(8, 0, -1))
 
 
-def turns(x: Float[np.ndarray, " n"]) -> Complex[np.ndarray, " n"]:
-    """e^{ix} for |x| ≤ 4, within `TURN_ERROR`.
+def expi(x: Float[np.ndarray, " n"]) -> Complex[np.ndarray, " n"]:
+    """e^{ix} for |x| ≤ 4, within `EXPI_ERROR`.
 
     x = jπ/512 + δ with |δ| ≤ π/1024 (up to rounding): a table for the first part, cos δ and sin δ to the fifth power.
     """
@@ -62,3 +62,11 @@ def _horner(coefficients: tuple[float, ...], z: Float[np.ndarray, " n"]) -> Floa
     for coefficient in coefficients[1:]:
         total = total * z + coefficient
     return total
+
+
+def rounding_radius(n: int) -> float:
+    """2π (5n + 700) 2^-53: |computed E(s) - E(s)| and |computed worst case - worst case| stay below it.
+
+    n: neurons. Derivation, term by term: docs/quadrature.md §8.
+    """
+    return math.nextafter(2 * math.pi * (5 * n + 700) * UNIT, math.inf)
