@@ -84,14 +84,13 @@ def frequency_colour(k: int, keys: tuple[int, ...]) -> str:
 
 def figure_bytes(figure: "Figure", kind: FigureFormat) -> bytes:
     """The figure as a file's content; the same figure always gives the same bytes."""
-    with style():
-        import matplotlib as mpl
+    import matplotlib as mpl
 
+    # Lay out once: three formats share the positions. Saving asks rcParams for an engine again, so they must say none.
+    with mpl.rc_context({**_RC, "figure.constrained_layout.use": False}):
         if figure.get_layout_engine() is not None:
-            # Lay out once: three formats share the positions. Without an engine no format draws twice.
             figure.draw_without_rendering()
-            with mpl.rc_context({"figure.constrained_layout.use": False}):
-                figure.set_layout_engine(None)
+            figure.set_layout_engine(None)
         stream = io.BytesIO()
         figure.savefig(stream, format=kind, metadata=_NO_DATE[kind])
     content = stream.getvalue()
