@@ -13,14 +13,25 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from cli_runner import quadlens, refused
+from quadlens import figures
 from quadlens.errors import BadConfig
-from quadlens.figures import angles, error_band, exact_error, freqcount, quadrature, single_frequency
-from quadlens.figures.marks import BOX_POINTS
-from quadlens.figures.picture import Picture, at_least, at_most, listed, percent
-from quadlens.figures.population_histograms import share_beyond
-from quadlens.figures.registry import all_pictures, check_names, chosen_pictures, needs_proofs, pictures_by_module
+from quadlens.figures.canvas import BOX_POINTS
+from quadlens.figures.error_sizes import errors
+from quadlens.figures.neurons import frequency_counts
+from quadlens.figures.phases import draw_multiple
+from quadlens.figures.picture import Picture
+from quadlens.figures.population_bars import share_beyond
+from quadlens.figures.rectangles import area_of, band
+from quadlens.figures.registry import (
+    all_pictures,
+    chosen_pictures,
+    families_of,
+    needs_proofs,
+    pictures_by_family,
+)
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
+from quadlens.numbers import at_least, at_most, listed, percent
 from quadlens.quadrature import brute_force_error, rectangles
 from quadlens.studies import Results, study_of
 from quadlens.studies.published import Histogram, PopulationSummary, read_published
@@ -119,7 +130,7 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
     name: str, half: bool, models: dict[str, Results]
 ) -> None:
     for cluster in models[name].clusters:
-        figure = quadrature.draw(cluster.scheme, models[name].keys, half)
+        figure = figures.quadrature(models[name], cluster.k, half)
         (axis,) = figure.axes
         (patch,) = (one for one in axis.patches if isinstance(one, PathPatch))
         corners = np.asarray(patch.get_path().vertices).reshape(-1, BOX_POINTS, 2)
@@ -133,13 +144,13 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
         along, up = (np.asarray(data, dtype=float) for data in curve.get_data())
         np.testing.assert_allclose(np.interp(phi, along, up), height, atol=5e-3)
         np.testing.assert_allclose(corners[:, 1, 1], height, atol=1e-12)
-        assert math.isclose(quadrature.area_of(rectangles(cluster.scheme, half)), float(widths @ height), abs_tol=1e-9)
+        assert math.isclose(area_of(rectangles(cluster.scheme, half)), float(widths @ height), abs_tol=1e-9)
 
 
 @pytest.mark.parametrize("half", [False, True])
 def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool, models: dict[str, Results]) -> None:
     for cluster in models["mainline"].clusters:
-        region = error_band.band(rectangles(cluster.scheme, half))
+        region = band(rectangles(cluster.scheme, half))
         area = 0.0
         for shape in region:
             x, upper, lower = shape[:3, 0], shape[:3, 1], shape[5:2:-1, 1]
@@ -161,7 +172,7 @@ def test_one_mark_a_neuron(models: dict[str, Results], drawn: dict[str, dict[str
         assert len(np.asarray(axis.collections[0].get_offsets())) == len(cluster.neurons)
     bars = drawn["mainline"]["freqcount"].axes[0].patches
     assert sum(bar.get_height() for bar in bars) == (~results.explanation.roles.dead).sum()  # type: ignore[attr-defined]
-    every, stray = freqcount.counts(models["mismatched"].explanation)
+    every, stray = frequency_counts(models["mismatched"].explanation)
     assert (
         stray.sum()
         == (models["mismatched"].explanation.roles.k_in != models["mismatched"].explanation.roles.k_out).sum()
@@ -171,8 +182,8 @@ def test_one_mark_a_neuron(models: dict[str, Results], drawn: dict[str, dict[str
 
 def test_histograms_count_every_neuron(models: dict[str, Results]) -> None:
     roles = models["mainline"].explanation.roles
-    shares, paper = (roles.variance_input, roles.variance_output), read_published()
-    figure = single_frequency.draw(shares, (paper.variance_input, paper.variance_output))
+    shares = (roles.variance_input, roles.variance_output)
+    figure = figures.single_frequency(models["mainline"])
     for axis, share in zip(figure.axes, shares, strict=True):
         drawn = sum(bar.get_height() for bar in axis.patches if hasattr(bar, "get_height"))
         assert math.isclose(drawn, 100 * float((share >= axis.get_xlim()[0]).mean()), abs_tol=1e-6)
@@ -181,7 +192,7 @@ def test_histograms_count_every_neuron(models: dict[str, Results]) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_errors_drawn_are_brute_force(name: str, models: dict[str, Results]) -> None:
     for cluster in models[name].clusters:
-        drawn = exact_error.errors(cluster.scheme)
+        drawn = errors(cluster.scheme)
         assert len(drawn) == models[name].p
         claim = cluster.exact_psi.absolute
         assert claim.lower <= drawn.max() + 1e-12
@@ -192,7 +203,7 @@ def test_exact_errors_drawn_are_brute_force(name: str, models: dict[str, Results
 def test_a_multiple_is_drawn_as_lines_within_the_square() -> None:
     figure = Figure()
     axis = figure.subplots()
-    angles.draw_multiple(axis, 3, 1.0)
+    draw_multiple(axis, 3, 1.0)
     for line in axis.lines:
         x, y = (np.asarray(data, dtype=float) for data in line.get_data())
         assert (np.abs(x) <= np.pi + 1e-9).all()
@@ -218,16 +229,16 @@ def test_chosen_by_name_by_label_and_by_family(models: dict[str, Results]) -> No
     toy = models["toy"]
     assert [one.name for one in chosen_pictures(toy, ["angles:2", "task"])] == ["angles-2", "task"]
     assert len(chosen_pictures(toy, ["quadrature"])) == 4
-    with pytest.raises(BadConfig, match="no figure of this model is named nonsense; there are: 3D"):
-        chosen_pictures(toy, ["nonsense"])
+    with pytest.raises(BadConfig, match="no figure of this model is named angles-7; there are: 3D"):
+        chosen_pictures(toy, ["angles-7"])
 
 
 @pytest.mark.parametrize("name", ["toy", "mainline"])
 def test_names_are_known_before_anything_is_computed(name: str, models: dict[str, Results]) -> None:
-    for family, pictures in pictures_by_module(models[name]).items():
-        check_names([family, *(text for one in pictures for text in (one.name, one.label) if text is not None)])
+    for family, pictures in pictures_by_family(models[name]).items():
+        families_of([family, *(text for one in pictures for text in (one.name, one.label) if text is not None)])
     with pytest.raises(BadConfig, match=r"no figure is named 'nosuch'.*3D.*frontier.*logit-waterfall.*quadrature-K"):
-        check_names(["task", "nosuch"])
+        families_of(["task", "nosuch"])
 
 
 def test_names_that_need_proofs_are_listed_without_proofs(models: dict[str, Results]) -> None:
@@ -258,7 +269,7 @@ def test_the_command_refuses_before_it_works(
 
 def test_modules_say_which_pictures_need_proofs(models: dict[str, Results]) -> None:
     toy = models["toy"]
-    proved, unproved = pictures_by_module(toy), pictures_by_module(toy.without_proofs())
+    proved, unproved = pictures_by_family(toy), pictures_by_family(toy.without_proofs())
     for family, pictures in proved.items():
         without = {one.name: one.finding for one in unproved[family]}
         changes = {one.name: one.finding for one in pictures} != without
@@ -280,7 +291,7 @@ def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:
     model = build_mlp(Recipe(p=5, keys=(1,), neurons=4))
     silent = type(model)(model.config, *(np.zeros_like(array) for array in (model.W_a, model.W_b, model.W_out)))
     results = study_of(silent, "silent").without_proofs()
-    families = pictures_by_module(results)
+    families = pictures_by_family(results)
     for empty in ("quadrature", "angles", "error", "overlap", "3D", "algorithm", "exact-error", "frontier"):
         assert families[empty] == ()
     for picture in families["task"] + families["population-counts"] + families["population-histograms"]:
@@ -333,6 +344,6 @@ def test_words() -> None:
 
 
 def test_files_of_a_model_without_history_draw_no_learning_curve(models: dict[str, Results]) -> None:
-    assert pictures_by_module(models["toy"])["learning-curve"] == ()
-    assert len(pictures_by_module(models["mainline"])["learning-curve"]) == 1
-    assert Path(pictures_by_module(models["mainline"])["learning-curve"][0].data).suffix == ".csv"
+    assert pictures_by_family(models["toy"])["learning-curve"] == ()
+    assert len(pictures_by_family(models["mainline"])["learning-curve"]) == 1
+    assert Path(pictures_by_family(models["mainline"])["learning-curve"][0].data).suffix == ".csv"

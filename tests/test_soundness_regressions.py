@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quadlens.figures.frontier import rule_points
+from quadlens.figures.proved import rule_points
 from quadlens.model import load
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import all_pairs

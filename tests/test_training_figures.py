@@ -10,6 +10,7 @@ import pytest
 
 from quadlens.figures import frequencies_over_training, learning_curve
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
+from quadlens.studies import study_of
 from quadlens.training.config import TrainConfig
 from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles, write_run
@@ -24,7 +25,7 @@ def result() -> TrainingResult:
 
 
 def test_learning_curve_passes_through_the_data(result: TrainingResult) -> None:
-    loss, accuracy = learning_curve.draw(result.history).axes
+    loss, accuracy = learning_curve(result).axes
     assert [line.get_label() for line in loss.lines] == ["train", "validation"]
     np.testing.assert_array_equal(loss.lines[0].get_ydata(), result.history.curves[:, 1])
     np.testing.assert_array_equal(accuracy.lines[1].get_ydata(), 100 * result.history.curves[:, 4])
@@ -34,11 +35,11 @@ def test_learning_curve_without_validation_pairs_has_one_line(result: TrainingRe
     curves = result.history.curves.copy()
     curves[:, 3:] = np.nan
     history = History(curves, result.history.spectrum_epochs, result.history.input_power, result.history.output_power)
-    assert len(learning_curve.draw(history).axes[0].lines) == 1
+    assert len(learning_curve(study_of(result).given(history=history)).axes[0].lines) == 1
 
 
 def test_every_frequency_is_drawn_on_both_sides(result: TrainingResult) -> None:
-    for axis in frequencies_over_training.draw(result.history).axes:
+    for axis in frequencies_over_training(result).axes:
         assert len(axis.lines) == 2
         total = sum(np.asarray(line.get_ydata()) for line in axis.lines)
         np.testing.assert_allclose(total, 100)
@@ -46,7 +47,7 @@ def test_every_frequency_is_drawn_on_both_sides(result: TrainingResult) -> None:
 
 @pytest.mark.parametrize("kind", FIGURE_FORMATS)
 def test_the_same_figure_is_the_same_bytes(result: TrainingResult, kind: FigureFormat) -> None:
-    first, second = (figure_bytes(learning_curve.draw(result.history), kind) for _ in range(2))
+    first, second = (figure_bytes(learning_curve(result), kind) for _ in range(2))
     assert first == second
 
 

@@ -29,7 +29,7 @@ def command(
 
     from quadlens.cli.output import emit, step_line
     from quadlens.errors import BadConfig, BadFile
-    from quadlens.figures.registry import all_pictures, check_names, chosen_pictures, needs_proofs
+    from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
     from quadlens.model.atomic import check_directory
     from quadlens.model.bundled import resolve
@@ -39,15 +39,15 @@ def command(
     if len(kinds) != len(format.split(",")):
         raise BadConfig(f"--format {format!r}; expected some of {','.join(FIGURE_FORMATS)}")
     names = only.split(",") if only else None
-    check_names(names or [])
+    proofs = names is None or needs_proofs(names)
     path = resolve(model)
     check_directory(output)
     with step_line(quiet) as step:
-        results = study_of(path)
-        if names is not None and not needs_proofs(names):
-            results = results.without_proofs()
-        results.prepare(step)
-        pictures = all_pictures(results) if names is None else chosen_pictures(results, names)
+        study = study_of(path) if proofs else study_of(path).without_proofs()
+        if names is None:
+            study.prepare(step)
+        # By name, only what the figures asked for need is computed.
+        pictures = all_pictures(study) if names is None else chosen_pictures(study, names)
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -24,8 +24,7 @@ def command(
 
     from quadlens.cli.output import emit, note, rounded
     from quadlens.errors import BadFile
-    from quadlens.figures.frontier import ProofPoint, draw_strategies
-    from quadlens.figures.logit_waterfall import draw as draw_waterfall
+    from quadlens.figures.proved import ProofPoint, draw_budget, draw_strategies
     from quadlens.figures.style import figure_bytes
     from quadlens.model import load
     from quadlens.model.atomic import write_atomic
@@ -49,7 +48,7 @@ def command(
     write_atomic(output / "frontier.svg", figure_bytes(draw_strategies(points), "svg"))
     if result.waterfall:
         lead = max(point.margin for point in points)
-        write_atomic(output / "waterfall.svg", figure_bytes(draw_waterfall(result.waterfall[:-1], lead), "svg"))
+        write_atomic(output / "waterfall.svg", figure_bytes(draw_budget(result.waterfall[:-1], lead), "svg"))
     value["output"] = str(output)
 
     def render(console: Console) -> None:

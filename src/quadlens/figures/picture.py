@@ -1,11 +1,13 @@
-"""A picture: a figure that can be drawn, with everything a page says about it."""
+"""Two values: a picture (one figure of one model, not drawn yet) and a family (a way to draw, and what it makes)."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 from quadlens.errors import BadConfig
+from quadlens.quadrature import ClusterBounds
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One figure of one model, not drawn yet.
+    """One figure of one model, not drawn yet, with everything a page says about it.
 
     Attributes:
         name: File name without suffix, and anchor on the page.
@@ -40,23 +42,41 @@ class Picture:
             raise BadConfig(f"picture {self.name} needs a finding and a way to read it")
 
 
-def percent(share: float, digits: int = 1) -> str:
-    """A share as words; only perfection reads as 100 %."""
-    text = f"{100 * share:.{digits}f}"
-    return f"{text if share >= 1 or float(text) < 100 else f'{100 - 10**-digits:.{digits}f}'} %"
+@dataclass(frozen=True, eq=False)
+class Family:
+    """One kind of figure.
+
+    Attributes:
+        name: On the command line: all of its pictures.
+        draw: The public function, `draw(study, …, ax=None)`.
+        pictures: Its pictures of one model; () where the model has none.
+        names: File names and labels of the paper of its pictures, where they are not `name`; K is a frequency.
+        in_paper: Whether the paper has it.
+        needs_proofs: Whether it draws proofs.
+    """
+
+    name: str
+    draw: "Callable[..., Figure]"
+    pictures: Callable[[Study], tuple[Picture, ...]]
+    names: tuple[str, ...] = ()
+    in_paper: bool = False
+    needs_proofs: bool = False
+
+    def makes(self, name: str) -> bool:
+        """Whether a picture of this family can have this file name or label."""
+        return name in (self.name, *self.names) or re.sub(r"\d+", "K", name) in self.names
 
 
-def listed(numbers: tuple[int, ...]) -> str:
-    """5, 9 and 11."""
-    words = [str(number) for number in numbers]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + (" and " if words else "none") + "".join(words[-1:])
+def cluster_of(study: Study, k: int | None) -> ClusterBounds:
+    """The cluster of frequency k; without k the first that is drawn.
 
-
-def at_most(value: float, digits: int = 4) -> str:
-    """Rounded up, so that "at most" stays true."""
-    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_CEILING))
-
-
-def at_least(value: float, digits: int = 4) -> str:
-    """Rounded down, so that "at least" stays true."""
-    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_FLOOR))
+    Raises:
+        BadConfig: if the model has no such quadrature rule.
+    """
+    bounded = study.bounds.bounded if study.bounds else ()
+    found = next((one for one in (study.clusters if k is None else bounded) if k in (None, one.k)), None)
+    if found is None:
+        there = ", ".join(str(one.k) for one in bounded)
+        asked = "this model has no cluster" if k is None else f"frequency {k} of this model is no cluster"
+        raise BadConfig(f"{asked} that is a quadrature rule; " + (f"there are: {there}" if there else "there is none"))
+    return found

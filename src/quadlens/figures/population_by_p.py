@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quadlens.figures.frontier import EXACT_STRATEGIES, STRATEGY_MARKERS
+from quadlens.figures.proved import EXACT_STRATEGIES, STRATEGY_MARKERS
 from quadlens.figures.style import CONCEPT_COLOURS, style
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One look for every figure: sizes, fonts, and one colour a concept, safe for colour-blind readers."""
+"""One look for every figure: sizes, fonts, and one colour per concept, safe for colour-blind readers."""
 
 import contextlib
 import io
@@ -34,7 +34,7 @@ CONCEPT_COLOURS = {
 # Key frequencies, in order of k (Tol's muted palette); more than eight repeat.
 FREQUENCY_COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99", "#88604A")
 QUIET_COLOUR = "#C4C4C4"
-# Pixels an inch of PNG files.
+# Pixels per inch of PNG files.
 PNG_PIXELS = 160
 
 _RC: Any = {
@@ -69,10 +69,9 @@ _LONG_DECIMAL = re.compile(rb"(\.\d\d)\d+")
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Draw inside this and the figure has the house's look."""
+    """Draw inside this and the figure has our look; rcParams are the caller's again afterwards."""
     import matplotlib as mpl
 
-    mpl.use("agg")
     with mpl.rc_context(_RC):
         yield
 

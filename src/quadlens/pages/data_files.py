@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from quadlens.figures.exact_error import errors
-from quadlens.figures.frontier import rule_points
-from quadlens.figures.moments import DRAWN
-from quadlens.figures.quadrature import h
+from quadlens.figures.error_sizes import DRAWN, errors
+from quadlens.figures.proved import rule_points
+from quadlens.figures.rectangles import h
 from quadlens.plain_json import plain
 from quadlens.proofs.summary import summary
 from quadlens.quadrature import moments, rectangles, to_json

@@ -1,6 +1,6 @@
 """Numbers the paper prints in its text, beside this model's and, over many models, ours."""
 
-from quadlens.figures.picture import at_least
+from quadlens.numbers import at_least
 from quadlens.pages.tables import ReportTable, plain_row
 from quadlens.population.published import MODELS, MODELS_IN_FIGURES
 from quadlens.studies import Results

@@ -1,6 +1,7 @@
 """The theorem about this model: what is proved, at what cost, and how to check it."""
 
-from quadlens.figures.picture import Picture, at_most
+from quadlens.figures.picture import Picture
+from quadlens.numbers import at_most
 from quadlens.pages.blocks import Block, Facts, Figures, Formula, Notice, Section, Text, Verdict
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.summary import rounded_up

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from quadlens.figures.picture import Picture, at_least, at_most, listed, percent
-from quadlens.figures.registry import PAPER, pictures_by_module
+from quadlens.figures.picture import Picture
+from quadlens.figures.registry import FIGURES, pictures_by_family
+from quadlens.numbers import at_least, at_most, listed, percent
 from quadlens.pages.blocks import Block, Facts, Figures, Formula, Links, Notice, Section, Steps, Tables, Text
 from quadlens.pages.fact_tables import model_table, population_table
 from quadlens.pages.proof_section import proof_section
@@ -22,7 +23,7 @@ NO_RULE = (
 
 def story(results: Results) -> tuple[Section, ...]:
     """All sections."""
-    pictures = pictures_by_module(results)
+    pictures = pictures_by_family(results)
     makers: tuple[Callable[[Results, Pictures], Section], ...] = (
         _task,
         _algorithm,
@@ -340,8 +341,9 @@ def _others(results: Results, pictures: Pictures) -> Section:
 def _index(results: Results, pictures: Pictures) -> Section:
     links = [
         (picture.label or picture.name, f"#fig-{picture.name}", picture.title)
-        for module in PAPER
-        for picture in pictures[module.NAME]
+        for family in FIGURES
+        if family.in_paper
+        for picture in pictures[family.name]
     ]
     tables = [
         (table.label, f"#table-{table.name}", table.caption)

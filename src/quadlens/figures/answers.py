@@ -1,0 +1,292 @@
+"""Answers and logits: every question's margin, the algorithm on one example, and what the logits are made of."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadlens.errors import BadConfig
+from quadlens.figures.canvas import Target, canvas
+from quadlens.figures.picture import Family, Picture
+from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.logits import cos_u
+from quadlens.model.evaluate import pair_logits
+from quadlens.numbers import percent
+from quadlens.studies import MAX_FREQUENCIES, Study, study_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Where the two tokens should stand on the circle: far enough apart to see two arrows, their mean away from the axes.
+WANTED = (0.1, 1.3)
+# The paper's axis is labelled at ten times the heights: its bars add up to 348.1 for the 3,481 inputs of p = 59.
+PAPER_SCALE = 10
+# Shares past this quantile are counted in words, not drawn.
+SHOWN = 0.99
+SKIP_HISTOGRAM = "residual_attention_variance_over_logits"
+
+
+def task(study: Any, ax: Target = None) -> "Figure":
+    """Draw the margin of every input as a map, wrong answers crossed, and how the margins are distributed.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Two axes, or a Figure or SubFigure to make them in.
+    """
+    margins = study_of(study).margins
+    with canvas(ax, (7.2, 3.2), 2) as drawn:
+        if drawn.ours:
+            drawn.figure.set_layout_engine("constrained", wspace=0.08)
+        (table, bars), p = drawn.axes, len(margins)
+        table.grid(visible=False)
+        top = max(float(margins.max()), np.finfo(float).tiny)
+        image = table.imshow(margins, cmap="cividis", vmin=0, vmax=top, origin="lower", interpolation="nearest")
+        wrong = np.argwhere(margins <= 0)
+        table.plot(wrong[:, 1], wrong[:, 0], "x", ms=4, color=CONCEPT_COLOURS["wrong"])
+        table.set(xlabel="b", ylabel="a", title="margin of a + b mod p", xlim=(-0.5, p - 0.5), ylim=(-0.5, p - 0.5))
+        table.locator_params(integer=True)
+        drawn.figure.colorbar(image, ax=table, shrink=0.85)
+        bars.hist(margins.ravel(), bins=40, color=CONCEPT_COLOURS["exact"])
+        bars.axvline(0, color=CONCEPT_COLOURS["wrong"], lw=1.5)
+        bars.set(xlabel="margin (right logit - best other)", ylabel="inputs (a, b)")
+        return drawn.figure
+
+
+def _task_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, for every model."""
+    answers = study.evaluation
+    a, b = answers.min_margin_pair
+    return (
+        Picture(
+            name="task",
+            label=None,
+            title="Every question and its margin",
+            finding=f"The model answers {answers.correct:,} of {answers.pairs:,} pairs right. Its smallest margin is "
+            f"{answers.min_margin:.2f}, at {a} + {b}; the median is {answers.median_margin:.2f}.",
+            how_to_read="Left: one square per pair (a, b); brighter means that the right answer's logit is further "
+            "above every other. Red crosses, if any, are wrong answers. Right: the same margins counted; everything "
+            "right of the red line is right.",
+            data="data/margins.csv",
+            draw=partial(task, study),
+        ),
+    )
+
+
+def example(p: int, k: int) -> tuple[int, int]:
+    """A pair (a, b), a ≠ b, whose angles k w a and k w b are near `WANTED`."""
+    turns = np.exp(2j * np.pi * k * np.arange(p) / p)
+    a, other = (np.argsort(np.abs(np.angle(turns * np.exp(-1j * angle))), kind="stable") for angle in WANTED)
+    return int(a[0]), int(other[other != a[0]][0])
+
+
+def algorithm(study: Any, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None) -> "Figure":
+    """Draw the four steps (embed, average, double, score) as arrows in the plane of one frequency, and the logits.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        k: The frequency; the first key frequency if None.
+        pair: The two numbers to add; two that can be told apart if None.
+        ax: Four axes, or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    p = study.p
+    k = (study.keys or (None,))[0] if k is None else k
+    if k is None:
+        raise BadConfig("this model has no key frequency; say which one to draw with k")
+    a, b = example(p, k) if pair is None else pair
+    if not (0 <= a < p and 0 <= b < p):
+        raise BadConfig(f"the pair {a}, {b}; both numbers must be between 0 and {p - 1}")
+    with canvas(ax, (7.2, 5.6), 4, columns=2) as drawn:
+        embed, mean, double, score = drawn.axes
+        turn = 2 * np.pi * k / p
+        tips = [np.exp(1j * turn * x) for x in (a, b)]
+        middle = sum(tips) / 2
+        # |cos u| e^{2is}: the mean's length with twice its angle.
+        doubled = middle**2 / abs(middle) if abs(middle) > 0 else 0j
+        for axis, title in (
+            (embed, "1  embed: k·w·a and k·w·b"),
+            (mean, "2  average: cos u at angle s"),
+            (double, "3  double the angle: |cos u| at 2s"),
+        ):
+            _circle(axis, p)
+            axis.set_title(title, loc="left")
+        for tip, name in zip(tips, (f"a = {a}", f"b = {b}"), strict=True):
+            _arrow(embed, tip, CONCEPT_COLOURS["input"], name)
+            _arrow(mean, tip, QUIET_COLOUR, "")
+        _arrow(mean, middle, frequency_colour(k, study.keys), "mean")
+        _arrow(double, middle, QUIET_COLOUR, "")
+        _arrow(double, doubled, CONCEPT_COLOURS["output"], "MLP")
+        logits = pair_logits(study.collapsed, np.array([[a, b]]))[0]
+        right, best = (a + b) % p, int(logits.argmax())
+        score.vlines(np.arange(p), 0, logits, color=QUIET_COLOUR, lw=1)
+        score.plot(np.arange(p), logits, "o", ms=3, color=CONCEPT_COLOURS["output"])
+        score.plot([right], logits[[right]], "o", ms=8, mfc="none", mew=1.6, color=CONCEPT_COLOURS["exact"])
+        score.set(xlabel="answer c", ylabel="logit")
+        score.locator_params(axis="x", integer=True)
+        won = f"a + b = {right} wins" if best == right else f"{best} wins, not {right}"
+        score.set_title(f"4  score: {won}", loc="left")
+        return drawn.figure
+
+
+def _circle(axis: "Axes", p: int) -> None:
+    angle = np.linspace(0, 2 * np.pi, 181)
+    axis.plot(np.cos(angle), np.sin(angle), color=QUIET_COLOUR, lw=0.8)
+    tokens = 2 * np.pi * np.arange(p) / p
+    axis.plot(np.cos(tokens), np.sin(tokens), ".", ms=2.5, color=QUIET_COLOUR)
+    axis.set(xlim=(-1.5, 1.5), ylim=(-1.25, 1.25), aspect="equal", xticks=[], yticks=[])
+    axis.grid(visible=False)
+    for side in axis.spines.values():
+        side.set_visible(False)
+
+
+def _arrow(axis: "Axes", tip: complex, colour: str, name: str) -> None:
+    look = {"arrowstyle": "-|>", "color": colour, "lw": 2, "shrinkA": 0}
+    axis.annotate("", (tip.real, tip.imag), (0, 0), arrowprops=look)
+    if name:
+        # Always outside the circle, where no arrow and no token is.
+        outside = tip / abs(tip) * 1.17 if abs(tip) > 0 else 1.17
+        side = "left" if outside.real > 0.3 else "right" if outside.real < -0.3 else "center"
+        axis.text(outside.real, outside.imag, name, color=colour, ha=side, va="center")
+
+
+def _algorithm_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, with the first key frequency; none for a model without key frequencies."""
+    if not study.keys:
+        return ()
+    k = study.keys[0]
+    a, b = pair = example(study.p, k)
+    right, best = (a + b) % study.p, int(pair_logits(study.collapsed, np.array([pair]))[0].argmax())
+    verdict = f"{best} has the highest logit, {'as it should' if best == right else 'wrongly'}"
+    return (
+        Picture(
+            name="algorithm",
+            label=None,
+            title="The algorithm in four steps",
+            finding=f"At frequency {k}, {a} and {b} are two points of a circle; their mean points to half the angle of "
+            f"{a} + {b}; the MLP doubles it; of the model's own logits, {verdict}.",
+            how_to_read=f"Panels 1 to 3 show the plane of frequency k = {k} as the interpretation has it: tokens sit "
+            "at angle k·w·a. Panel 4 is measured: the logits of this model for this very pair, all frequencies "
+            "together.",
+            data="data/explanation.json",
+            draw=partial(algorithm, study, k, pair),
+        ),
+    )
+
+
+def residual(study: Any, ax: Target = None) -> "Figure":
+    """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Axes to draw on.
+    """
+    study = study_of(study)
+    shares, paper = study.skip_shares, study.published.population.histogram(SKIP_HISTOGRAM)
+    if paper is None:
+        raise BadConfig(f"the paper's numbers have no histogram {SKIP_HISTOGRAM}")
+    with canvas(ax, (5.2, 2.9)) as drawn:
+        (axis,) = drawn.axes
+        high = max(float(np.quantile(shares, SHOWN)), float(paper.edges[-1]))
+        bins = min(60, int(np.ceil(high / paper.width)))
+        edges = np.linspace(0, high, bins + 1)
+        scale = PAPER_SCALE * paper.total / shares.size
+        weights = np.full(shares.size, scale * paper.width / (edges[1] - edges[0]))
+        axis.hist(shares.ravel(), bins=list(edges), weights=weights, color=CONCEPT_COLOURS["ours"], label="this model")
+        axis.stairs(PAPER_SCALE * paper.count, paper.edges, color=CONCEPT_COLOURS["paper"], lw=1.8, label="the paper's")
+        axis.set(xlabel="skip connection's share of variance over c", ylabel="inputs (a, b)", xlim=(0, high))
+        axis.legend(loc="upper right", fontsize=8)
+        return drawn.figure
+
+
+def _residual_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, where the paper's bars are known."""
+    paper, shares = study.published.population.histogram(SKIP_HISTOGRAM), study.skip_shares
+    if paper is None:
+        return ()
+    return (
+        Picture(
+            name="residual",
+            label="residual",
+            title="The residual stream's share of the logits",
+            finding="The skip connection around the MLP makes less than 3 % of the variance of the logits for "
+            f"{percent(float((shares < 0.03).mean()))} of this model's inputs; the median is "
+            f"{percent(float(np.median(shares)), 2)}.",
+            how_to_read="Each input (a, b) is counted at (variance over c of what the skip connection adds) / "
+            "(variance over c of the logits). Far left means the MLP does the work. The outline is the paper's, "
+            f"{PAPER_SCALE * paper.total:,.0f} inputs; ours are scaled to that number.",
+            data="data/margins.csv",
+            draw=partial(residual, study),
+        ),
+    )
+
+
+def secondary_repair(study: Any, ax: Target = None) -> "Figure":
+    """Draw the strength of the answer against |cos u|, split into the parts of the activation, one panel per frequency.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: One axes per key frequency (at most eight), or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    logits, keys = study.explanation.logits, study.keys[:MAX_FREQUENCIES]
+    if logits is None or not keys:
+        raise BadConfig("this model has no key frequencies, or its explanation has no logits")
+    columns = min(3, len(keys))
+    size = (2.6 * columns + 0.8, 2.5 * -(-len(keys) // columns) + 0.5)
+    with canvas(ax, size, len(keys), columns=columns, sharex=True) as drawn:
+        parts, form = logits.parts, logits.forms.by_parts
+        fine = np.linspace(0, 1, 101)
+        for index, (axis, k) in enumerate(zip(drawn.axes, keys, strict=True)):
+            row, x = parts.keys.index(k), cos_u(parts.p, (k,))[0]
+            for name, part, concept, marker in (
+                ("all logits", parts.all_logits, "truth", "o"),
+                ("absolute part", parts.abs_component, "absolute", "s"),
+                ("identity part", parts.identity_component, "identity", "^"),
+            ):
+                axis.plot(x, part.profile[row], marker, ms=3, color=CONCEPT_COLOURS[concept], label=name)
+            axis.plot(fine, form.C[row] * fine, color=CONCEPT_COLOURS["absolute"], lw=1, label="C |cos u|")
+            # cos 2u = 2 cos² u - 1.
+            axis.plot(fine, form.D[row] * (2 * fine**2 - 1), color=CONCEPT_COLOURS["identity"], lw=1, label="D cos 2u")
+            axis.set_title(f"k = {k}", loc="left")
+            axis.set(xlim=(-0.03, 1.03))
+            if index % columns == 0:
+                axis.set_ylabel("strength of the answer")
+            if index >= len(keys) - columns:
+                axis.set_xlabel("|cos u|")
+                axis.tick_params(labelbottom=True)
+        drawn.legend(columns=5)
+        return drawn.figure
+
+
+def _repair_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, where there are key frequencies."""
+    logits = study.explanation.logits
+    if logits is None or not study.keys:
+        return ()
+    keys = study.keys[:MAX_FREQUENCIES]
+    parts = [
+        f"k = {spot.k}: {spot.abs_component:.1f} from the absolute part, {spot.identity_component:+.1f} from the "
+        "identity part"
+        for spot in logits.weak_spots
+        if spot.k in keys
+    ]
+    return (
+        Picture(
+            name="secondary-repair",
+            label=None,
+            title="What the secondary frequencies repair",
+            finding=f"Where |cos u| is nearly 0, the strength of the right answer is made of: {'; '.join(parts)}.",
+            how_to_read="One dot per distance a - b; up, the coefficient of cos(kw(a+b-c)) in the logits, which is "
+            "what makes the right answer win. The absolute part alone would fall towards 0 on the left, where the two "
+            "tokens nearly cancel; the identity part, carried by the secondary frequency, is largest exactly there.",
+            data="data/explanation.json",
+            draw=partial(secondary_repair, study),
+        ),
+    )
+
+
+TASK = Family("task", task, _task_pictures)
+ALGORITHM = Family("algorithm", algorithm, _algorithm_pictures)
+RESIDUAL = Family("residual", residual, _residual_pictures, in_paper=True)
+SECONDARY_REPAIR = Family("secondary-repair", secondary_repair, _repair_pictures)

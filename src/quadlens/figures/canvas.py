@@ -1,0 +1,159 @@
+"""Where a figure is drawn: a new figure in our look, or the caller's axes in the caller's look; and shared marks."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.errors import BadConfig
+from quadlens.figures.style import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.patches import PathPatch
+
+    Target = Axes | Figure | SubFigure | Sequence[Axes] | np.ndarray | None
+else:
+    # What a figure's `ax` may be: None, axes, a figure or subfigure to make axes in, or one axes per panel.
+    Target = Any
+
+# Points of the outline of a box: four corners and the closing one.
+BOX_POINTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas:
+    """Axes to draw on.
+
+    Attributes:
+        axes: One per panel, in order.
+        ours: Whether the figure was made for this drawing.
+    """
+
+    axes: "list[Axes]"
+    ours: bool
+
+    @property
+    def figure(self) -> "Figure":
+        """The whole figure, also of axes in a subfigure."""
+        found: Any = self.axes[0].figure
+        while found.figure is not found:
+            found = found.figure
+        figure: Figure = found
+        return figure
+
+    def legend(self, columns: int) -> None:
+        """The first panel's legend, for all panels: below them on our own figure, inside the first on the caller's."""
+        handles, names = self.axes[0].get_legend_handles_labels()
+        if self.ours:
+            self.figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8)
+        else:
+            self.axes[0].legend(handles, names, fontsize="small")
+
+
+@contextlib.contextmanager
+def canvas(ax: Target, size: tuple[float, float], panels: int = 1, **layout: Any) -> Iterator[Canvas]:
+    """Axes for so many panels: new ones in our look, or the caller's.
+
+    Args:
+        ax: None for a new figure; axes for one panel; a figure or subfigure, in which axes are made; or one axes per
+            panel.
+        size: Of a new figure, in inches.
+        panels: How many axes the drawing needs.
+        layout: How new axes are laid out, as for `Figure.subplots`; `columns` for as many rows as it takes, and
+            `projections` for one projection per panel.
+
+    Raises:
+        BadConfig: if `ax` is something else, or not as many axes as there are panels.
+    """
+    from matplotlib.figure import Figure, FigureBase
+
+    projections = layout.get("projections") or (None,) * panels
+    if ax is None:
+        with style():
+            yield Canvas(_made(Figure(figsize=size), panels, layout), ours=True)
+    elif isinstance(ax, FigureBase):
+        yield Canvas(_made(ax, panels, layout), ours=False)
+    else:
+        yield Canvas(_given(ax, panels, projections), ours=False)
+
+
+def _given(ax: Any, panels: int, projections: tuple[str | None, ...]) -> "list[Axes]":
+    """The caller's axes, if they are what the drawing needs."""
+    from matplotlib.axes import Axes
+
+    found = list(ax.ravel()) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, Sequence) else [ax]
+    if not all(isinstance(one, Axes) for one in found):
+        came = next(type(one).__name__ for one in found if not isinstance(one, Axes))
+    elif len(found) != panels:
+        came = f"{len(found)} axes"
+    else:
+        wrong = [
+            n for n, (one, kind) in enumerate(zip(found, projections, strict=True)) if kind not in (None, one.name)
+        ]
+        if not wrong:
+            return found
+        came = f"axes {wrong[0]} without projection={projections[wrong[0]]!r}"
+    needed = "one matplotlib Axes" if panels == 1 else f"a sequence of {panels} matplotlib Axes, one per panel"
+    raise BadConfig(f"ax: got {came}; expected {needed}, a Figure or SubFigure to make them in, or None")
+
+
+def _made(figure: Any, panels: int, layout: dict[str, Any]) -> "list[Axes]":
+    layout = dict(layout)
+    columns, projections = layout.pop("columns", panels), layout.pop("projections", None)
+    rows = -(-panels // columns)
+    if projections is not None:
+        return [figure.add_subplot(rows, columns, n, projection=kind) for n, kind in enumerate(projections, start=1)]
+    made = list(figure.subplots(rows, columns, squeeze=False, **layout).ravel())
+    for unused in made[panels:]:
+        unused.set_visible(False)
+    return made[:panels]
+
+
+def boxes(
+    axis: "Axes",
+    edges: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]],
+    levels: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]],
+    **look: Any,
+) -> "PathPatch":
+    """N boxes from edges[0] to edges[1] and from levels[0] to levels[1]; one path, so that files stay small."""
+    (left, right), (bottom, top) = edges, levels
+    corners = [np.stack(pair, axis=1) for pair in ((left, bottom), (left, top), (right, top), (right, bottom))]
+    return shapes(axis, np.stack(corners, axis=1), **look)
+
+
+def shapes(axis: "Axes", corners: Float[np.ndarray, "n corners 2"], **look: Any) -> "PathPatch":
+    """N closed polygons as one path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    n, sides = corners.shape[:2]
+    points = np.concatenate([corners, corners[:, :1]], axis=1).reshape(-1, 2)
+    codes = np.tile([Path.MOVETO, *[Path.LINETO] * (sides - 1), Path.CLOSEPOLY], n)
+    patch = PathPatch(Path(points, codes), **look)
+    axis.add_patch(patch)
+    return patch
+
+
+def angle_axis(axis: "Axes", low: float = -np.pi, high: float = np.pi, which: str = "x") -> None:
+    """Ticks at multiples of π/2 within low … high."""
+    steps = np.arange(np.ceil(low / (np.pi / 2) - 1e-6), np.floor(high / (np.pi / 2) + 1e-6) + 1)
+    names = [_angle_name(int(step)) for step in steps]
+    if which == "x":
+        axis.set_xticks(steps * np.pi / 2, names)
+    else:
+        axis.set_yticks(steps * np.pi / 2, names)
+
+
+def _angle_name(halves: int) -> str:
+    if halves == 0:
+        return "0"
+    sign, size = "−" if halves < 0 else "", abs(halves)
+    whole, odd = divmod(size, 2)
+    if odd:
+        return f"{sign}{'' if size == 1 else size}π/2"
+    return f"{sign}{'' if whole == 1 else whole}π"

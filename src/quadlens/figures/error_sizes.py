@@ -1,0 +1,229 @@
+"""How large a rule's error is: exact for every a + b, where the paper's bound loses, and the moments behind it."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.figures.canvas import Target, canvas
+from quadlens.figures.picture import Family, Picture, cluster_of
+from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.numbers import at_most
+from quadlens.quadrature import ClusterBounds, Scheme
+from quadlens.quadrature import moments as moments_of
+from quadlens.quadrature.grid import grid_errors
+from quadlens.studies import Study, study_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS = ("paper's bound", "slope ≤ 2\neverywhere", "ψ apart\nfrom φ", "exact")
+# Even moments drawn.
+DRAWN = 12
+# Smaller is rounding.
+FLOOR = 1e-9
+
+
+def errors(scheme: Scheme) -> Float[np.ndarray, " p"]:
+    """|E| for a + b = 0 … p-1, output phases as the model has them, worst over c."""
+    modulus = np.abs(grid_errors(scheme, with_psi=True).absolute)
+    common = scheme.p // scheme.q
+    # s = kw(a+b)/2 is j·π/q with j = (k/gcd)(a+b) modulo q.
+    return modulus[(scheme.k // common) * np.arange(scheme.p) % scheme.q]
+
+
+def _rules(study: Study) -> tuple[ClusterBounds, ...]:
+    """The clusters drawn; refused where there is none."""
+    cluster_of(study, None)
+    return study.clusters
+
+
+def exact_error(study: Any, ax: Target = None) -> "Figure":
+    """Draw the exact quadrature error at every a + b beside what can be bounded, one panel per frequency.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: One axes per key frequency that is a quadrature rule, or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    clusters = _rules(study)
+    columns = 3 if len(clusters) in (3, 5, 6) else min(2, len(clusters))
+    size = (2.6 * columns + 1.4, 2.5 * -(-len(clusters) // columns) + 0.6)
+    with canvas(ax, size, len(clusters), columns=columns, sharex=True, sharey=True) as drawn:
+        for index, (axis, cluster) in enumerate(zip(drawn.axes, clusters, strict=True)):
+            values = np.maximum(errors(cluster.scheme), 1e-6)
+            colour = frequency_colour(cluster.k, study.keys)
+            axis.plot(np.arange(len(values)), values, ".-", ms=4, lw=0.6, color=colour, label="exact error")
+            bound, by_moments = CONCEPT_COLOURS["bound"], f"moment bound (M = {cluster.moments})"
+            lines = (
+                (cluster.exact_psi.absolute.upper, CONCEPT_COLOURS["exact"], "-", "exact worst case"),
+                (cluster.moment_bound_psi.value, bound, ":", by_moments),
+                (cluster.rows.total_abs_bound_half.value, bound, "--", "the paper's bound"),
+                (cluster.baseline.middle, QUIET_COLOUR, "-", "mean size of the integral"),
+            )
+            for value, ink, dash, name in lines:
+                axis.axhline(value, color=ink, ls=dash, lw=1.5, label=name)
+            top = max(2.0, 1.5 * max(value for value, *_ in lines))
+            axis.set(yscale="log", ylim=(1e-4 if values.max() > 1e-4 else 1e-6, top))
+            axis.locator_params(axis="x", integer=True)
+            axis.set_title(f"k = {cluster.k}", loc="left")
+            if index % columns == 0:
+                axis.set_ylabel("error of the absolute part")
+            if index >= len(clusters) - columns:
+                axis.set_xlabel("a + b mod p")
+                axis.tick_params(labelbottom=True)
+        drawn.legend(columns=3)
+        return drawn.figure
+
+
+def _exact_error_pictures(study: Study) -> tuple[Picture, ...]:
+    clusters = study.clusters
+    if not clusters:
+        return ()
+    parts = [
+        f"k = {one.k}: {at_most(one.exact_psi.absolute.upper)} exact, {at_most(one.moment_bound_psi.value, 3)} by "
+        f"moments, {at_most(one.rows.total_abs_bound_half.value, 3)} by the paper's bound"
+        for one in clusters
+    ]
+    return (
+        Picture(
+            name="exact-error",
+            label=None,
+            title="How large the error is: bounded and exact",
+            finding="Worst error of the absolute part over all a, b, c against an integral of mean size "
+            f"{clusters[0].baseline.middle:.3f}: {'; '.join(parts)}.",
+            how_to_read="Each dot is the exact error of the absolute part, |cos|, for one value of a + b, at the worst "
+            "c; note the logarithmic axis. The dashed line is what the paper could prove in linear time, the dotted "
+            "one what a few moments prove, the green line the exact worst case, found in quasi-linear time.",
+            data="data/exact_errors.csv",
+            draw=partial(exact_error, study),
+        ),
+    )
+
+
+def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
+    """(bound, lost by the Lipschitz bound, lost by the triangle inequality for ψ, exact), relative to the baseline.
+
+    bound = 2·(half-period bound) + angle error; the quadrature part's truth is the exact error with 2φ, and adding the
+    angle error to it overstates the exact error with ψ. The last of the losses can be of either sign in principle, so
+    the four numbers satisfy bound - lost - lost = exact by construction.
+    """
+    scale = cluster.baseline.middle
+    bound = cluster.rows.total_abs_bound_half.value
+    angle = cluster.rows.angle_approximation_error.value
+    with_double, exact = cluster.exact.absolute.middle, cluster.exact_psi.absolute.middle
+    slope = bound - angle - with_double
+    return bound / scale, slope / scale, (angle + with_double - exact) / scale, exact / scale
+
+
+def error_waterfall(study: Any, ax: Target = None) -> "Figure":
+    """Draw what the paper's bound loses at each step, down to the exact error; one panel per frequency.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: One axes per key frequency that is a quadrature rule, or a Figure or SubFigure to make them in.
+    """
+    clusters = _rules(study_of(study))
+    columns = min(3, len(clusters))
+    size = (2.7 * columns + 0.7, 2.8 * -(-len(clusters) // columns))
+    with canvas(ax, size, len(clusters), columns=columns, sharey=True) as drawn:
+        colours = (CONCEPT_COLOURS["bound"], QUIET_COLOUR, QUIET_COLOUR, CONCEPT_COLOURS["exact"])
+        top = max(heights(cluster)[0] for cluster in clusters)
+        for index, (axis, cluster) in enumerate(zip(drawn.axes, clusters, strict=True)):
+            bound, slope, angle, exact = heights(cluster)
+            bottom, size_of = np.array([0, bound - slope, exact, 0]), np.array([bound, slope, angle, exact])
+            axis.bar(np.arange(4), size_of, bottom=bottom, color=colours, width=0.75)
+            for x, (low, high, value) in enumerate(zip(bottom, bottom + size_of, size_of, strict=True)):
+                text, spot = f"{'−' if x in (1, 2) else ''}{value:.3f}", (x, max(low, high))
+                axis.annotate(text, spot, (0, 2), "data", "offset points", ha="center", fontsize=8)
+            axis.set_xticks(np.arange(4), STEPS, fontsize=7, rotation=35, ha="right", rotation_mode="anchor")
+            axis.set_title(f"k = {cluster.k}", loc="left")
+            axis.set_ylim(0, top * 1.15)
+            axis.grid(visible=False, axis="x")
+            if index % columns == 0:
+                axis.set_ylabel("error / baseline")
+        return drawn.figure
+
+
+def _waterfall_pictures(study: Study) -> tuple[Picture, ...]:
+    if not study.clusters:
+        return ()
+    parts = []
+    for one in study.clusters:
+        bound, slope, angle, exact = heights(one)
+        parts.append(f"k = {one.k}: {bound:.3f} − {slope:.3f} − {angle:.3f} = {exact:.3f}")
+    return (
+        Picture(
+            name="error-waterfall",
+            label=None,
+            title="Where the bound loses",
+            finding="Relative bound of the paper, minus what its two steps lose, is the exact relative error: "
+            + "; ".join(parts)
+            + ".",
+            how_to_read="Read from left to right: the paper's linear-time bound; what is lost by assuming the steepest "
+            "slope everywhere and letting no errors cancel; what is lost by adding the angle error separately; what "
+            "is left is the exact worst case.",
+            data="data/bounds.json",
+            draw=partial(error_waterfall, study),
+        ),
+    )
+
+
+def moments(study: Any, ax: Target = None) -> "Figure":
+    """Draw |μ_n|/2π of each cluster on a logarithmic axis; 1/√n is what random phases would give.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Axes to draw on.
+    """
+    study = study_of(study)
+    clusters = _rules(study)
+    with canvas(ax, (6.8, 3.4)) as drawn:
+        (axis,) = drawn.axes
+        shift = np.linspace(-0.55, 0.55, len(clusters)) if len(clusters) > 1 else np.zeros(1)
+        for cluster, moved in zip(clusters, shift, strict=True):
+            found = moments_of(cluster.scheme, DRAWN)
+            keep = found.order > 0
+            colour = frequency_colour(cluster.k, study.keys)
+            size = np.maximum(found.size[keep], FLOOR)
+            axis.vlines(found.order[keep] + moved, FLOOR, size, color=colour, lw=0.8, alpha=0.5)
+            axis.plot(found.order[keep] + moved, size, "o", ms=4, color=colour, label=f"k = {cluster.k}")
+            axis.axhline(cluster.neurons**-0.5, color=CONCEPT_COLOURS["bound"], lw=0.9, ls="--")
+        axis.set(yscale="log", xlabel="order n of the moment", ylabel=r"$|\sum w_i\, e^{in\varphi_i}|\,/\,2\pi$")
+        smallest = min(float(moments_of(one.scheme, DRAWN).size.max()) for one in clusters)
+        axis.set_ylim(max(FLOOR, min(1e-4, smallest / 10)), 1.6)
+        axis.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+        return drawn.figure
+
+
+def _moments_pictures(study: Study) -> tuple[Picture, ...]:
+    if not study.clusters:
+        return ()
+    parts = []
+    for one in study.clusters:
+        found = moments_of(one.scheme, DRAWN)
+        size, order = found.size[found.order > 0], found.order[found.order > 0]
+        worst = int(size.argmax())
+        parts.append(
+            f"k = {one.k}: {size[0]:.4f} at order 2, {size[1]:.4f} at order 4, largest {size[worst]:.3f} at order "
+            f"{int(order[worst])} (random phases: about {one.neurons**-0.5:.3f})"
+        )
+    return (
+        Picture(
+            name="moments",
+            label=None,
+            title="Why a rule is good or bad: its moments",
+            finding=f"Even moments up to order {2 * DRAWN + 2} of each cluster: {'; '.join(parts)}.",
+            how_to_read="The error of a rule is a sum of its even moments, those of low order weighing most; a "
+            "perfect rule has none. Dashed: the size 1/√n that n randomly thrown phases would have. Low orders far "
+            "below it are why the rule is good.",
+            data="data/moments.csv",
+            draw=partial(moments, study),
+        ),
+    )
+
+
+EXACT_ERROR = Family("exact-error", exact_error, _exact_error_pictures)
+MOMENTS = Family("moments", moments, _moments_pictures)
+ERROR_WATERFALL = Family("error-waterfall", error_waterfall, _waterfall_pictures)

@@ -1,0 +1,207 @@
+"""What the sum over a cluster's neurons stands for: the integral, in the limit, for every a + b, and in space."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.figures.canvas import Target, angle_axis, canvas
+from quadlens.figures.picture import Family, Picture, cluster_of
+from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
+from quadlens.numbers import at_most
+from quadlens.quadrature import ClusterBounds, Scheme
+from quadlens.studies import Study, study_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Neurons drawn as lines on the surfaces; all of them would hide it.
+LINES = 24
+
+
+def integrand(phi: np.ndarray) -> np.ndarray:
+    """ReLU(cos φ) cos 2φ: one neuron's part for a + b = c = 0."""
+    value: np.ndarray = np.maximum(np.cos(phi), 0) * np.cos(2 * phi)
+    return value
+
+
+def infinite_width(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw the sum over one cluster's neurons as stems, and beside it the integral that infinitely many would give.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        k: The cluster's frequency; the first that is a quadrature rule if None.
+        ax: Two axes, or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    scheme = cluster_of(study, k).scheme
+    with canvas(ax, (7.2, 3.2), 2, sharey=True) as drawn:
+        left, right = drawn.axes
+        phi, w = np.angle(np.exp(1j * scheme.phi)), scheme.w
+        colour = frequency_colour(scheme.k, study.keys)
+        left.vlines(phi, 0, integrand(phi), color=colour, lw=0.9, alpha=0.8)
+        left.scatter(phi, integrand(phi), s=120 * w / w.max() * min(1.0, 40 / scheme.n), color=colour, zorder=3)
+        fine = np.linspace(-np.pi, np.pi, 721)
+        right.fill_between(fine, integrand(fine), color=colour, alpha=0.35, lw=0)
+        right.plot(fine, integrand(fine), color=CONCEPT_COLOURS["truth"], lw=1.3)
+        left.set_title(f"{scheme.n} neurons: Σ w·f(φ) = {_sum_at_zero(scheme):.3f}", loc="left")
+        right.set_title("infinitely many: ∫ f dφ = 2/3", loc="left")
+        left.set_ylabel("f(φ) = ReLU(cos φ) cos 2φ")
+        for axis in drawn.axes:
+            axis.set(xlabel="φ", xlim=(-np.pi, np.pi))
+            angle_axis(axis)
+        return drawn.figure
+
+
+def _sum_at_zero(scheme: Scheme) -> float:
+    return float((scheme.w * integrand(scheme.phi)).sum())
+
+
+def sums(scheme: Scheme, s: Float[np.ndarray, " m"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """Σ w_i ReLU(cos(s+φ_i)) cos ψ_i and the same with sin ψ_i."""
+    active = np.maximum(np.cos(s[:, None] + scheme.phi), 0) * scheme.w
+    return active @ np.cos(scheme.psi), active @ np.sin(scheme.psi)
+
+
+def integrated_relu(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw what one cluster puts out for every a + b: dots the sums over neurons, lines the integrals.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        k: The cluster's frequency; the first that is a quadrature rule if None.
+        ax: Axes to draw on.
+    """
+    study = study_of(study)
+    scheme = cluster_of(study, k).scheme
+    with canvas(ax, (6.4, 3.2)) as drawn:
+        _draw_sums(drawn.axes[0], scheme, frequency_colour(scheme.k, study.keys))
+        return drawn.figure
+
+
+def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
+    """Values against s = k w (a+b)/2, folded to one turn; the integrals are (2/3) cos 2s and -(2/3) sin 2s."""
+    s = np.sort(np.pi * scheme.k * np.arange(scheme.p) / scheme.p % (2 * np.pi))
+    fine = np.linspace(0, 2 * np.pi, 361)
+    cosines, sines = sums(scheme, s)
+    for values, line, name, dash, filled in (
+        (cosines, 2 / 3 * np.cos(2 * fine), "cos", "-", colour),
+        (sines, -2 / 3 * np.sin(2 * fine), "sin", "--", "white"),
+    ):
+        axis.plot(fine, line, dash, color=colour, lw=1, label=f"integral, {name}")
+        axis.plot(s, values, "o", ms=3.5, color=colour, mfc=filled, label=f"Σ over neurons, {name}")
+    axis.set(xlabel="s = k w (a+b)/2 mod 2π", ylabel="after the MLP", xlim=(0, 2 * np.pi), ylim=(-0.8, 1.15))
+    axis.set_xticks([0, np.pi, 2 * np.pi], ["0", "π", "2π"])
+    axis.legend(ncols=2, loc="upper center", fontsize=8)
+
+
+def integration_3d(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw the MLP as integration over φ: cos(s+φ) after ReLU; times cos 2φ; times sin 2φ; and the sums along φ.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        k: The cluster's frequency; the first that is a quadrature rule if None.
+        ax: Four axes, the first three with projection="3d"; or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    scheme = cluster_of(study, k).scheme
+    colour = frequency_colour(scheme.k, study.keys)
+    with canvas(ax, (8.2, 6.6), 4, columns=2, projections=("3d", "3d", "3d", None)) as drawn:
+        phi, s = np.meshgrid(np.linspace(-np.pi, np.pi, 61), np.linspace(0, 2 * np.pi, 61))
+        chosen = np.sort(np.angle(np.exp(1j * scheme.phi)))[:: max(1, scheme.n // LINES)]
+        line = np.linspace(0, 2 * np.pi, 61)
+        panels: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
+            ("ReLU[cos(s+φ)]", np.ones_like),
+            ("× cos 2φ", lambda x: np.cos(2 * x)),
+            ("× sin 2φ", lambda x: np.sin(2 * x)),
+        )
+        space: Any
+        for space, (title, factor) in zip(drawn.axes, panels, strict=False):
+            z = np.maximum(np.cos(s + phi), 0) * factor(phi)
+            space.plot_surface(phi, s, z, cmap="cividis", rstride=2, cstride=2, lw=0, alpha=0.75, rasterized=True)
+            for one in chosen:
+                height = np.maximum(np.cos(line + one), 0) * factor(np.array(one))
+                space.plot(np.full_like(line, one), line, height, color=colour, lw=0.7, rasterized=True)
+            space.set(xlabel="φ", ylabel="s", title=title, zlim=(-1, 1))
+            space.set_xticks([-np.pi, 0, np.pi], ["−π", "0", "π"])
+            space.set_yticks([0, np.pi, 2 * np.pi], ["0", "π", "2π"])
+            space.set_zticks([-1, 0, 1])
+            space.view_init(elev=32, azim=-58)
+        _draw_sums(drawn.axes[3], scheme, colour)
+        drawn.axes[3].set_title("∫ dφ: this model's sums")
+        return drawn.figure
+
+
+def _relu_clusters(study: Study) -> tuple[ClusterBounds, ...]:
+    """Clusters whose sums are of ReLU: an |x| model has rules too, but not these sums."""
+    return study.clusters if study.config.activation == "relu" else ()
+
+
+def _infinite_width_pictures(study: Study) -> tuple[Picture, ...]:
+    clusters = _relu_clusters(study)
+    if not clusters:
+        return ()
+    scheme = clusters[0].scheme
+    return (
+        Picture(
+            name="infinite-width",
+            label="infinite-width",
+            title="From a sum over neurons to an integral",
+            finding=f"For a + b = c = 0 the {scheme.n} neurons of frequency {scheme.k} add up to "
+            f"{_sum_at_zero(scheme):.3f}; infinitely many, evenly spread, would give 2/3 = 0.667.",
+            how_to_read="Left: each stem is a neuron at its phase φ; the dot's area is its weight w. Right: as "
+            "neurons fill the circle the sum of stems becomes the area under the curve.",
+            data="data/neurons.csv",
+            draw=partial(infinite_width, study, scheme.k),
+        ),
+    )
+
+
+def _integrated_picture(study: Study, cluster: ClusterBounds) -> Picture:
+    k = cluster.k
+    return Picture(
+        name=f"integrated-relu-{k}",
+        label=f"integrated-relu-{k}",
+        title=f"What frequency {k} computes",
+        finding=f"For every a + b the neurons of frequency {k} put out (2/3)(cos 2s, −sin 2s) with an error of at most "
+        f"{at_most(cluster.exact_psi.relu.upper)}: the frequency has been doubled.",
+        how_to_read="Dots are the sums Σ w·ReLU(cos(s+φ))·(cos ψ, sin ψ) for the p values of a + b; lines are the "
+        "integrals they stand for. Two periods of output over one period of s: the angle is doubled.",
+        data="data/exact_errors.csv",
+        draw=partial(integrated_relu, study, k),
+    )
+
+
+def _space_pictures(study: Study) -> tuple[Picture, ...]:
+    clusters = _relu_clusters(study)
+    if not clusters:
+        return ()
+    cluster = clusters[0]
+    return (
+        Picture(
+            name="3D",
+            label="3D",
+            title="The MLP computes logits by numerical integration",
+            finding=f"Frequency {cluster.k}: each neuron is a slice at its phase φ of the surface ReLU[cos(s+φ)]; "
+            f"weighted by cos 2φ and sin 2φ and summed over {cluster.neurons} neurons, the slices give (2/3)(cos 2s, "
+            f"−sin 2s) with an error of at most {at_most(cluster.exact_psi.relu.upper)}.",
+            how_to_read="Follow the panels: the activation as a function of the input s and the neuron's phase φ "
+            "(lines are some of this model's neurons); the same weighted by cos 2φ and by sin 2φ; and last the sums "
+            "along φ, one dot per input.",
+            data="data/neurons.csv",
+            draw=partial(integration_3d, study, cluster.k),
+        ),
+    )
+
+
+INFINITE_WIDTH = Family("infinite-width", infinite_width, _infinite_width_pictures, in_paper=True)
+INTEGRATED_RELU = Family(
+    "integrated-relu",
+    integrated_relu,
+    lambda study: tuple(_integrated_picture(study, cluster) for cluster in _relu_clusters(study)),
+    ("integrated-relu-K",),
+    in_paper=True,
+)
+INTEGRATION_3D = Family("3D", integration_3d, _space_pictures, in_paper=True)

@@ -1,0 +1,143 @@
+"""How a model learned: loss and accuracy over training, and which frequencies survive."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadlens.errors import BadConfig
+from quadlens.figures.canvas import Target, canvas
+from quadlens.figures.picture import Family, Picture
+from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.numbers import listed, percent
+from quadlens.spectrum.harmonics import doubled
+from quadlens.studies import Study, study_of
+from quadlens.training.history import History
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# A frequency is named when it ends with at least this share of the power.
+NAMED_SHARE = 0.02
+
+
+def _history(study: Study) -> History:
+    if study.history is None or not len(study.history.curves):
+        raise BadConfig("the files of the training run are not beside this model, so how it learned cannot be drawn")
+    return study.history
+
+
+def learning_curve(study: Any, ax: Target = None) -> "Figure":
+    """Draw loss on a logarithmic axis above, accuracy below, of training and validation pairs.
+
+    Args:
+        study: A study, a training result, a path or the name of a bundled model; its history must be at hand.
+        ax: Two axes, or a Figure or SubFigure to make them in.
+    """
+    history = _history(study_of(study))
+    with canvas(ax, (6.4, 4.6), 2, columns=1, sharex=True, height_ratios=(3, 2)) as drawn:
+        loss, accuracy = drawn.axes
+        epochs = history.curves[:, 0] + 1
+        for name, column in (("train", 1), ("validation", 3)):
+            values, shares = history.curves[:, column], history.curves[:, column + 1]
+            if not np.isfinite(values).any():
+                continue
+            loss.plot(epochs, values, color=CONCEPT_COLOURS[name], lw=1.4, label=name)
+            accuracy.plot(epochs, 100 * shares, color=CONCEPT_COLOURS[name], lw=1.4, label=name)
+        loss.set(yscale="log", xscale="log", ylabel="loss (cross-entropy)")
+        accuracy.set(xscale="log", xlabel="epoch", ylabel="accuracy, %", ylim=(-3, 103))
+        loss.legend()
+        return drawn.figure
+
+
+def _learning_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, where the run's history is at hand."""
+    history = study.history
+    if history is None or not len(history.curves):
+        return ()
+    last = history.curves[-1]
+    finding = f"After {int(last[0]) + 1:,} epochs the loss on training pairs is {last[1]:.1e}"
+    if np.isfinite(last[3]):
+        finding += f" and on validation pairs {last[3]:.1e}, with {percent(float(last[4]))} of them right"
+    return (
+        Picture(
+            name="learning-curve",
+            label=None,
+            title="Learning curve",
+            finding=f"{finding}.",
+            how_to_read="Both axes of the upper panel are logarithmic. Training loss falls first; validation follows "
+            "when the model has found an algorithm rather than a table.",
+            data="data/history.csv",
+            draw=partial(learning_curve, study),
+        ),
+    )
+
+
+def frequencies_over_training(study: Any, ax: Target = None) -> "Figure":
+    """Draw the share of the neurons' power at each frequency over training; those that survive are named.
+
+    A survivor that is no key (usually a key's double) is drawn dashed, in the colour of the key it doubles.
+
+    Args:
+        study: A study, a training result, a path or the name of a bundled model; its history must be at hand.
+        ax: Two axes, or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    history = _history(study)
+    with canvas(ax, (6.4, 5.0), 2, columns=1, sharex=True) as drawn:
+        epochs = np.maximum(history.spectrum_epochs, 1)
+        survivors = surviving(history)
+        keys = study.keys or survivors
+        halved = {doubled(k, study.p): k for k in keys}
+        powers = (history.input_power, history.output_power)
+        for axis, power, side in zip(drawn.axes, powers, ("input, (U_a + U_b)/2", "output, W_L"), strict=True):
+            share = _shares(power)
+            for k in range(1, share.shape[1] + 1):
+                if k not in survivors:
+                    axis.plot(epochs, 100 * share[:, k - 1], color=QUIET_COLOUR, lw=0.7, zorder=1)
+            for k in survivors:
+                is_key = k in keys
+                colour = frequency_colour(k if is_key else halved.get(k, k), keys)
+                name = f"k = {k}" if is_key or k not in halved else f"{k} = 2·{halved[k]}"
+                dash = "-" if is_key else "--"
+                axis.plot(epochs, 100 * share[:, k - 1], dash, color=colour, lw=1.8, zorder=2, label=name)
+            axis.set(xscale="log", ylabel="share of power, %", ylim=(0, None))
+            axis.set_title(side, loc="left", fontsize=10)
+        drawn.axes[1].set_xlabel("epoch")
+        drawn.axes[0].legend(ncols=2, loc="upper left")
+        return drawn.figure
+
+
+def surviving(history: History) -> tuple[int, ...]:
+    """Frequencies that end with at least `NAMED_SHARE` of the power on either side."""
+    last = [_shares(power)[-1] for power in (history.input_power, history.output_power)]
+    return tuple(sorted({int(k) for share in last for k in np.flatnonzero(share >= NAMED_SHARE) + 1}))
+
+
+def _shares(power: np.ndarray) -> np.ndarray:
+    return power / np.maximum(power.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+def _frequencies_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, where the run's history is at hand."""
+    history = study.history
+    if history is None or not len(history.spectrum_epochs):
+        return ()
+    return (
+        Picture(
+            name="frequencies-over-training",
+            label=None,
+            title="Which frequencies survive training",
+            finding=f"All {history.input_power.shape[1]} frequencies start alike; after "
+            f"{int(history.spectrum_epochs[-1]):,} epochs {listed(surviving(history))} hold at least "
+            f"{100 * NAMED_SHARE:.0f} % of the power each.",
+            how_to_read="Each line is a frequency; up, its share of all the power the neurons read (above) or write "
+            "(below). Grey lines die out; a dashed line is no key frequency itself but the double of one.",
+            data="data/spectrum.csv",
+            draw=partial(frequencies_over_training, study),
+        ),
+    )
+
+
+LEARNING_CURVE = Family("learning-curve", learning_curve, _learning_pictures)
+FREQUENCIES_OVER_TRAINING = Family("frequencies-over-training", frequencies_over_training, _frequencies_pictures)

@@ -1,0 +1,221 @@
+"""Neurons one by one and counted: one neuron's weights, how much one frequency explains, which frequencies are used."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.errors import BadConfig
+from quadlens.explanation import Explanation
+from quadlens.figures.canvas import Target, canvas
+from quadlens.figures.picture import Family, Picture
+from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
+from quadlens.numbers import listed, percent
+from quadlens.studies import Study, study_of
+from quadlens.studies.published import Histogram
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# The axis starts where this share of our neurons lies above; how many lie below is written on it.
+SHOWN_FROM = 0.02
+MOST_BINS = 60
+# More frequencies than this get a label only every so often.
+LABELLED = 30
+# How an activation is named in a sentence.
+ACTIVATION_WORDS = {"relu": "ReLU", "abs": "|x|", "square": "the square"}
+
+
+def typical_neuron(explanation: Explanation) -> int:
+    """The strongest ρω among the neurons of the first cluster that counts; of all neurons where there is none."""
+    strength = explanation.roles.rho * explanation.roles.omega
+    for cluster in explanation.clusters:
+        if cluster.k in explanation.key_frequencies:
+            return int(cluster.neurons[strength[cluster.neurons].argmax()])
+    return int(strength.argmax())
+
+
+def neuron(study: Any, i: int | None = None, ax: Target = None) -> "Figure":
+    """Draw what one neuron reads from each token and writes to each answer: dots the weights, lines their waves.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        i: The neuron; a strong one of the first cluster if None.
+        ax: Two axes, or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    collapsed, explanation = study.collapsed, study.explanation
+    roles, spectra, p = explanation.roles, explanation.spectra, explanation.p
+    i = typical_neuron(explanation) if i is None else i
+    if not 0 <= i < explanation.d_mlp:
+        raise BadConfig(f"neuron {i}; this model has neurons 0 to {explanation.d_mlp - 1}")
+    with canvas(ax, (6.4, 4.6), 2, columns=1, sharex=True) as drawn:
+        reads, writes = drawn.axes
+        tokens, fine = np.arange(p), np.linspace(0, p - 1, 12 * p)
+        k_in, k_out = int(roles.k_in[i]), int(roles.k_out[i])
+        wave = spectra.input.mean[i] + roles.rho[i] * np.cos(2 * np.pi * k_in / p * fine + roles.phi[i])
+        reads.plot(fine, wave, color=CONCEPT_COLOURS["input"], lw=1.2, label=f"wave of k = {k_in}")
+        reads.plot(tokens, collapsed.U_a[:, i], "o", ms=3.5, color=CONCEPT_COLOURS["input"], label="U_a")
+        reads.plot(tokens, collapsed.U_b[:, i], "o", ms=4.5, mfc="none", color=CONCEPT_COLOURS["input"], label="U_b")
+        reads.set(ylabel="reads, U[·, i]")
+        omega, psi = spectra.output.amplitude[k_out - 1, i], spectra.output.phase[k_out - 1, i]
+        wave = spectra.output.mean[i] + omega * np.cos(2 * np.pi * k_out / p * fine + psi)
+        writes.plot(fine, wave, color=CONCEPT_COLOURS["output"], lw=1.2, label=f"wave of k = {k_out}")
+        writes.plot(tokens, collapsed.W_L[:, i], "o", ms=3.5, color=CONCEPT_COLOURS["output"], label="W_L")
+        writes.set(xlabel="token a, b (above), answer c (below)", ylabel="writes, W_L[·, i]")
+        for axis in drawn.axes:
+            axis.margins(x=0.02)
+            axis.locator_params(axis="x", integer=True)
+            axis.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.1)
+        return drawn.figure
+
+
+def _neuron_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, for every model."""
+    roles, i = study.explanation.roles, typical_neuron(study.explanation)
+    activation = ACTIVATION_WORDS.get(study.config.activation, study.config.activation)
+    return (
+        Picture(
+            name="neuron",
+            label=None,
+            title=f"One neuron (number {i})",
+            finding=f"Neuron {i} reads a wave of frequency {int(roles.k_in[i])} "
+            f"({percent(float(roles.variance_input[i]))} of the variance of what it reads, phase φ = "
+            f"{roles.phi[i]:.2f}) and writes one of frequency {int(roles.k_out[i])} "
+            f"({percent(float(roles.variance_output[i]))}, phase ψ = {roles.psi[i]:.2f}; 2φ is "
+            f"{2 * roles.phi[i]:.2f}).",
+            how_to_read="Dots are the model's weights, lines the single cosine that explains most of them. Above: how "
+            f"much each token adds to the neuron before {activation}. Below: how much the active neuron adds to each "
+            "answer's logit.",
+            data="data/neurons.csv",
+            draw=partial(neuron, study, i),
+        ),
+    )
+
+
+def single_frequency(study: Any, ax: Target = None) -> "Figure":
+    """Draw how much of each neuron one frequency explains, what it reads and what it writes, beside the paper's model.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Two axes, or a Figure or SubFigure to make them in.
+    """
+    study = study_of(study)
+    sides = (
+        ("input", "share of pre-activation variance at k_in", study.published.variance_input),
+        ("output", "share of W_L's variance at k_out", study.published.variance_output),
+    )
+    with canvas(ax, (7.2, 3.3), 2) as drawn:
+        for axis, share, (side, name, theirs) in zip(drawn.axes, _living_shares(study), sides, strict=True):
+            edges = common_bins(share, theirs)
+            weights = np.full(len(share), 100 / max(len(share), 1))
+            axis.hist(share, bins=list(edges), weights=weights, color=CONCEPT_COLOURS[side], label="this model")
+            heights = np.histogram((theirs.edges[:-1] + theirs.edges[1:]) / 2, bins=edges, weights=theirs.count)[0]
+            paper = CONCEPT_COLOURS["paper"]
+            axis.stairs(100 * heights / theirs.total, edges, color=paper, lw=1.4, label="the paper's")
+            below = int((share < edges[0]).sum())
+            if below:
+                axis.text(0.02, 0.72, f"← {below} below {edges[0]:.2f}", transform=axis.transAxes, fontsize=9)
+            axis.set(xlabel=name, xlim=(edges[0], edges[-1]))
+            axis.locator_params(axis="x", nbins=5)
+            axis.legend(loc="upper left")
+        drawn.axes[0].set_ylabel("neurons, %")
+        return drawn.figure
+
+
+def _living_shares(study: Study) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    roles = study.explanation.roles
+    return roles.variance_input[~roles.dead], roles.variance_output[~roles.dead]
+
+
+def common_bins(share: Float[np.ndarray, " n"], paper: Histogram) -> Float[np.ndarray, " n_edges"]:
+    """Bins up to 1 of the paper's width, or wider where it takes more than `MOST_BINS`."""
+    low = min(float(paper.edges[0]), float(np.quantile(share, SHOWN_FROM)) if len(share) else 1.0)
+    bins = min(MOST_BINS, int(np.ceil((1 - low) / paper.width)))
+    return np.linspace(low, 1.0, max(bins, 1) + 1)
+
+
+def _single_frequency_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, for every model with living neurons."""
+    shares = _living_shares(study)
+    if not len(shares[0]):
+        return ()
+    reads, writes = (float(np.median(share)) for share in shares)
+    return (
+        Picture(
+            name="single-frequency",
+            label="single-frequency",
+            title="Each neuron has one frequency",
+            finding=f"For half of the {len(shares[0])} living neurons one frequency explains more than "
+            f"{percent(reads)} of what they read and more than {percent(writes)} of what they write; at the least "
+            f"{percent(float(shares[0].min()))} and {percent(float(shares[1].min()))}.",
+            how_to_read="Right is better: at 1 a neuron reads (left panel) or writes (right panel) a single cosine. "
+            "The outline is the paper's mainline model, counted in the same bins.",
+            data="data/neurons.csv",
+            draw=partial(single_frequency, study),
+        ),
+    )
+
+
+def frequency_counts(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
+    """Living neurons with primary input frequency k = 1 …, and how many of them write another one."""
+    roles, half = explanation.roles, (explanation.p - 1) // 2
+    alive = ~roles.dead
+    every = np.bincount(roles.k_in[alive], minlength=half + 1)[1:]
+    stray = np.bincount(roles.k_in[alive & (roles.k_in != roles.k_out)], minlength=half + 1)[1:]
+    return every, stray
+
+
+def freqcount(study: Any, ax: Target = None) -> "Figure":
+    """Draw how many neurons read each frequency; those that write another one are marked.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Axes to draw on.
+    """
+    explanation = study_of(study).explanation
+    every, stray = frequency_counts(explanation)
+    with canvas(ax, (6.8, 3.0)) as drawn:
+        (axis,) = drawn.axes
+        k = np.arange(1, len(every) + 1)
+        colours = [frequency_colour(int(one), explanation.key_frequencies) for one in k]
+        axis.bar(k, every, color=colours, width=0.8)
+        if stray.any():
+            axis.bar(k, stray, color=CONCEPT_COLOURS["wrong"], width=0.8, label="write another frequency")
+            axis.legend(loc="lower right", bbox_to_anchor=(1, 1))
+        for one in k[every > 0]:
+            spot = (float(one), float(every[one - 1]))
+            axis.annotate(str(every[one - 1]), spot, (0, 2), "data", "offset points", ha="center", fontsize=8)
+        step = 1 if len(k) <= LABELLED else len(k) // LABELLED + 1
+        axis.set_xticks(k[::step], [str(one) for one in k[::step]], fontsize=8)
+        axis.set(xlabel="primary input frequency k", ylabel="neurons")
+        axis.set(xlim=(0.3, len(k) + 0.7), ylim=(0, max(int(every.max()), 1) * 1.12))
+        axis.grid(visible=False, axis="x")
+        return drawn.figure
+
+
+def _freqcount_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, for every model with living neurons."""
+    every, stray = frequency_counts(study.explanation)
+    if not every.any():
+        return ()
+    paper = "; ".join(f"{k}: {n}" for k, n in study.published.key_neurons)
+    return (
+        Picture(
+            name="freqcount",
+            label="freqcount",
+            title="The key frequencies",
+            finding=f"The key frequencies are {listed(study.keys)}. Living neurons read {int((every > 0).sum())} of "
+            f"{len(every)} possible frequencies; {int(stray.sum())} write another one than they read.",
+            how_to_read="One bar per frequency, coloured where it is key, grey where it is not. Red parts are neurons "
+            f"that write another frequency than they read. The paper's mainline model has {paper} neurons.",
+            data="data/neurons.csv",
+            draw=partial(freqcount, study),
+        ),
+    )
+
+
+NEURON = Family("neuron", neuron, _neuron_pictures)
+SINGLE_FREQUENCY = Family("single-frequency", single_frequency, _single_frequency_pictures, in_paper=True)
+FREQCOUNT = Family("freqcount", freqcount, _freqcount_pictures, in_paper=True)

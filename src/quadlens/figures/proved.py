@@ -1,0 +1,251 @@
+"""What each way of proving costs and what it proves, and which term of the error budget is how large."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadlens.errors import BadConfig
+from quadlens.figures.canvas import Target, canvas
+from quadlens.figures.picture import Family, Picture
+from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
+from quadlens.numbers import at_most, percent
+from quadlens.proofs.certificate import Certificate
+from quadlens.proofs.frontier import WaterfallStep
+from quadlens.quadrature import ClusterBounds, Exact, UpperBound
+from quadlens.studies import Study, study_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RULE_MARKERS = ("o", "s", "^", "D")
+EXACT_STRATEGIES = ("brute", "arcs")
+# One mark per strategy, in every picture.
+STRATEGY_MARKERS = {"brute": "P", "lipschitz": "o", "arcs": "D", "moments": "s", "thin": "v", "auto": "X"}
+
+
+@dataclass(frozen=True)
+class ProofPoint:
+    """What one strategy proves of the whole model (T3), and for how many operations.
+
+    Attributes:
+        strategy: Its name.
+        operations: Counted, the collapse included.
+        share: Of all inputs, proved right.
+        margin: Lower bound on those inputs; 0 when there are none.
+    """
+
+    strategy: str
+    operations: int
+    share: float
+    margin: float
+
+
+def frontier(study: Any, ax: Target = None) -> "Figure":
+    """Draw cost against what is proved: the relative error of the rules (T1), and the share of inputs (T3).
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Two axes (one where the model has no rules, or the study no proofs), or a Figure or SubFigure to make them
+            in.
+    """
+    study = study_of(study)
+    clusters, certificates = study.clusters, study.certificates
+    panels = int(bool(clusters)) + int(bool(certificates))
+    if not panels:
+        raise BadConfig("this model has no quadrature rules, and the study has no proofs: there is no cost to draw")
+    with canvas(ax, (3.8 * panels, 3.9), panels) as drawn:
+        from matplotlib.ticker import NullFormatter
+
+        if clusters:
+            _draw_rules(drawn.axes[0], clusters)
+        if certificates:
+            _draw_proofs(drawn.axes[-1], certificates)
+        for axis in drawn.axes:
+            axis.set(xscale="log", xlabel="operations")
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            _whole_decades(axis)
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=1, fontsize=8)
+        return drawn.figure
+
+
+def _whole_decades(axis: "Axes") -> None:
+    """From one power of ten to another, so that the axis has at least two labels."""
+    low, high = axis.get_xlim()
+    axis.set_xlim(float(10 ** np.floor(np.log10(low))), float(10 ** np.ceil(np.log10(high))))
+
+
+def _upper(claim: UpperBound | Exact) -> float:
+    """The end that "at most" may quote."""
+    return claim.upper if isinstance(claim, Exact) else claim.value
+
+
+def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, float, str]]:
+    """(name, operations over all clusters, worst relative bound, concept) of each way to bound the quadrature error."""
+    ways: tuple[tuple[str, str, Callable[[ClusterBounds], UpperBound | Exact]], ...] = (
+        ("Lipschitz, full period", "bound", lambda one: one.rows.total_abs_bound_full),
+        ("Lipschitz, half period", "bound", lambda one: one.rows.total_abs_bound_half),
+        ("moments", "bound", lambda one: one.moment_bound_psi),
+        ("exact", "exact", lambda one: one.exact_psi.absolute),
+    )
+    points = []
+    for name, concept, claim_of in ways:
+        claims = [(claim_of(one), one.baseline) for one in clusters]
+        worst = max(_upper(claim.relative_to(baseline)) for claim, baseline in claims)
+        points.append((name, sum(claim.cost.operations for claim, _ in claims), worst, concept))
+    return points
+
+
+def _draw_rules(axis: "Axes", clusters: tuple[ClusterBounds, ...]) -> None:
+    axis.set_title("error of the rule (T1)", loc="left")
+    axis.axhline(1, color=QUIET_COLOUR, lw=1.2)
+    for (name, cost, worst, concept), marker in zip(rule_points(clusters), RULE_MARKERS, strict=True):
+        axis.plot([cost], [worst], marker, ms=8, color=CONCEPT_COLOURS[concept], label=name)
+    axis.set(ylabel="worst relative error proved", ylim=(0, None))
+
+
+def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
+    axis.set_title("the whole model (T3)", loc="left")
+    brute = _brute_force(certificates)
+    axis.axvline(brute, color=QUIET_COLOUR, lw=1.2)
+    axis.text(brute, 50, "brute force ", rotation=90, ha="right", va="center", fontsize=8, color="#666666")
+    for one in certificates:
+        _mark(axis, one.proof.strategy, one.total_flops, 100 * one.certified_inputs / one.p**2)
+    axis.set(ylabel="inputs proved right, %", ylim=(0, 105))
+
+
+def _brute_force(certificates: tuple[Certificate, ...]) -> int:
+    """Brute force with the full collapse, which all strategies but thin share."""
+    return certificates[0].brute_force_flops + max(one.collapse_flops for one in certificates)
+
+
+def _mark(axis: "Axes", strategy: str, operations: int, y: float) -> None:
+    """Bounds are filled, exact strategies hollow and larger: two that cost the same can both be seen."""
+    exact = strategy in EXACT_STRATEGIES
+    colour = CONCEPT_COLOURS["exact" if exact else "bound"]
+    size, face = (11, "none") if exact else (8, colour)
+    marker = STRATEGY_MARKERS.get(strategy, "*")
+    axis.plot([max(operations, 1)], [y], marker, ms=size, mfc=face, mec=colour, mew=1.8, label=strategy, clip_on=False)
+
+
+def draw_strategies(points: tuple[ProofPoint, ...], ax: Target = None) -> "Figure":
+    """Share of inputs, and margin, against operations: every strategy, brute force too."""
+    with canvas(ax, (7.6, 3.6), 2) as drawn:
+        share, margin = drawn.axes
+        for point in points:
+            _mark(share, point.strategy, point.operations, 100 * point.share)
+            _mark(margin, point.strategy, point.operations, point.margin)
+        share.set(ylabel="inputs proved right, %", ylim=(0, 105))
+        top = 1.1 * max((point.margin for point in points), default=0) or 1
+        margin.set(ylabel="margin proved, logits", ylim=(0, top))
+        for axis in drawn.axes:
+            axis.set(xscale="log", xlabel="operations, collapse included")
+            _whole_decades(axis)
+        drawn.legend(columns=len(points))
+        return drawn.figure
+
+
+def _frontier_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, where anything was bounded or proved."""
+    clusters, certificates = study.clusters, study.certificates
+    if not clusters and not certificates:
+        return ()
+    rules = rule_points(clusters) if clusters else []
+    parts = [f"{name}: at most {at_most(worst, 3)} for {cost:,} operations" for name, cost, worst, _ in rules]
+    for one in certificates:
+        share = percent(one.certified_inputs / one.p**2)
+        times = _brute_force(certificates) / max(one.total_flops, 1)
+        parts.append(f"strategy {one.proof.strategy}: {share} of inputs proved at 1/{times:.1f} of brute force's cost")
+    return (
+        Picture(
+            name="frontier",
+            label=None,
+            title="The frontier: what is proved, and for how much",
+            finding="; ".join(parts) + ".",
+            how_to_read="Left: the quadrature error of the worst cluster that each method proves, against what it "
+            "costs; above the grey line a bound says nothing. Right: how many of all inputs a strategy proves right, "
+            "against its cost, the collapse included; brute force is the grey line. Lower left, and upper left, are "
+            "best.",
+            data="data/frontier.csv",
+            draw=partial(frontier, study),
+        ),
+    )
+
+
+def logit_waterfall(study: Any, ax: Target = None) -> "Figure":
+    """Draw the itemised bound on |logit - closed form|: each term's bound, stacked up, and in it what the term is.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Axes to draw on.
+    """
+    study = study_of(study)
+    if not study.waterfall:
+        raise BadConfig("no proof of this study itemises its error (strategy lipschitz does)")
+    return draw_budget(study.waterfall[:-1], study.evaluation.min_margin, ax)
+
+
+def draw_budget(steps: tuple[WaterfallStep, ...], lead: float, ax: Target = None) -> "Figure":
+    """The terms of an error budget, stacked up to their sum; the line is the smallest margin."""
+    with canvas(ax, (6.8, 0.36 * len(steps) + 1.4)) as drawn:
+        (axis,) = drawn.axes
+        start = 0.0
+        for row, step in enumerate(steps):
+            # A label for the legend from the first row only.
+            bound, measured = ("bound", "measured") if row == 0 else (None, None)
+            axis.barh(row, step.bound, left=start, color=CONCEPT_COLOURS["bound"], height=0.7, label=bound)
+            text = _size(step.bound)
+            if step.measured is not None:
+                ink = CONCEPT_COLOURS["truth"]
+                axis.barh(row, step.measured, left=start, color=ink, height=0.25, label=measured)
+                text += f" ({step.measured:.2f})"
+            start += step.bound
+            axis.annotate(text, (start, row), (3, 0), "data", "offset points", va="center", fontsize=8)
+        if lead > 0:
+            axis.axvline(lead, color=CONCEPT_COLOURS["exact"], lw=1.5, label="smallest margin of the model")
+        axis.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1, ncols=3)
+        axis.set_yticks(range(len(steps)), [step.term for step in steps])
+        axis.invert_yaxis()
+        axis.set(xlabel="bound on |logit − closed form|, added up", xlim=(0, 1.22 * max(start, lead, 1e-9)))
+        axis.grid(visible=False, axis="y")
+        return drawn.figure
+
+
+def _size(bound: float) -> str:
+    """Rounded up, to two decimals where that says anything."""
+    return at_most(bound, 2) if bound >= 0.01 or bound == 0 else f"< {10.0 ** math.ceil(math.log10(bound)):.0e}"
+
+
+def _waterfall_pictures(study: Study) -> tuple[Picture, ...]:
+    """One, where some proof itemises its error."""
+    certificate = next((one for one in study.certificates if one.proof.logit_error is not None), None)
+    if certificate is None or not study.waterfall:
+        return ()
+    *steps, whole = study.waterfall
+    worst = max(steps, key=lambda step: step.bound)
+    proved = f"{certificate.certified_inputs:,} of {certificate.p**2:,} inputs are proved right that way"
+    measured = "" if whole.measured is None else f" In fact no logit is off by more than {whole.measured:.1f}."
+    return (
+        Picture(
+            name="logit-waterfall",
+            label=None,
+            title="The error budget, term by term",
+            finding=f"Bounding every term by itself (strategy {certificate.proof.strategy}) leaves "
+            f"{at_most(whole.bound, 1)} logits of doubt; the largest term is {worst.term} with "
+            f"{at_most(worst.bound, 1)}. The smallest margin is {study.evaluation.min_margin:.1f}; {proved}.{measured}",
+            how_to_read="Each bar is the proved worst case of one thing that the closed form neglects, added up from "
+            "top to bottom; the thin black bar, and the number in brackets, is the largest change of a logit it really "
+            "makes. An input is proved right where twice the sum stays below the lead that the closed form gives the "
+            "right answer; the green line, the model's smallest margin, is for scale.",
+            data="data/certificates.json",
+            draw=partial(logit_waterfall, study),
+        ),
+    )
+
+
+FRONTIER = Family("frontier", frontier, _frontier_pictures, needs_proofs=True)
+LOGIT_WATERFALL = Family("logit-waterfall", logit_waterfall, _waterfall_pictures, needs_proofs=True)

@@ -1,0 +1,125 @@
+"""Numbers as text, and which way each is rounded: a bound that is read is still a bound."""
+
+import math
+import sys
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import Literal
+
+# What stands where a number has no meaning.
+NONE = "–"
+Direction = Literal["nearest", "down", "up"]
+_ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
+
+
+def decimals(value: float | Fraction | None, digits: int = 3, towards: Direction = "nearest") -> str:
+    """So many digits after the point; a dash for None.
+
+    >>> decimals(2 / 3), decimals(Fraction(2, 3), 3, "down"), decimals(None)
+    ('0.667', '0.666', '–')
+    """
+    if value is None:
+        return NONE
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    scaled = Fraction(value) * 10**digits
+    whole = math.floor(scaled) if towards == "down" else math.ceil(scaled) if towards == "up" else round(scaled)
+    text = f"{abs(whole):0{digits + 1}d}"
+    return f"{'-' if whole < 0 else ''}{text[: len(text) - digits]}{'.' if digits else ''}{text[len(text) - digits :]}"
+
+
+def at_most(value: float | Fraction | None, digits: int = 4) -> str:
+    """Rounded up, so that "at most" stays true."""
+    return decimals(value, digits, "up")
+
+
+def at_least(value: float | Fraction | None, digits: int = 4) -> str:
+    """Rounded down, so that "at least" stays true."""
+    return decimals(value, digits, "down")
+
+
+def between(lower: float, upper: float, digits: int) -> str:
+    """An enclosure: its middle where it is narrower than the last digit, else both ends, rounded outwards.
+
+    >>> between(0.12341, 0.12342, 4), between(0.1, 0.2, 4)
+    ('0.1234', '0.1000…0.2000')
+    """
+    if Decimal(upper - lower) > Decimal(1).scaleb(-digits):
+        return f"{at_least(lower, digits)}…{at_most(upper, digits)}"
+    return decimals(lower + (upper - lower) / 2, digits)
+
+
+def significant(value: float | Fraction | None, towards: Direction = "nearest", digits: int = 6) -> str:
+    """At most so many significant digits; a lower bound is rounded down and an upper bound up, so that it stays one.
+
+    >>> significant(2 / 3), significant(2 / 3, "down"), significant(Fraction(1, 3), "up"), significant(0.5)
+    ('0.666667', '0.666666', '0.333334', '0.5')
+    """
+    if value is None:
+        return NONE
+    context = Context(prec=digits, rounding=_ROUNDINGS[towards])
+    if isinstance(value, Fraction):
+        number = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    else:
+        number = context.create_decimal(Decimal(value))
+    plain_notation = not number.is_finite() or -digits <= number.adjusted() < digits
+    return f"{number:f}" if plain_notation else f"{number:e}"
+
+
+def short_of_one(value: float | int, digits: int) -> str:
+    """So many significant digits, and more where less than 1 would read as 1: only perfection does.
+
+    >>> short_of_one(0.04585, 3), short_of_one(0.99996, 3), short_of_one(1.0, 3)
+    ('0.0459', '0.99996', '1')
+    """
+    text = f"{value:.{digits}g}"
+    while value < 1 <= float(text):
+        digits += 1
+        text = f"{value:.{digits}g}"
+    return text
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in per cent, to the nearest; only perfection reads as 100 %.
+
+    >>> percent(0.5), percent(0.99999), percent(1.0)
+    ('50.0 %', '99.9 %', '100.0 %')
+    """
+    text = f"{100 * share:.{digits}f}"
+    return f"{text if share >= 1 or float(text) < 100 else f'{100 - 10**-digits:.{digits}f}'} %"
+
+
+def listed(numbers: tuple[int, ...]) -> str:
+    """Numbers in a sentence.
+
+    >>> listed((5, 9, 11)), listed((5,)), listed(())
+    ('5, 9 and 11', '5', 'none')
+    """
+    words = [str(number) for number in numbers]
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + (" and " if words else "none") + "".join(words[-1:])
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "model"), counted(2, "model")
+    ('1 model', '2 models')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def double_below(x: Fraction | None) -> float | None:
+    """The largest double that is not above x; beyond the doubles, the largest of them or minus infinity."""
+    if x is None:
+        return None
+    try:
+        nearest = float(x)
+    except OverflowError:
+        return sys.float_info.max if x > 0 else -math.inf
+    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
+
+
+def double_above(x: Fraction | None) -> float | None:
+    """The smallest double that is not below x."""
+    down = double_below(None if x is None else -x)
+    return None if down is None else -down + 0.0  # no minus zero
