@@ -54,7 +54,11 @@ class Opened:
     def set_range(self, name: str, value: float) -> None:
         """Move a slider as a person does: the value, then its input event."""
         self.page.locator(f"#{name}").evaluate(
-            "(e, v) => { e.value = v; for (const n of ['input', 'change']) e.dispatchEvent(new Event(n)); }", value
+            """(e, v) => {
+              e.value = v;
+              for (const name of ["input", "change"]) e.dispatchEvent(new Event(name, { bubbles: true }));
+            }""",
+            value,
         )
         self.settle()
 

@@ -1,5 +1,6 @@
 """The explorer's page as text, and its command."""
 
+import html
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from explorer_chromium import small_model
 from quadlens.errors import BadConfig
 from quadlens.explorer import LARGEST_P, build_page
-from quadlens.explorer.opening import opening_of
+from quadlens.explorer.first_frame import first_frame
 from quadlens.explorer.page import SCRIPTS, asset
 from quadlens.explorer.words import VIEWS
 from quadlens.figures.style import FREQUENCY_COLOURS
@@ -22,6 +23,7 @@ from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
 from quadlens.model.native import save
 from quadlens.model.params import MLPParams
+from quadlens.spectrum.anatomy import Anatomy
 from strategies import mlps, transformers
 
 TWO_MEGABYTES = 2_000_000
@@ -48,7 +50,7 @@ def test_every_view_has_a_static_picture_words_with_numbers_and_a_line_on_how_to
         card = page[page.index(f'<figure id="view-{view.name}">') :].split("</figure>")[0]
         assert re.search(r'<div id="stage-\w+" class="stage"><svg [^>]*role="img" aria-label="[^"]+"', card)
         assert re.search(r'<p class="words"[^>]*>[^<]*\d', card)
-        assert view.how in card
+        assert html.escape(view.how_to_read("relu")) in card
         assert f'id="data-{view.name}"' in card
         assert f'id="link-{view.name}"' in card
 
@@ -64,11 +66,11 @@ def test_name_cannot_break_the_page() -> None:
     assert "<script>alert(1)" not in page
 
 
-def test_opening_agrees_with_evaluate_and_its_parts_add_up() -> None:
-    collapsed = load("mismatched").collapse()
-    opening = opening_of(collapsed)
-    assert opening.margins.min() == pytest.approx(evaluate(collapsed).min_margin, abs=1e-12)
-    np.testing.assert_allclose(sum(part for _, part in opening.parts), opening.logits, atol=1e-10)
+def test_first_frame_agrees_with_evaluate_and_its_parts_add_up() -> None:
+    anatomy = Anatomy(load("mismatched"))
+    frame = first_frame(anatomy)
+    assert frame.margins.min() == pytest.approx(evaluate(anatomy.collapsed).min_margin, abs=1e-12)
+    np.testing.assert_allclose(sum(part for _, part in frame.parts), frame.logits, atol=1e-10)
 
 
 @settings(max_examples=25)

@@ -406,6 +406,7 @@ def test_address_round_trip(visit: Any) -> None:
     page.page.locator("#in-carry").uncheck()
     state, said = page.state(), words(page)
     page.page.locator("#copy-link").click()
+    page.page.wait_for_selector("#message:has-text('#')")
     link = page.text("message").removeprefix("Link copied: ").removeprefix("Copy this link: ")
     fragment = "#" + link.split("#")[1]
     again = visit("small", fragment)
@@ -450,6 +451,7 @@ def test_nonsense_in_the_address_is_ignored(visit: Any, fragment: str) -> None:
 def test_link_of_a_view_leads_to_it(visit: Any) -> None:
     page = visit("small")
     page.page.locator("#link-grid").click()
+    page.page.wait_for_selector("#message:has-text('#')")
     link = page.text("message")
     assert "view=grid" in link
     again = visit("small", "#" + link.split("#")[1], viewport={"width": 900, "height": 500})

@@ -322,5 +322,5 @@ def explore(model: "ModelLike", output: str | Path) -> Path:
     from quadlens.model.atomic import write_atomic
 
     mine = study(model)
-    write_atomic(Path(output), build_page(mine.model, mine.name).encode())
+    write_atomic(Path(output), build_page(mine.anatomy, mine.name).encode())
     return Path(output)

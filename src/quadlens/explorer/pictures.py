@@ -1,15 +1,18 @@
 """A static picture of each view, as inline SVG: what a reader without JavaScript sees."""
 
+import base64
+import io
 from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.explorer.opening import Opening
-from quadlens.explorer.png import heatmap_address
+from quadlens.explorer.first_frame import FirstFrame
 
 WIDTH, HEIGHT = 360.0, 320.0
 LEFT, TOP, BOTTOM = 44.0, 12.0, 22.0
+# Colours of a map: above zero, below zero, at zero.
+PLUS, MINUS, ZERO = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00), (0xFF, 0xFF, 0xFF)
 
 
 def svg(label: str, body: str) -> str:
@@ -17,34 +20,39 @@ def svg(label: str, body: str) -> str:
     return f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{label}">{body}</svg>'
 
 
-def ink(opening: Opening, k: int) -> str:
+def ink(frame: FirstFrame, k: int) -> str:
     """The colour of a frequency."""
-    return f"var(--k{opening.keys.index(k) % 8})" if k in opening.keys else "var(--quiet)"
+    return f"var(--k{frame.keys.index(k) % 8})" if k in frame.keys else "var(--quiet)"
 
 
-def circle(opening: Opening) -> str:
-    """Every neuron at its phase, its weight the size, one ring a key frequency."""
-    roles, weight = opening.roles, opening.roles.rho * opening.roles.omega
+def circle(frame: FirstFrame) -> str:
+    """Every neuron at its phase, its weight the size, one ring per key frequency."""
+    roles = frame.anatomy.roles
+    weight = roles.rho * roles.omega
     heaviest = max(float(weight.max()), 1e-300)
     ring = {
-        k: 150 - (96 * at / max(3, len(opening.keys)) if len(opening.keys) > 1 else 0)
-        for at, k in enumerate(opening.keys)
+        k: 150 - (96 * at / max(3, len(frame.keys)) if len(frame.keys) > 1 else 0) for at, k in enumerate(frame.keys)
     }
-    member = {int(i): one.k for one in opening.clusters for i in one.neurons}
+    member = {int(i): one.k for one in frame.anatomy.clusters for i in one.neurons}
     dots = []
     for i, phi in enumerate(roles.phi):
         k = member.get(i, 0)
         radius, size = ring.get(k, 34), 1.1 + 4 * np.sqrt(weight[i] / heaviest)
         x, y = WIDTH / 2 + radius * np.cos(phi), HEIGHT / 2 - radius * np.sin(phi)
-        dots.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" fill="{ink(opening, k)}" opacity=".8"/>')
+        dots.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" fill="{ink(frame, k)}" opacity=".8"/>')
     return svg(f"{len(roles.phi)} neurons at their phases on a circle", "".join(dots))
 
 
-def rectangles(opening: Opening) -> str:
+def rectangles(frame: FirstFrame) -> str:
     """The rectangles of the largest cluster and the curve under which they lie."""
-    rule, rects = opening.scheme, opening.rects
+    rule, rects = frame.scheme, frame.rects
     if rule is None or rects is None:
-        return svg("no rectangles", _text(WIDTH / 2, HEIGHT / 2, "No cluster of at least two neurons.", "middle"))
+        why = (
+            "No rectangles for this activation."
+            if frame.sigma.degree is None
+            else "No cluster of at least two neurons."
+        )
+        return svg("no rectangles", _text(WIDTH / 2, HEIGHT / 2, why, "middle"))
 
     def X(x: float) -> float:
         return LEFT + (x + np.pi) / (2 * np.pi) * (WIDTH - LEFT - 6)
@@ -52,7 +60,7 @@ def rectangles(opening: Opening) -> str:
     def Y(y: float) -> float:
         return HEIGHT / 2 - y / 1.35 * (HEIGHT - TOP - BOTTOM) / 2
 
-    heights = opening.heights(rule.phi, rule.psi, rule.k)[rects.order]
+    heights = frame.heights(rule.phi, rule.psi, rule.k)[rects.order]
     body, band = [], []
     lefts, rights = rects.edges[:-1] + rects.shift, rects.edges[1:] + rects.shift
     for left, right, y, phi in zip(lefts, rights, heights, rects.phi, strict=True):
@@ -62,10 +70,10 @@ def rectangles(opening: Opening) -> str:
             ends = [(start, 2 * abs(left - phi)), (stop, 2 * abs(right - phi))]
             corners = [(x, Y(y + e)) for x, e in ends] + [(x, Y(y - e)) for x, e in reversed(ends)]
             band.append("M" + "L".join(f"{x:.1f} {v:.1f}" for x, v in corners) + "Z")
-            body.append(_rect(start, min(Y(0.0), Y(y)), stop - start, abs(Y(y) - Y(0.0)), ink(opening, rule.k), 0.5))
+            body.append(_rect(start, min(Y(0.0), Y(y)), stop - start, abs(Y(y) - Y(0.0)), ink(frame, rule.k), 0.5))
     body.insert(0, f'<path d="{"".join(band)}" fill="var(--bound)" opacity=".4"/>')
     x = np.linspace(-np.pi, np.pi, 181)
-    curve = opening.heights(x, 2 * x, rule.k)
+    curve = frame.heights(x, 2 * x, rule.k)
     points = " ".join(f"{X(u):.1f},{Y(v):.1f}" for u, v in zip(x, curve, strict=True))
     body.append(f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="2"/>')
     marks = ((-np.pi, "−π"), (0.0, "0"), (np.pi, "π"))
@@ -73,46 +81,44 @@ def rectangles(opening: Opening) -> str:
     return svg(f"rectangles of {rule.n} neurons at frequency {rule.k} under the curve h", "".join(body))
 
 
-def logits(opening: Opening) -> str:
+def logits(frame: FirstFrame) -> str:
     """The logits of one input, stacked by part, with a tick at their sum."""
     inks = {"other": "var(--quiet)", "identity": "var(--identity)", "skip": "var(--skip)"}
-    values = np.stack([part for _, part in opening.parts])
+    values = np.stack([part for _, part in frame.parts])
     high = float(np.where(values > 0, values, 0.0).sum(axis=0).max())
     low = float(np.where(values < 0, values, 0.0).sum(axis=0).min())
-    scale, step = (HEIGHT - TOP - BOTTOM) / max(high - low, 1e-300), (WIDTH - LEFT - 6) / opening.p
-    body = [_rect(LEFT + opening.c * step, TOP, step, HEIGHT - TOP - BOTTOM, "var(--exact)", 0.25)]
-    for c in range(opening.p):
+    scale, step = (HEIGHT - TOP - BOTTOM) / max(high - low, 1e-300), (WIDTH - LEFT - 6) / frame.p
+    body = [_rect(LEFT + frame.c * step, TOP, step, HEIGHT - TOP - BOTTOM, "var(--exact)", 0.25)]
+    for c in range(frame.p):
         x, up, down = LEFT + c * step + 0.5, 0.0, 0.0
-        for (name, _), value in zip(opening.parts, values[:, c].tolist(), strict=True):
+        for (name, _), value in zip(frame.parts, values[:, c].tolist(), strict=True):
             top = up + value if value > 0 else down
-            fill = inks[name] if isinstance(name, str) else ink(opening, name)
+            fill = inks[name] if isinstance(name, str) else ink(frame, name)
             if abs(value) * scale > 0.05:
                 body.append(_rect(x, TOP + (high - top) * scale, max(step - 1, 0.8), abs(value) * scale, fill))
             up, down = (up + value, down) if value > 0 else (up, down + value)
-        body.append(_rect(x - 0.5, TOP + (high - float(opening.logits[c])) * scale - 1, step, 2.0, "currentColor"))
+        body.append(_rect(x - 0.5, TOP + (high - float(frame.logits[c])) * scale - 1, step, 2.0, "currentColor"))
     body.append(_text(LEFT - 4, TOP + 8, f"{high:.3g}", "end") + _text(LEFT - 4, HEIGHT - BOTTOM, f"{low:.3g}", "end"))
-    body.append(_text(LEFT + (opening.c + 0.5) * step, HEIGHT - 6, f"c = {opening.c}", "middle"))
-    return svg(f"logits over c for a = {opening.a}, b = {opening.b}, taken apart", "".join(body))
+    body.append(_text(LEFT + (frame.c + 0.5) * step, HEIGHT - 6, f"c = {frame.c}", "middle"))
+    return svg(f"logits over c for a = {frame.a}, b = {frame.b}, taken apart", "".join(body))
 
 
-def column(opening: Opening) -> str:
+def column(frame: FirstFrame) -> str:
     """The chosen neuron's column of W_L."""
-    return _bars(
-        opening.collapsed.W_L[:, opening.neuron], opening.c, "var(--output)", f"column {opening.neuron} of W_L over c"
-    )
+    return _bars(frame.collapsed.W_L[:, frame.neuron], frame.c, "var(--output)", f"column {frame.neuron} of W_L over c")
 
 
-def pre(opening: Opening) -> str:
+def pre(frame: FirstFrame) -> str:
     """The chosen neuron's pre-activation over a and b."""
-    return _map(opening.pre, f"pre-activation of neuron {opening.neuron} over a and b")
+    return _map(frame.pre, f"pre-activation of neuron {frame.neuron} over a and b")
 
 
-def grid(opening: Opening) -> str:
+def grid(frame: FirstFrame) -> str:
     """The margin of every input."""
-    return _map(opening.margins, f"margin of all {opening.p**2} inputs", contrast=2.5)
+    return _map(frame.margins, f"margin of all {frame.p**2} inputs", contrast=2.5)
 
 
-PICTURES: dict[str, Callable[[Opening], str]] = {
+PICTURES: dict[str, Callable[[FirstFrame], str]] = {
     "circle": circle,
     "rectangles": rectangles,
     "logits": logits,
@@ -149,7 +155,20 @@ def _map(values: Float[np.ndarray, "p p"], label: str, contrast: float = 1.0) ->
     side = HEIGHT - TOP - BOTTOM
     left = (WIDTH - side) / 2
     image = (
-        f'<image href="{heatmap_address(values, float(np.abs(values).max()), contrast)}" x="{left}" y="{TOP}" '
+        f'<image href="{_png_address(values, float(np.abs(values).max()), contrast)}" x="{left}" y="{TOP}" '
         f'width="{side}" height="{side}" style="image-rendering:pixelated"/>'
     )
     return svg(label, image + _text(WIDTH / 2, HEIGHT - 6, "a →", "middle") + _text(left - 4, TOP + 10, "b ↑", "end"))
+
+
+def _png_address(values: Float[np.ndarray, "p p"], scale: float, contrast: float) -> str:
+    """`values[a, b]` as a PNG in a data address, a to the right and b upwards: p² SVG squares would weigh far more."""
+    from PIL import Image
+
+    strength = (np.clip(np.abs(values) / max(scale, 1e-300), 0.0, 1.0) ** contrast)[:, :, None]
+    ink = np.where(values[:, :, None] > 0, np.array(PLUS, dtype=float), np.array(MINUS, dtype=float))
+    pixels = (np.array(ZERO) + (ink - np.array(ZERO)) * strength).astype(np.uint8)
+    content = io.BytesIO()
+    # Rows of an image run from the top.
+    Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 0, 2)[::-1])).save(content, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()

@@ -66,7 +66,7 @@ def report(
     command = f"quadlens report {shlex.quote(_named(model))} -o {shlex.quote(str(output))}" + (
         "" if proofs else " --no-proofs"
     )
-    explorer = build_page(results.model, results.name) if results.p <= LARGEST_P else None
+    explorer = build_page(results.anatomy, results.name) if results.p <= LARGEST_P else None
     return write_report(results, output, command, workers, progress, explorer)
 
 

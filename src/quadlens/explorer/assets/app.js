@@ -1,11 +1,11 @@
 // The page itself: one state, one engine; every change goes state → engine → frame → views.
 Q.app = (() => {
   const VIEWS = ["circle", "rectangles", "logits", "pre", "column", "grid"];
-  const { short, count, percent } = Q.numbers;
+  const { short, count, percent, atMost, percentAtMost } = Q.numbers;
   const at = (id) => document.getElementById(id);
   // Milliseconds for summing logits before the first picture, and in each slice after it.
   const FIRST = 50, SLICE = 12;
-  let engine, state, forms = null, frame = null, name = "", hovered = null, pointedC = null;
+  let engine, state, past, forms = null, frame = null, name = "", hovered = null, pointedC = null;
   let scheduled = 0, working = 0, writing = 0, ruleKey = "", rule = null, claims = null, difference = null, spoken = 0;
   const timings = [];
 
@@ -20,19 +20,32 @@ Q.app = (() => {
   const colourOfK = (k) => Q.draw.colour(inkOfK(k));
   const colourOf = (i) => Q.draw.colour(inkOf(i));
 
-  /** Put a model on the page. */
+  /** Put a model on the page; a file that cannot be read leaves everything as it was. */
   function open(bytes, label, fragment) {
     const model = Q.collapse.collapse(Q.safetensors.read(bytes));
     engine = new Q.engine.Engine(model);
     [forms, ruleKey, hovered, pointedC, difference, name] = [null, "", null, null, null, label];
+    past = new Q.history.History();
     state = read(fragment);
-    at("model-name").textContent = `${label}: p = ${model.p}, ${count(model.d)} neurons`;
+    introduce(Q.sha256.hex(bytes));
     Q.controls.fit(engine);
     for (const id of VIEWS) Q.views[id].build(at(`stage-${id}`), engine.info, api);
     engine.sync(state);
     engine.work(FIRST);
     render();
     document.documentElement.dataset.model = label;
+  }
+
+  /** Everything that names the model, or speaks of its activation; what was to be said of another is not said any more. */
+  function introduce(sha256) {
+    const { p, d, activation } = engine.model;
+    at("model-name").textContent = `${name}: p = ${p}, ${count(d)} neurons`;
+    at("footer-name").textContent = name;
+    at("footer-sha").textContent = sha256;
+    document.title = `quadlens explorer: ${name}`;
+    for (const id of VIEWS) at(`how-${id}`).textContent = Q.words[activation].how[id];
+    clearTimeout(spoken);
+    at("spoken").textContent = "";
   }
 
   /** A fragment that names only a step of the tour means that step's saved view. */
@@ -48,18 +61,17 @@ Q.app = (() => {
 
   /** Everything the views need, computed once. */
   function compute() {
-    const changed = engine.sync(state), { activation } = engine.model;
+    const changed = engine.sync(state), shape = Q.activations.shapeOf(engine.model.activation, state.part);
     if (changed || (frame && frame.state.show !== state.show)) difference = null;
     const key = `${state.k}`;
     if (changed || key !== ruleKey) {
-      rule = state.k === null ? null : engine.scheme(state.k);
+      rule = state.k === null || shape === null ? null : engine.scheme(state.k);
       claims = rule && Q.quadrature.claims(rule);
       ruleKey = key;
     }
     if (state.show !== "model" && !forms) forms = Q.closedForm.fit(engine.model, info());
     const form = state.show === "model" ? null : forms[state.part];
     const c = answerOn();
-    const shape = state.part === "identity" ? "identity" : activation === "relu" ? state.part : activation;
     if (form && engine.settled && difference === null) difference = Q.closedForm.largestDifference(form, engine);
     const { rho, omega } = info();
     return {
@@ -111,11 +123,11 @@ Q.app = (() => {
   }
 
   function status() {
-    const { a, b, k, period } = state, { p } = engine.model, { total } = frame.split, right = (a + b) % p;
+    const { a, b, k, period } = state, { p } = engine.model, { total } = frame.split, right = engine.right(a, b);
     let best = right === 0 ? 1 : 0;
     for (let c = 0; c < p; c++) if (c !== right && total[c] > total[best]) best = c;
     const ok = total[right] > total[best], v = frame.verdict, base = claims && (frame.shape === "relu" ? claims.baseline / 2 : claims.baseline);
-    at("status-answer").textContent = `${a} + ${b} ≡ ${ok ? right : best} ${ok ? "✓" : "✗"}`;
+    at("status-answer").textContent = `${Q.task.question(a, b)} ≡ ${ok ? right : best} ${ok ? "✓" : "✗"}`;
     at("status-answer").className = ok ? "good" : "bad";
     at("status-margin").textContent = `mod ${p}, ${ok ? "" : `right is ${right}, `}margin ${short(total[right] - total[best])}`;
     at("status-wrong").textContent = engine.settled ? `${count(v.wrong)} of ${count(p * p)}` : `counting… ${count(v.wrong)} of ${count(v.inputs)}`;
@@ -123,12 +135,13 @@ Q.app = (() => {
     at("status-smallest").textContent = `smallest margin ${short(v.smallest)}`;
     const exact = claims && frame.shape in claims.exactPsi ? claims.exactPsi[frame.shape] : null, bound = Q.views.rectangles.boundOf(frame);
     at("status-exact").textContent = exact === null ? "–" : short(exact);
-    at("status-relative").textContent = exact === null ? "no rule at this frequency" : `relative ${percent(exact / base)}, k = ${k}`;
-    at("status-bound").textContent = bound === null ? "–" : short(bound);
-    at("status-bound-relative").textContent = bound === null ? "none for this part" : `relative ${percent(bound / base)}, ${period} period`;
+    at("status-relative").textContent = exact === null ? (rule ? "not known for this activation" : "no rule at this frequency") : `relative ${percent(exact / base)}, k = ${k}`;
+    at("status-bound").textContent = bound === null ? "–" : `≤ ${atMost(bound)}`;
+    at("status-bound-relative").textContent = bound === null ? "none for this part" : `relative ≤ ${percentAtMost(bound / base)}, ${period} period`;
     clearTimeout(spoken);
+    if (!engine.settled) return;
     spoken = setTimeout(() => {
-      at("spoken").textContent = `${at("status-answer").textContent}. Wrong inputs: ${at("status-wrong").textContent}. Exact error ${at("status-exact").textContent}.`;
+      at("spoken").textContent = `${name}: ${at("status-answer").textContent}. Wrong inputs: ${at("status-wrong").textContent}. Exact error ${at("status-exact").textContent}.`;
     }, 700);
   }
 
@@ -150,6 +163,12 @@ Q.app = (() => {
     if (step >= 1 && step <= Q.state.STEPS) reveal(Q.tour.STEPS[step - 1].views[0]);
   }
 
+  function leaveTour() {
+    set({ tour: 0 });
+    // The button is back in the next picture.
+    requestAnimationFrame(() => at("tour-start").focus({ preventScroll: true }));
+  }
+
   /** Scroll a view into sight, at once where the reader wants no motion. */
   function reveal(id) {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -161,8 +180,17 @@ Q.app = (() => {
     if (fragment !== location.hash.slice(1)) history.replaceState(null, "", `#${fragment}`);
   }
 
-  function set(patch) {
+  /** Change the state; `motion` names a drag or slider that is still moving. */
+  function set(patch, motion) {
+    past.note(state, patch, motion);
     state = { ...state, ...patch };
+    schedule();
+  }
+
+  function step(patch) {
+    if (!patch) return;
+    state = { ...state, ...patch };
+    engine.restart();
     schedule();
   }
 
@@ -186,21 +214,21 @@ Q.app = (() => {
   const choose = (i) => set({ n: i, k: info().clusterOf[i] >= 0 ? info().kIn[i] : state.k });
   // What follows reads the state, not the last frame: two keys may come before the next picture.
   const chosen = () => (state.n === null ? heaviestOf(state.k) : state.n);
-  const answerOn = () => (state.c === null ? (state.a + state.b) % info().p : state.c);
+  const answerOn = () => (state.c === null ? engine.right(state.a, state.b) : state.c);
   const dialled = (i) => (state.scope === "all" || info().kIn[i] === state.k ? state.jitter * engine.drawn.jitter[i] : 0);
   const phaseOf = (i) => info().phi[i] + dialled(i) + (state.moves[i] || 0);
 
   /** Put neuron i at the angle φ on the circle. */
   function move(i, angle) {
     const by = Q.state.rounded(Q.fourier.wrap(angle - info().phi[i] - dialled(i)));
-    set({ moves: { ...state.moves, [i]: by } });
+    set({ moves: { ...state.moves, [i]: by } }, `move ${i}`);
   }
 
   const turn = (i, by) => move(i, phaseOf(i) + by);
 
   function amplify(i, factor) {
     const now = i in state.gains ? state.gains[i] : 1;
-    set({ gains: { ...state.gains, [i]: Q.state.rounded(Math.min(10, now * factor)) } });
+    set({ gains: { ...state.gains, [i]: Q.state.rounded(Math.min(10, now * factor)) } }, `amplify ${i}`);
   }
 
   const toggleOff = (i) => set({ off: state.off.includes(i) ? state.off.filter((j) => j !== i) : [...state.off, i] });
@@ -216,19 +244,20 @@ Q.app = (() => {
 
   /** After a drag: sum everything again, which clears what rounding many small updates left. */
   function settle() {
+    past.close();
     engine.restart();
     schedule();
   }
 
   const api = {
-    VIEWS, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, reveal, linkTo, read,
+    VIEWS, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, leaveTour, reveal, linkTo, read,
     colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state, chosen, answerOn,
     name: () => name,
     reset: () => set({ ...Q.state.defaults(info()), tour: state.tour }),
-    replace: (next) => {
-      state = next;
-      schedule();
-    },
+    undo: () => step(past.undo()),
+    redo: () => step(past.redo()),
+    closeStep: () => past.close(),
+    steps: () => ({ done: past.done.length, undone: past.undone.length }),
   };
   return api;
 })();

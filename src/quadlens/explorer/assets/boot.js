@@ -1,5 +1,6 @@
 // Start: the model is in the page as base64 of its own file.
 (() => {
+  Q.words = JSON.parse(document.getElementById("words-by-activation").textContent);
   const packed = document.getElementById("model");
   const text = atob(packed.textContent.trim()), bytes = new Uint8Array(text.length);
   for (let j = 0; j < text.length; j++) bytes[j] = text.charCodeAt(j);

@@ -13,8 +13,8 @@ Q.closedForm = (() => {
         re[i * n + j] = output.re[i * half + k - 1];
         im[i * n + j] = output.im[i * half + k - 1];
       });
-    const evenProfile = profile(model, table, keys, re, im, model.activation === "square" ? (x) => x * x : model.activation === "abs" ? Math.abs : (x) => Math.abs(x) / 2);
-    const oddProfile = model.activation === "relu" ? profile(model, table, keys, re, im, (x) => x / 2) : new Float64Array(n * p);
+    const evenProfile = profile(model, table, keys, re, im, Q.activations.part(model.activation, "abs"));
+    const oddProfile = Q.activations.hasOddPart(model.activation) ? profile(model, table, keys, re, im, Q.activations.part(model.activation, "identity")) : new Float64Array(n * p);
     const C = keys.map((k, j) => ratio(evenProfile, j, p, (t) => Math.abs(Math.cos((PI * ((k * t) % p)) / p))));
     const D = keys.map((k, j) => ratio(oddProfile, j, p, (t) => Math.cos((2 * PI * ((k * t) % p)) / p)));
     const none = keys.map(() => 0);

@@ -19,8 +19,12 @@ Q.collapse = (() => {
     return out;
   }
 
+  /** {p, d, activation, Ua, Ub, WL, Sa, Sb, answers} of what `safetensors.read` gives. */
   function collapse({ config, tensors }) {
-    return config.architecture === "transformer" ? transformer(config, tensors) : mlp(config, tensors);
+    const found = config.architecture === "transformer" ? transformer(config, tensors) : mlp(config, tensors);
+    for (const [name, array] of Object.entries({ U_a: found.Ua, U_b: found.Ub, W_L: found.WL, S_a: found.Sa, S_b: found.Sb }))
+      if (!array.every(Number.isFinite)) throw new Q.safetensors.BadFile(`${name} of the collapsed model overflows: the weights are too large for float64.`);
+    return { ...found, answers: Q.task.answersOf(config) };
   }
 
   function mlp(config, w) {
@@ -43,7 +47,7 @@ Q.collapse = (() => {
       product(w.W_V.subarray(h * d * dh, (h + 1) * d * dh), W_O, d, dh, d).forEach((x, j) => (OV[j] += x));
       product(w.b_V.subarray(h * dh, (h + 1) * dh), W_O, 1, dh, d).forEach((x, j) => (bias[j] += total * x));
     }
-    const offset = config.b_token_offset || 0;
+    const offset = config.b_token_offset;
     const rows = [[0, p], [offset, p]];
     if (config.attention.length === 3) rows.push([offset + p, 1]);
     const parts = rows.map(([first, count], position) => {

@@ -6,21 +6,33 @@ Q.controls = (() => {
 
   /** Limits and lists that depend on the model. */
   function fit(engine) {
-    const { p, d, activation } = engine.model, { clusters, keys } = engine.info;
+    const { p, d, activation } = engine.model, { clusters } = engine.info;
     for (const key of ["a", "b", "c"]) at(`in-${key}`).max = p - 1;
     at("in-n").max = d - 1;
-    at("in-k").replaceChildren(...(clusters.length ? clusters : [{ k: "", neurons: [] }]).map(({ k, neurons }) => {
+    at("in-k").replaceChildren(...(clusters.length ? clusters : [{ k: "" }]).map(({ k }) => {
       const option = document.createElement("option");
       option.value = k;
-      option.textContent = k === "" ? "no cluster" : `${k} (${neurons.length} neuron${neurons.length === 1 ? "" : "s"}${keys.includes(k) ? "" : ", faint"})`;
+      if (k === "") option.textContent = "no cluster";
       return option;
     }));
-    document.querySelector("input[name=part][value=identity]").disabled = activation !== "relu";
-    at("part-relu-label").textContent = activation === "relu" ? "ReLU" : activation === "abs" ? "|x|" : "x²";
+    at("part-choice").hidden = !Q.activations.hasOddPart(activation);
+    const { name, even, odd } = Q.words[activation];
+    for (const [part, words] of [["relu", name], ["abs", even], ["identity", odd]]) at(`part-${part}-label`).textContent = words;
   }
 
   function put(input, value) {
     if (document.activeElement !== input || input.type !== "number") if (input.value !== String(value)) input.value = value;
+  }
+
+  /** How many neurons each frequency has in use, of those that read and write it. */
+  function countNeurons(engine) {
+    const { clusters, keys } = engine.info;
+    clusters.forEach((cluster, j) => {
+      const all = cluster.neurons.length, used = engine.used(cluster).length;
+      const words = `${cluster.k} (${used === all ? "" : `${used} of `}${all} neuron${all === 1 ? "" : "s"}${keys.includes(cluster.k) ? "" : ", faint"})`;
+      const option = at("in-k").options[j];
+      if (option.textContent !== words) option.textContent = words;
+    });
   }
 
   /** Controls follow the state. */
@@ -41,10 +53,14 @@ Q.controls = (() => {
     put(at("in-n"), i);
     const phi = Q.fourier.wrap(info.phi[i] + engine.delta[i]), gain = i in state.gains ? state.gains[i] : 1;
     put(at("in-phi"), phi.toFixed(2));
-    at("out-phi").textContent = Q.numbers.turns(phi);
+    at("out-phi").textContent = Q.numbers.inPi(phi);
     put(at("in-gain"), gain);
     at("out-gain").textContent = `× ${Q.numbers.short(gain)}`;
     at("in-off").checked = state.off.includes(i);
+    countNeurons(engine);
+    const { done, undone } = f.app.steps();
+    at("undo").disabled = !done;
+    at("redo").disabled = !undone;
     at("reset").disabled = Q.state.toFragment({ ...state, tour: 0 }, info) === "";
   }
 
@@ -53,7 +69,7 @@ Q.controls = (() => {
     // On a phone the views come first; the controls wait behind their heading.
     if (matchMedia("(max-width: 820px)").matches) at("controls").open = false;
     for (const key of RANGES)
-      at(`in-${key}`).addEventListener("input", (event) => app.set({ [key]: Number(event.target.value) }));
+      at(`in-${key}`).addEventListener("input", (event) => app.set({ [key]: Number(event.target.value) }, key));
     for (const key of RADIOS)
       document.querySelectorAll(`input[name=${key}]`).forEach((input) => input.addEventListener("change", () => app.set({ [key]: input.value })));
     at("in-follow").addEventListener("change", (event) => app.set({ c: event.target.checked ? null : app.answerOn() }));
@@ -65,7 +81,9 @@ Q.controls = (() => {
     });
     at("in-phi").addEventListener("input", (event) => app.move(app.chosen(), Number(event.target.value)));
     at("in-phi").addEventListener("change", () => app.settle());
-    at("in-gain").addEventListener("input", (event) => app.set({ gains: { ...app.state().gains, [app.chosen()]: Number(event.target.value) } }));
+    at("in-gain").addEventListener("input", (event) => app.set({ gains: { ...app.state().gains, [app.chosen()]: Number(event.target.value) } }, `gain ${app.chosen()}`));
+    // A slider that is let go ends its step.
+    at("panel").addEventListener("change", () => app.closeStep());
     at("in-off").addEventListener("change", () => app.toggleOff(app.chosen()));
     at("redraw-seed").addEventListener("click", () => app.set({ seed: app.state().seed + 1 }));
     at("reset").addEventListener("click", () => app.reset());
@@ -76,7 +94,10 @@ Q.controls = (() => {
     });
     at("tour-next").addEventListener("click", () => app.goTo(app.state().tour + 1));
     at("tour-back").addEventListener("click", () => app.goTo(app.state().tour - 1));
-    at("tour-leave").addEventListener("click", () => app.set({ tour: 0 }));
+    at("tour-leave").addEventListener("click", () => app.leaveTour());
+    at("undo").addEventListener("click", () => app.undo());
+    at("redo").addEventListener("click", () => app.redo());
+    addEventListener("keydown", (event) => shortcut(app, event));
     for (const id of app.VIEWS) {
       at(`link-${id}`).addEventListener("click", () => copy(app.linkTo(id)));
       at(`data-${id}`).addEventListener("click", () => download(`${id}.csv`, Q.views[id].data(app.frame())));
@@ -85,7 +106,7 @@ Q.controls = (() => {
     addEventListener("hashchange", () => {
       // A jump inside the page (the skip link) is no state.
       if (location.hash && !location.hash.includes("=")) return;
-      app.replace(app.read(location.hash));
+      app.set(app.read(location.hash));
       if (app.state().view && app.VIEWS.includes(app.state().view)) app.reveal(app.state().view);
     });
     const again = () => {
@@ -96,9 +117,18 @@ Q.controls = (() => {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   }
 
+  /** Esc leaves the tour; Ctrl+Z, Ctrl+Shift+Z and Ctrl+Y (⌘ on a Mac) undo and redo, except in a field with text of its own. */
+  function shortcut(app, event) {
+    const key = event.key.toLowerCase();
+    if (key === "escape" && app.state().tour) return app.leaveTour();
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target.type === "number" || !["z", "y"].includes(key)) return undefined;
+    event.preventDefault();
+    return key === "y" || event.shiftKey ? app.redo() : app.undo();
+  }
+
   function bindFiles(app) {
     at("open-file").addEventListener("change", (event) => {
-      if (event.target.files.length) take(app, event.target.files[0]);
+      if (event.target.files.length) openFile(app, event.target.files[0]);
       event.target.value = "";
     });
     addEventListener("dragover", (event) => {
@@ -112,20 +142,27 @@ Q.controls = (() => {
       event.preventDefault();
       document.body.classList.remove("dropping");
       const [file] = event.dataTransfer.files;
-      if (file) take(app, file);
+      if (file) openFile(app, file);
       else say("Nothing to open: drop a model file (.safetensors) that quadlens wrote.", true);
     });
   }
 
-  /** A file from the reader's disk: read here, sent nowhere. */
-  async function take(app, file) {
-    const bytes = new Uint8Array(await file.arrayBuffer());
+  // A larger file can hold no model that the page takes.
+  const LARGEST_FILE = 2 ** 28;
+  let latest = null;
+
+  /** A file from the reader's disk: read here, sent nowhere. Of several at once the last counts. */
+  async function openFile(app, file) {
+    latest = file;
     try {
+      if (file.size > LARGEST_FILE) throw new Q.safetensors.BadFile(`It has ${Q.numbers.count(file.size)} bytes; this page takes at most ${Q.numbers.count(LARGEST_FILE)}.`);
+      const bytes = new Uint8Array(await file.arrayBuffer());
+      if (latest !== file) return;
       app.open(bytes, file.name, "");
       say(`Opened ${file.name}. It was read on this computer only; links lead to the page's own model.`, false);
     } catch (error) {
-      if (!(error instanceof Q.safetensors.BadFile)) throw error;
-      say(`${file.name} cannot be opened. ${error.message} The page still shows ${app.name()}.`, true);
+      const reason = error instanceof Q.safetensors.BadFile ? error.message : `The browser could not read it (${error.message}).`;
+      say(`${file.name} cannot be opened. ${reason} The page still shows ${app.name()}.`, true);
     }
   }
 

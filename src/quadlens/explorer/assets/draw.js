@@ -2,7 +2,7 @@
 Q.draw = (() => {
   const cache = new Map();
 
-  /** A custom property of the page; read once a theme. */
+  /** A custom property of the page; read once per theme. */
   function colour(name) {
     if (!cache.has(name)) cache.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
     return cache.get(name);

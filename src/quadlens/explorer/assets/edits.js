@@ -1,4 +1,4 @@
-// The dials that break a model, as one phase shift and one gain a neuron.
+// The dials that break a model, as one phase shift and one gain per neuron.
 Q.edits = (() => {
   /** mulberry32: a small generator with the same numbers everywhere. */
   function generator(seed) {
@@ -32,8 +32,8 @@ Q.edits = (() => {
       if (state.scope === "all" || info.kIn[i] === state.k) {
         delta[i] = state.jitter * drawn.jitter[i];
         gain[i] = Math.exp(state.uneven * drawn.uneven[i]);
-        const place = (info.phi[i] + Math.PI) / (2 * Math.PI);
-        if (drawn.drop[i] < state.drop || place - Math.floor(place) < state.arc) gain[i] = 0;
+        const along = (info.phi[i] + Math.PI) / (2 * Math.PI);
+        if (drawn.drop[i] < state.drop || along - Math.floor(along) < state.arc) gain[i] = 0;
       }
       if (i in state.moves) delta[i] += state.moves[i];
       if (i in state.gains) gain[i] *= state.gains[i];

@@ -4,13 +4,6 @@ Q.engine = (() => {
   // Up to this many changed neurons are rank-one updates; more, and all logits are summed again.
   const FEW = 32;
 
-  /** The activation's part that is shown: "relu" (the whole), "abs" (its even part) or "identity" (its odd part). */
-  function activation(kind, part) {
-    if (kind === "relu") return { relu: (x) => (x > 0 ? x : 0), abs: (x) => Math.abs(x) / 2, identity: (x) => x / 2 }[part];
-    if (part === "identity") return () => 0;
-    return kind === "abs" ? Math.abs : (x) => x * x;
-  }
-
   class Engine {
     constructor(model) {
       const { p, d } = model;
@@ -29,7 +22,36 @@ Q.engine = (() => {
       this.rowsSeen = 0;
       this.how = { keep: "all", part: "relu", carry: true };
       this.seed = null;
-      this.sigma = activation(model.activation, "relu");
+      this.sigma = Q.activations.part(model.activation, "relu");
+    }
+
+    /** The right answer to (a, b). */
+    right(a, b) {
+      return this.model.answers[a * this.model.p + b];
+    }
+
+    /** Whether neuron i adds anything: its amplitude is not zero. */
+    inUse(i) {
+      return this.gain[i] !== 0;
+    }
+
+    /** Neurons in use: all, at each key frequency (reading and writing it), and the rest; the last two add up to the first. */
+    counts() {
+      const { info } = this, byKey = new Map(info.keys.map((k) => [k, 0]));
+      let all = 0, rest = 0;
+      for (let i = 0; i < info.d; i++) {
+        if (!this.inUse(i)) continue;
+        all++;
+        const k = info.clusterOf[i] < 0 ? null : info.kIn[i];
+        if (byKey.has(k)) byKey.set(k, byKey.get(k) + 1);
+        else rest++;
+      }
+      return { all, byKey, rest };
+    }
+
+    /** Neurons of a cluster that are in use. */
+    used(cluster) {
+      return cluster.neurons.filter((i) => this.inUse(i));
     }
 
     get settled() {
@@ -53,7 +75,7 @@ Q.engine = (() => {
       this.delta = delta;
       this.gain = gain;
       if (changed.length > FEW || repart) {
-        this.sigma = activation(this.model.activation, how.part);
+        this.sigma = Q.activations.part(this.model.activation, how.part);
         for (const i of changed) this.refresh(i);
         if (repart || changed.length) this.restart();
       } else for (const i of changed) this.replace(i);
@@ -122,7 +144,7 @@ Q.engine = (() => {
         let n = 0;
         for (let i = 0; i < d; i++) {
           const h = sigma(Ua[i * p + a] + Ub[i * p + b]);
-          if (h !== 0 && this.gain[i] !== 0) {
+          if (h !== 0 && this.inUse(i)) {
             hidden[n] = h;
             from[n++] = i * p;
           }
@@ -141,7 +163,7 @@ Q.engine = (() => {
     judge(a) {
       const { p } = this.model, { logits } = this;
       for (let b = 0; b < p; b++) {
-        const at = (a * p + b) * p, right = (a + b) % p;
+        const at = (a * p + b) * p, right = this.right(a, b);
         let best = -Infinity, other = 0;
         for (let c = 0; c < p; c++)
           if (c !== right && logits[at + c] > best) {
@@ -169,23 +191,23 @@ Q.engine = (() => {
     /** Phases, weights and amplitudes of a cluster as edited; dropped neurons are no nodes. */
     scheme(k) {
       const { info, how } = this, cluster = info.clusters.find((one) => one.k === k);
-      const neurons = (cluster ? cluster.neurons : []).filter((i) => this.gain[i] !== 0);
-      const take = (of) => Float64Array.from(neurons, of);
+      const neurons = cluster ? this.used(cluster) : [];
+      const values = (of) => Float64Array.from(neurons, of);
       return Q.quadrature.scheme(
         this.model.p, k, neurons,
-        take((i) => info.phi[i] + this.delta[i]), take((i) => info.psi[i] + (how.carry ? 2 * this.delta[i] : 0)),
-        take((i) => info.rho[i] * info.omega[i] * Math.abs(this.gain[i])),
+        values((i) => info.phi[i] + this.delta[i]), values((i) => info.psi[i] + (how.carry ? 2 * this.delta[i] : 0)),
+        values((i) => info.rho[i] * info.omega[i] * Math.abs(this.gain[i])),
       );
     }
 
     /** The logits of one input split up: even part by cluster (the last entry: no cluster), odd part, skip, total. */
     split(a, b) {
       const { p, d, Sa, Sb } = this.model, { info, how } = this;
-      const even = activation(this.model.activation, "abs"), odd = activation(this.model.activation, "identity");
+      const even = Q.activations.part(this.model.activation, "abs"), odd = Q.activations.part(this.model.activation, "identity");
       const byCluster = Array.from({ length: info.clusters.length + 1 }, () => new Float64Array(p));
       const identity = new Float64Array(p), skip = new Float64Array(p), total = new Float64Array(p);
       for (let i = 0; i < d; i++) {
-        if (this.gain[i] === 0) continue;
+        if (!this.inUse(i)) continue;
         const x = this.Ua[i * p + a] + this.Ub[i * p + b];
         const e = how.part === "identity" ? 0 : even(x), o = how.part === "abs" ? 0 : odd(x);
         const mine = byCluster[info.clusterOf[i] < 0 ? info.clusters.length : info.clusterOf[i]];
@@ -204,10 +226,10 @@ Q.engine = (() => {
     /** What neuron i adds to each logit of (a, b). */
     share(i, a, b) {
       const { p } = this.model, at = i * p;
-      const hidden = this.gain[i] === 0 ? 0 : this.sigma(this.Ua[at + a] + this.Ub[at + b]);
+      const hidden = !this.inUse(i) ? 0 : this.sigma(this.Ua[at + a] + this.Ub[at + b]);
       return this.WL.slice(at, at + p).map((x) => x * hidden);
     }
   }
 
-  return { Engine, activation };
+  return { Engine };
 })();

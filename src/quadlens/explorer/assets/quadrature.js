@@ -1,5 +1,5 @@
 // A cluster as a quadrature rule: nodes φ_i, weights w_i that sum to 2π. The same formulas as quadlens.quadrature,
-// in plain float64 (Python encloses them; here they are for looking at).
+// in float64 (Python encloses them; here bounds carry an allowance for rounding).
 Q.quadrature = (() => {
   const { PI } = Math, TURN = 2 * PI;
   const ARC_SLACK = 1e-9;
@@ -156,18 +156,21 @@ Q.quadrature = (() => {
     return { abs, identity, relu };
   }
 
+  // Four times the rounding that docs/quadrature.md §8 allows sums over n neurons: bounds stay bounds.
+  const allowance = (n) => 4 * TURN * (5 * n + 700) * 2 ** -53;
+
   /** Every number the page states about one rule. */
   function claims(rule) {
     const doubled = rule.phi.map((x) => 2 * x);
     const full = rectangles(rule, false), half = rectangles(rule, true);
-    const errors = rectangleErrors(full);
-    const absFull = sum(errors), absHalf = sum(rectangleErrors(half));
-    const angle = angleError(rule), identitySup = identitySupremum(rule, doubled);
-    const reluFull = reluWindow(full, errors), reluHalf = absHalf / 2 + identitySup / 4;
+    const errors = rectangleErrors(full), upper = (x) => x + allowance(rule.w.length);
+    const absFull = upper(sum(errors)), absHalf = upper(sum(rectangleErrors(half)));
+    const angle = upper(angleError(rule)), identitySup = upper(identitySupremum(rule, doubled));
+    const reluFull = upper(reluWindow(full, errors)), reluHalf = upper(absHalf / 2 + identitySup / 4);
     return {
       full, half, angle, identitySup, absFull, absHalf, reluFull, reluHalf,
-      totalAbsFull: absFull + angle, totalAbsHalf: 2 * absHalf + angle,
-      totalReluFull: reluFull + angle, totalReluHalf: 2 * reluHalf + angle,
+      totalAbsFull: upper(absFull + angle), totalAbsHalf: upper(2 * absHalf + angle),
+      totalReluFull: upper(reluFull + angle), totalReluHalf: upper(2 * reluHalf + angle),
       exact: exactErrors(rule, doubled), exactPsi: exactErrors(rule, rule.psi),
       baseline: 4 / (3 * rule.q * Math.sin(PI / (2 * rule.q))),
     };
@@ -178,13 +181,6 @@ Q.quadrature = (() => {
     return { s: (PI * mod(k * (a + b), 2 * p)) / p, u: (PI * mod(k * (a - b), 2 * p)) / p };
   }
 
-  const SHAPES = {
-    abs: { of: Math.abs, integral: 4 / 3 },
-    identity: { of: (x) => x, integral: 0 },
-    relu: { of: (x) => Math.max(0, x), integral: 2 / 3 },
-    square: { of: (x) => x * x, integral: PI / 2 },
-  };
-
   /**
    * The rule at one (a, b, c): heights f(±cos(s+φ_i)) cos(k w c + ψ_i), ± the sign of cos u; their weighted sum; and
    * the integral of f(±cos(s+φ)) cos(k w c + 2φ), which is a constant times cos(k w (a+b-c)).
@@ -192,7 +188,7 @@ Q.quadrature = (() => {
   function at(rule, part, a, b, c) {
     const { p, k } = rule;
     const { s, u } = angles(p, k, a, b);
-    const side = Math.cos(u) < 0 ? -1 : 1, shape = SHAPES[part];
+    const side = Math.cos(u) < 0 ? -1 : 1, shape = Q.activations.SHAPES[part];
     const turn = (TURN * mod(k * c, p)) / p;
     const height = (phi, out) => shape.of(side * Math.cos(s + phi)) * Math.cos(turn + out);
     const heights = rule.phi.map((phi, i) => height(phi, rule.psi[i]));

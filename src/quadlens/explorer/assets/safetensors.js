@@ -1,98 +1,99 @@
-// Reads quadlens' own files: safetensors with TransformerLens names and the config as JSON metadata.
+// Reads quadlens' own files as strictly as Python does: safetensors with TransformerLens names, the config as JSON metadata.
 Q.safetensors = (() => {
-  const TRANSFORMER = {
-    W_E: "embed.W_E", W_pos: "pos_embed.W_pos", W_V: "blocks.0.attn.W_V", b_V: "blocks.0.attn.b_V",
-    W_O: "blocks.0.attn.W_O", b_O: "blocks.0.attn.b_O", W_in: "blocks.0.mlp.W_in", b_in: "blocks.0.mlp.b_in",
-    W_out: "blocks.0.mlp.W_out", b_out: "blocks.0.mlp.b_out", W_U: "unembed.W_U", b_U: "unembed.b_U",
+  const TENSORS = {
+    transformer: {
+      W_E: "embed.W_E", W_pos: "pos_embed.W_pos", W_V: "blocks.0.attn.W_V", b_V: "blocks.0.attn.b_V",
+      W_O: "blocks.0.attn.W_O", b_O: "blocks.0.attn.b_O", W_in: "blocks.0.mlp.W_in", b_in: "blocks.0.mlp.b_in",
+      W_out: "blocks.0.mlp.W_out", b_out: "blocks.0.mlp.b_out", W_U: "unembed.W_U", b_U: "unembed.b_U",
+    },
+    mlp: { W_a: "mlp.W_a", W_b: "mlp.W_b", W_out: "mlp.W_out" },
   };
-  const MLP = { W_a: "mlp.W_a", W_b: "mlp.W_b", W_out: "mlp.W_out" };
+  // The fields of quadlens.model.config, in its order; `?` marks those with a default.
+  const FIELDS = {
+    transformer: ["p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx", "attention", "read_position", "activation?", "b_token_offset?"],
+    mlp: ["p", "d_mlp", "activation?"],
+  };
   const DTYPES = { F32: [Float32Array, "<f4"], F64: [Float64Array, "<f8"] };
   // All p³ logits are held in memory as doubles; the Python side has the same limit.
   const LARGEST_P = 257, LARGEST_NEURONS = 8192;
+  const CUT = "This is not a safetensors file, or it is cut short. Expected a model that quadlens wrote (quadlens train, build or import).";
+  const DAMAGED = "Get the file again.";
 
   class BadFile extends Error {}
+
+  function need(condition, words) {
+    if (!condition) throw new BadFile(words);
+  }
 
   /** {config, tensors} of a Uint8Array; throws BadFile with what came, what was expected and what to do. */
   function read(bytes) {
     const { header, start } = readHeader(bytes);
-    const metadata = header.__metadata__ || {};
-    if (typeof metadata.quadlens !== "string")
-      throw new BadFile("This safetensors file has no quadlens config in its metadata. Turn other people's checkpoints into ours with: quadlens import FILE -o MODEL.safetensors");
-    const { config, checksum, text } = readMetadata(metadata.quadlens);
+    const metadata = header.get("__metadata__");
+    header.delete("__metadata__");
+    need(metadata instanceof Map && typeof metadata.get("quadlens") === "string",
+      "This safetensors file has no quadlens config in its metadata. Turn other people's checkpoints into ours with: quadlens import FILE -o MODEL.safetensors");
+    const about = parsed(metadata.get("quadlens"), "the quadlens metadata");
+    const format = about instanceof Map ? about.get("format") : undefined;
+    need(format === 1n, `File format ${format}; this page reads format 1. Make a page with the quadlens that wrote the file.`);
+    need([...about.keys()].sort().join() === "checksum,config,format", `The quadlens metadata has the keys ${[...about.keys()].sort().join(", ")}; expected checksum, config, format.`);
     const raw = readTensors(header, bytes, start);
-    if (checksum !== undefined && text !== null && checksum !== checksumOf(raw, text))
-      throw new BadFile("The file is damaged: its weights or config do not match its checksum. Get the file again.");
-    checkConfig(config);
-    const names = config.architecture === "transformer" ? TRANSFORMER : MLP;
-    const shapes = config.architecture === "transformer" ? transformerShapes(config) : mlpShapes(config);
-    const tensors = {};
-    for (const [short, long] of Object.entries(names)) {
-      const tensor = raw[long];
-      if (!tensor) throw new BadFile(`The tensor ${long} is missing; expected one of a quadlens ${config.architecture}.`);
-      if (tensor.shape.join() !== shapes[short].join())
-        throw new BadFile(`${long} has shape [${tensor.shape}], expected [${shapes[short]}].`);
-      if (!finite(tensor.data)) throw new BadFile(`${long} holds numbers that are not finite.`);
-      tensors[short] = new Float64Array(tensor.data);
-    }
-    return { config, tensors };
+    need(about.get("checksum") === checksumOf(raw, Q.strictJson.pythonText(about.get("config"))),
+      `The file is damaged: its weights or config do not match its checksum. ${DAMAGED}`);
+    const config = readConfig(about.get("config"));
+    return { config, tensors: checkTensors(config, raw) };
   }
 
-  function finite(x) {
-    for (let j = 0; j < x.length; j++) if (!Number.isFinite(x[j])) return false;
-    return true;
+  function parsed(text, what) {
+    try {
+      return Q.strictJson.parse(text);
+    } catch (error) {
+      throw new BadFile(`In ${what}: ${error.message}. Quadlens did not write this file; make it again with quadlens import.`);
+    }
   }
 
   function readHeader(bytes) {
-    const cut = "This is not a safetensors file, or it is cut short. Expected a model that quadlens wrote (quadlens train, build or import).";
-    if (bytes.length < 8) throw new BadFile(cut);
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const length = view.getUint32(0, true);
-    if (view.getUint32(4, true) !== 0 || 8 + length > bytes.length) throw new BadFile(cut);
-    let header;
+    need(bytes.length >= 8, CUT);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), length = view.getUint32(0, true);
+    need(view.getUint32(4, true) === 0 && 8 + length <= bytes.length && bytes[8] === 0x7b, CUT);
+    let text;
     try {
-      header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(8, 8 + length)));
+      text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(8, 8 + length));
     } catch {
-      throw new BadFile(cut);
+      throw new BadFile(CUT);
     }
-    if (header === null || typeof header !== "object" || Array.isArray(header)) throw new BadFile(cut);
-    return { header, start: 8 + length };
+    return { header: parsed(text, "the header"), start: 8 + length };
   }
 
-  function readMetadata(json) {
-    let parsed;
-    try {
-      parsed = JSON.parse(json);
-    } catch {
-      throw new BadFile("The quadlens metadata of this file is not JSON; it was not written by quadlens.");
-    }
-    if (!parsed || parsed.format !== 1) throw new BadFile(`File format ${parsed && parsed.format}; this page reads format 1. Make a page with the newer quadlens.`);
-    // The checksum covers the config's text as Python wrote it (1.0 is not 1), so take that very text.
-    const found = /"config": (\{.*\}), "format": 1\}$/s.exec(json);
-    return { config: parsed.config || {}, checksum: parsed.checksum, text: found ? found[1] : null };
-  }
+  const isSize = (x) => typeof x === "bigint" && x >= 0n && x <= BigInt(Number.MAX_SAFE_INTEGER);
 
+  /** Tensors in the order of their bytes, which follow one another without a gap up to the end of the file. */
   function readTensors(header, bytes, start) {
-    const tensors = {};
-    for (const [name, entry] of Object.entries(header)) {
-      if (name === "__metadata__") continue;
-      const kind = DTYPES[entry.dtype];
-      if (!kind) throw new BadFile(`${name} has type ${entry.dtype}, expected F32 or F64.`);
-      const [from, to] = entry.data_offsets || [];
-      const count = (entry.shape || []).reduce((x, y) => x * y, 1);
-      if (!(from >= 0 && to - from === count * kind[0].BYTES_PER_ELEMENT && start + to <= bytes.length))
-        throw new BadFile(`The file is cut short or damaged at ${name}. Get the file again.`);
+    const entries = [...header].map(([name, entry]) => {
+      need(entry instanceof Map && [...entry.keys()].sort().join() === "data_offsets,dtype,shape", `${name} in the header is not a tensor with dtype, shape and data_offsets. ${DAMAGED}`);
+      const shape = entry.get("shape"), offsets = entry.get("data_offsets"), kind = DTYPES[entry.get("dtype")];
+      need(kind, `${name} has type ${entry.get("dtype")}, expected F32 or F64.`);
+      need(Array.isArray(shape) && shape.every(isSize) && Array.isArray(offsets) && offsets.length === 2 && offsets.every(isSize), `${name} has a shape or place in the file that is not made of whole numbers. ${DAMAGED}`);
+      return { name, kind, shape: shape.map(Number), from: Number(offsets[0]), to: Number(offsets[1]) };
+    });
+    entries.sort((x, y) => x.from - y.from || x.to - y.to);
+    const tensors = new Map();
+    let end = 0;
+    for (const { name, kind, shape, from, to } of entries) {
+      const size = shape.reduce((x, y) => x * y, kind[0].BYTES_PER_ELEMENT);
+      need(from === end && to - from === size && start + to <= bytes.length, `The file is cut short or damaged at ${name}. ${DAMAGED}`);
       const raw = bytes.slice(start + from, start + to);
-      tensors[name] = { shape: entry.shape, dtype: kind[1], raw, data: new kind[0](raw.buffer) };
+      tensors.set(name, { shape, dtype: kind[1], raw, data: new kind[0](raw.buffer) });
+      end = to;
     }
+    need(start + end === bytes.length, `The file has ${bytes.length - start - end} bytes that belong to no tensor. ${DAMAGED}`);
     return tensors;
   }
 
   /** As quadlens.model.native: config, then name, dtype, shape and bytes of each tensor by name. */
   function checksumOf(tensors, configText) {
-    const encoder = new TextEncoder();
-    const pieces = [encoder.encode(configText)];
-    for (const name of Object.keys(tensors).sort()) {
-      const { dtype, shape, raw } = tensors[name];
+    const encoder = new TextEncoder(), pieces = [encoder.encode(configText)];
+    for (const name of [...tensors.keys()].sort()) {
+      const { dtype, shape, raw } = tensors.get(name);
       const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
       pieces.push(encoder.encode(`${name} ${dtype} ${tuple}`), raw);
     }
@@ -105,14 +106,63 @@ Q.safetensors = (() => {
     return Q.sha256.hex(all);
   }
 
-  function checkConfig(config) {
-    if (!["transformer", "mlp"].includes(config.architecture))
-      throw new BadFile(`Architecture ${config.architecture}; expected transformer or mlp.`);
-    const { p, d_mlp } = config;
-    if (!(Number.isInteger(p) && p >= 3 && p % 2 === 1)) throw new BadFile(`p = ${p}; expected an odd modulus of at least 3.`);
-    if (p > LARGEST_P) throw new BadFile(`p = ${p}; this page holds all p³ logits and takes at most p = ${LARGEST_P}.`);
-    if (!(d_mlp >= 1 && d_mlp <= LARGEST_NEURONS)) throw new BadFile(`d_mlp = ${d_mlp}; this page takes 1 to ${LARGEST_NEURONS} neurons.`);
-    if (!["relu", "abs", "square"].includes(config.activation)) throw new BadFile(`Activation ${config.activation}; expected relu, abs or square.`);
+  /** The config as a plain object, with the checks of quadlens.model.config. */
+  function readConfig(data) {
+    need(data instanceof Map, "The config is not an object with names and values.");
+    const architecture = data.get("architecture"), fields = Object.hasOwn(FIELDS, architecture) ? FIELDS[architecture] : null;
+    need(fields, `Architecture ${architecture}; expected transformer or mlp.`);
+    const config = { architecture, activation: "relu", b_token_offset: 0 }, names = fields.map((name) => name.replace("?", ""));
+    for (const key of data.keys()) need(key === "architecture" || names.includes(key), `The config has the unknown key ${key}; known keys: ${names.join(", ")}.`);
+    for (const name of fields.filter((one) => !one.endsWith("?"))) need(data.has(name), `The config lacks the key ${name}.`);
+    for (const name of names.filter((one) => data.has(one))) config[name] = readField(name, data.get(name));
+    checkConfig(config);
+    if (architecture === "transformer") checkTransformer(config);
+    return config;
+  }
+
+  function readField(name, value) {
+    if (name === "activation") {
+      need(Q.activations.NAMES.includes(value), `Activation ${value}; expected ${Q.activations.NAMES.join(", ")}.`);
+      return value;
+    }
+    if (name === "attention") {
+      need(Array.isArray(value) && value.every((x) => typeof x === "number" || typeof x === "bigint"), "attention is not a list of numbers.");
+      return value.map(Number);
+    }
+    need(typeof value === "bigint", `${name} = ${typeof value === "object" ? "something else" : value}; expected a whole number.`);
+    return Number(value);
+  }
+
+  function checkConfig({ p, d_mlp }) {
+    need(p >= 3 && p % 2 === 1, `p = ${p}; expected an odd modulus of at least 3.`);
+    need(p <= LARGEST_P, `p = ${p}; this page holds all p³ logits and takes at most p = ${LARGEST_P}.`);
+    need(d_mlp >= 1 && d_mlp <= LARGEST_NEURONS, `d_mlp = ${d_mlp}; this page takes 1 to ${LARGEST_NEURONS} neurons.`);
+  }
+
+  function checkTransformer(c) {
+    const fed = c.attention.length, used = c.b_token_offset + c.p + (fed === 3 ? 1 : 0);
+    for (const name of ["d_model", "n_heads", "d_head"]) need(c[name] >= 1, `${name} = ${c[name]}; expected at least 1.`);
+    need(fed === 2 || fed === 3, `attention has ${fed} weights; expected one for each of (a, b) or (a, b, '=').`);
+    need(c.attention.every(Number.isFinite), "The attention weights are not all finite.");
+    need(c.read_position >= 0 && c.read_position < fed, `read_position = ${c.read_position} is not fed; expected 0 … ${fed - 1}.`);
+    need(c.n_ctx >= fed, `n_ctx = ${c.n_ctx} is less than the ${fed} positions fed.`);
+    need(c.b_token_offset === 0 || c.b_token_offset === c.p, `b_token_offset = ${c.b_token_offset}; expected 0 or p = ${c.p}.`);
+    need(c.d_vocab >= used, `d_vocab = ${c.d_vocab} is less than the ${used} tokens used.`);
+    need(c.d_vocab_out >= c.p, `d_vocab_out = ${c.d_vocab_out} is less than p = ${c.p}.`);
+  }
+
+  function checkTensors(config, raw) {
+    const names = TENSORS[config.architecture], shapes = config.architecture === "transformer" ? transformerShapes(config) : mlpShapes(config);
+    const tensors = {}, known = Object.values(names);
+    for (const name of raw.keys()) need(known.includes(name), `The tensor ${name} does not belong to a quadlens ${config.architecture}.`);
+    for (const [short, long] of Object.entries(names)) {
+      const tensor = raw.get(long);
+      need(tensor, `The tensor ${long} is missing; expected one of a quadlens ${config.architecture}.`);
+      need(tensor.shape.join() === shapes[short].join(), `${long} has shape [${tensor.shape}], expected [${shapes[short]}].`);
+      need(tensor.data.every(Number.isFinite), `${long} holds numbers that are not finite.`);
+      tensors[short] = new Float64Array(tensor.data);
+    }
+    return tensors;
   }
 
   function transformerShapes(c) {

@@ -1,11 +1,11 @@
 // Seven steps from one neuron to the theorem; each is a saved state with the view to look at.
 Q.tour = (() => {
-  const { short, count, percent } = Q.numbers;
+  const { short, atMost, atLeast, count, percent, percentAtMost } = Q.numbers;
 
   const STEPS = [
     {
       title: "One neuron reads a wave", views: ["pre", "circle"], state: { keep: "primary" },
-      say: (f) => `Neuron ${f.high} reads a cosine of frequency ${f.engine.info.kIn[f.high]} of a and the same of b. Their sum is 2ρ cos u · cos(s + φ), with s from a + b and u from a − b: stripes over (a, b). ReLU keeps the blue half.`,
+      say: (f) => `Neuron ${f.high} reads a cosine of frequency ${f.engine.info.kIn[f.high]} of a and the same of b. Their sum is 2ρ cos u · cos(s + φ), with s from a + b and u from a − b: stripes over (a, b). ${Q.words[f.engine.model.activation].keeps}`,
     },
     {
       title: "It writes a wave with twice the phase", views: ["column", "circle"], state: {},
@@ -16,23 +16,23 @@ Q.tour = (() => {
     },
     {
       title: "A cluster covers the circle", views: ["circle"], state: { part: "abs" },
-      say: (f) => `${f.rule ? f.rule.neurons.length : 0} neurons share frequency ${f.state.k}. Their phases spread around the whole circle, so a sum over neurons is a sum over sample points φ_i with weights w_i that add up to 2π.`,
+      say: (f) => `${f.engine.counts().byKey.get(f.state.k) || 0} neurons share frequency ${f.state.k}. Their phases spread around the whole circle, so a sum over neurons is a sum over sample points φ_i with weights w_i that add up to 2π.`,
     },
     {
       title: "The sum is an integral", views: ["rectangles"], state: { part: "abs" },
-      say: (f) => f.point ? `Each neuron is a rectangle: as wide as w_i, as high as |cos(s + φ_i)| cos(kwc + ψ_i). Together they make ${short(f.point.sum)}; the integral under the curve is 4/3 · cos(kw(a+b−c)) = ${short(f.point.integral)}. It is largest where c = a + b: integrating is how the network adds.` : "This frequency has no cluster to integrate with.",
+      say: (f) => f.point ? `Each neuron is a rectangle: as wide as w_i, as high as ${Q.activations.SHAPES[f.shape].height} cos(kwc + ψ_i). Together they make ${short(f.point.sum)}; the integral under the curve is ${Q.activations.SHAPES[f.shape].words} · cos(kw(a+b−c)) = ${short(f.point.integral)}. It is largest where c = a + b: integrating is how the network adds.` : Q.words[f.engine.model.activation].no_rule || "This frequency has no cluster to integrate with.",
     },
     {
       title: "How wrong is it?", views: ["rectangles"], state: { part: "abs", period: "half" },
-      say: (f) => f.claims ? `The paper bounds the error from the orange band (how far each rectangle reaches from its phase): ${short(f.claims.totalAbsHalf)}, ${percent(f.claims.totalAbsHalf / f.claims.baseline)} of a typical integral. Sorting the phases once gives the worst error over all a, b, c exactly: ${short(f.claims.exactPsi.abs)}, or ${percent(f.claims.exactPsi.abs / f.claims.baseline)}.` : "No rule, no error.",
+      say: (f) => !f.claims ? Q.words[f.engine.model.activation].no_rule || "Without two neurons at one frequency there is no rule, and no error of one." : f.shape !== "abs" ? `The paper's bound is about ReLU and |x|; for ${Q.words[f.engine.model.activation].name} the sum at this a, b and c is off by ${short(f.point.error)}.` : `The paper bounds the error from the orange band (how far each rectangle reaches from its phase): at most ${atMost(f.claims.totalAbsHalf)}, ${percentAtMost(f.claims.totalAbsHalf / f.claims.baseline)} of a typical integral. Sorting the phases once gives the worst error over all a, b, c exactly: ${short(f.claims.exactPsi.abs)}, or ${percent(f.claims.exactPsi.abs / f.claims.baseline)}.`,
     },
     {
       title: "Break it", views: ["circle", "rectangles", "grid"], state: { arc: 0.3 },
-      say: (f) => `Drop the neurons on 30 % of the circle and the rectangles must stretch over the gap: the exact error at frequency ${f.state.k} is now ${f.claims && f.shape in f.claims.exactPsi ? short(f.claims.exactPsi[f.shape]) : "without a rule"}, and ${count(f.verdict.wrong)} of ${count(f.engine.model.p ** 2)} inputs are answered wrong. Drag a dot, or turn another dial.`,
+      say: (f) => `Drop the neurons on 30 % of the circle and the rectangles must stretch over the gap${f.claims && f.shape in f.claims.exactPsi ? `: the exact error at frequency ${f.state.k} is now ${short(f.claims.exactPsi[f.shape])}` : ""}. ${count(f.verdict.wrong)} of ${count(f.verdict.inputs)} inputs are answered wrong. Drag a dot, or turn another dial.`,
     },
     {
       title: "The theorem", views: ["logits", "grid"], state: { show: "interpretation" },
-      say: (f) => `A few frequencies together single out one c: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(kw(a+b−c)), the dashed line${f.form ? ` with ${f.form.keys.map((k, j) => `C = ${short(f.form.C[j])}, D = ${short(f.form.D[j])} at k = ${k}`).join("; ")}` : ""}. Over all ${count(f.engine.model.p ** 2)} inputs ${f.verdict.wrong === 0 ? "every answer is right" : `${count(f.verdict.wrong)} are wrong`}, by a margin of at least ${short(f.verdict.smallest)}${f.difference !== null && f.difference !== undefined ? `, and no logit is further than ${short(f.difference)} from this formula` : ""}. quadlens certify turns this into a proof.`,
+      say: (f) => `A few frequencies together single out one c: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(kw(a+b−c)), the dashed line${f.form ? ` with ${f.form.keys.map((k, j) => `C = ${short(f.form.C[j])}, D = ${short(f.form.D[j])} at k = ${k}`).join("; ")}` : ""}. Of ${count(f.verdict.inputs)} inputs ${f.verdict.wrong === 0 ? `every one is answered right, by a margin of at least ${atLeast(f.verdict.smallest)}` : `${count(f.verdict.wrong)} are answered wrong`}${f.difference !== null && f.difference !== undefined ? `, and no logit is further than ${atMost(f.difference)} from this formula` : ""}. quadlens certify turns this into a proof.`,
     },
   ];
 

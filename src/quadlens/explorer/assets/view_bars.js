@@ -39,7 +39,7 @@ Q.views.barAxis = (f, g, width, y, chosen) => {
 };
 
 Q.views.column = (() => {
-  const D = Q.draw, { short, turns, csv } = Q.numbers;
+  const D = Q.draw, { short, inPi, csv } = Q.numbers;
   let canvas;
 
   function build(stage, info, app) {
@@ -92,8 +92,8 @@ Q.views.column = (() => {
       left += (bars[j] - mean - wave(j)) ** 2;
     }
     const share = all > 0 ? `; that wave is ${Q.numbers.percent(1 - left / all)} of its variance` : "";
-    if (f.engine.gain[i] === 0) return `Neuron ${i} is dropped: it writes nothing.`;
-    return `Neuron ${i} writes ${short(omega)} cos(${k}wc + ψ) with ψ = ${turns(Q.fourier.wrap(psi))} (overlaid)${share}. W_L at c = ${c}: ${short(bars[c])}.`;
+    if (!f.engine.inUse(i)) return `Neuron ${i} is dropped: it writes nothing.`;
+    return `Neuron ${i} writes ${short(omega)} cos(${k}wc + ψ) with ψ = ${inPi(Q.fourier.wrap(psi))} (overlaid)${share}. W_L at c = ${c}: ${short(bars[c])}.`;
   }
 
   function data(f) {
@@ -121,7 +121,7 @@ Q.views.logits = (() => {
       if (j === info.clusters.length || !info.keys.includes(info.clusters[j].k)) values.forEach((x, c) => (rest[c] += x));
     });
     if (rest.some((x) => x !== 0)) list.push({ name: "other neurons", colour: D.colour("quiet"), values: rest });
-    if (f.state.part !== "abs" && identity.some((x) => x !== 0)) list.push({ name: "identity", colour: D.colour("identity"), values: identity });
+    if (f.state.part !== "abs" && identity.some((x) => x !== 0)) list.push({ name: Q.words[f.engine.model.activation].odd, colour: D.colour("identity"), values: identity });
     if (skip.some((x) => x !== 0)) list.push({ name: "skip", colour: D.colour("skip"), values: skip });
     return list;
   }
@@ -144,7 +144,7 @@ Q.views.logits = (() => {
     for (const y of [high, low]) D.text(g, short(y), Q.views.LEFT - 4, Math.min(top + h, Y(y) + 8), "right");
     D.text(g, "0", Q.views.LEFT - 4, Y(0) + 4, "right");
     g.fillStyle = D.alpha(D.colour("exact"), 0.22);
-    g.fillRect(axis.x((f.state.a + f.state.b) % p), top, axis.step, h);
+    g.fillRect(axis.x(f.engine.right(f.state.a, f.state.b)), top, axis.step, h);
     for (let c = 0; c < p; c++) {
       let up = 0, down = 0;
       for (const { values, colour } of stacks) {
@@ -213,7 +213,7 @@ Q.views.logits = (() => {
   }
 
   function words(f) {
-    const { p } = f.engine.model, { a, b } = f.state, right = (a + b) % p, c = f.hoverC === null ? f.c : f.hoverC, { total } = f.split;
+    const { p } = f.engine.model, { a, b } = f.state, right = f.engine.right(a, b), c = f.hoverC === null ? f.c : f.hoverC, { total } = f.split;
     let best = right === 0 ? 1 : 0;
     for (let j = 0; j < p; j++) if (j !== right && total[j] > total[best]) best = j;
     const list = parts(f).map(({ name, values }) => `${name} ${short(values[c])}`).join(", ");

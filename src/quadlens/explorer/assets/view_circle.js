@@ -1,7 +1,7 @@
-// The circle of phases: every neuron a dot at its φ, its weight the size, one ring a key frequency.
+// The circle of phases: every neuron a dot at its φ, its weight the size, one ring per key frequency.
 Q.views = {};
 Q.views.circle = (() => {
-  const { short, turns, csv } = Q.numbers;
+  const { short, inPi, count, csv } = Q.numbers;
   const SVG = "http://www.w3.org/2000/svg";
   const OUTER = 94, STEP = 60, INNER = 22;
   let svg, dots = [], wedge, mark, ghost, spoke, tops = [], rings, radii = [], placed = [];
@@ -41,7 +41,7 @@ Q.views.circle = (() => {
     attach(app);
   }
 
-  const place = (radius, phi) => [radius * Math.cos(phi), -radius * Math.sin(phi)];
+  const pointAt = (radius, phi) => [radius * Math.cos(phi), -radius * Math.sin(phi)];
 
   function draw(f) {
     const { engine, state } = f, { info } = engine;
@@ -51,16 +51,17 @@ Q.views.circle = (() => {
       const was = placed[i];
       if (was && was[0] === phi && was[1] === gain && was[2] === mine && was[3] === heaviest) continue;
       placed[i] = [phi, gain, mine, heaviest];
-      const [x, y] = place(radii[i], phi), dot = dots[i];
+      const [x, y] = pointAt(radii[i], phi), dot = dots[i];
       dot.setAttribute("cx", x.toFixed(2));
       dot.setAttribute("cy", y.toFixed(2));
       dot.setAttribute("r", (0.7 + 2.5 * Math.sqrt(Math.min(2, (info.rho[i] * info.omega[i] * (gain || 1)) / heaviest))).toFixed(2));
       dot.setAttribute("class", `dot${mine ? " mine" : ""}${gain === 0 ? " off" : ""}`);
     }
-    const { s, side } = f.point || { s: 0, side: 1 }, middle = side > 0 ? -s : Math.PI - s;
-    const [x0, y0] = place(OUTER + 8, middle - Math.PI / 2), [x1, y1] = place(OUTER + 8, middle + Math.PI / 2);
+    const { s, u } = Q.quadrature.angles(info.p, state.k || 0, state.a, state.b), middle = Math.cos(u) < 0 ? Math.PI - s : -s;
+    wedge.style.display = state.k === null ? "none" : "";
+    const [x0, y0] = pointAt(OUTER + 8, middle - Math.PI / 2), [x1, y1] = pointAt(OUTER + 8, middle + Math.PI / 2);
     wedge.setAttribute("d", `M${x0} ${y0}A${OUTER + 8} ${OUTER + 8} 0 0 0 ${x1} ${y1}Z`);
-    const i = f.high, [hx, hy] = place(radii[i], info.phi[i] + engine.delta[i]), [gx, gy] = place(radii[i], info.phi[i]);
+    const i = f.high, [hx, hy] = pointAt(radii[i], info.phi[i] + engine.delta[i]), [gx, gy] = pointAt(radii[i], info.phi[i]);
     mark.setAttribute("cx", hx), mark.setAttribute("cy", hy), mark.setAttribute("r", 6);
     mark.setAttribute("data-i", i);
     spoke.setAttribute("x2", hx), spoke.setAttribute("y2", hy);
@@ -70,7 +71,7 @@ Q.views.circle = (() => {
     tops.forEach((top, j) => {
       top.style.display = j < heavy.length ? "" : "none";
       if (j >= heavy.length) return;
-      const [x, y] = place(radii[heavy[j]], info.phi[heavy[j]] + engine.delta[heavy[j]]);
+      const [x, y] = pointAt(radii[heavy[j]], info.phi[heavy[j]] + engine.delta[heavy[j]]);
       top.setAttribute("cx", x), top.setAttribute("cy", y), top.setAttribute("data-i", heavy[j]);
     });
   }
@@ -79,8 +80,8 @@ Q.views.circle = (() => {
   function contributors(f, c, n) {
     const { engine, state } = f, { p, d } = engine.model;
     const size = Float64Array.from({ length: d }, (_, i) =>
-      Math.abs(engine.gain[i] === 0 ? 0 : engine.sigma(engine.Ua[i * p + state.a] + engine.Ub[i * p + state.b]) * engine.WL[i * p + c]));
-    return Array.from(size.keys()).sort((i, j) => size[j] - size[i]).slice(0, n);
+      Math.abs(!engine.inUse(i) ? 0 : engine.sigma(engine.Ua[i * p + state.a] + engine.Ub[i * p + state.b]) * engine.WL[i * p + c]));
+    return Array.from(size.keys()).filter((i) => size[i] > 0).sort((i, j) => size[j] - size[i]).slice(0, n);
   }
 
   /** Nearest dot within reach of the pointer, dropped ones too; null if none. */
@@ -90,7 +91,7 @@ Q.views.circle = (() => {
     const x = (event.clientX - box.left - box.width / 2) * scale, y = (event.clientY - box.top - box.height / 2) * scale;
     let best = null, distance = (reach * scale) ** 2;
     placed.forEach(([phi], i) => {
-      const [px, py] = place(radii[i], phi), own = (px - x) ** 2 + (py - y) ** 2;
+      const [px, py] = pointAt(radii[i], phi), own = (px - x) ** 2 + (py - y) ** 2;
       if (own < distance) [best, distance] = [i, own];
     });
     return { i: best, angle: Math.atan2(-y, x) };
@@ -135,16 +136,18 @@ Q.views.circle = (() => {
       event.preventDefault();
       keys[event.key]();
     });
+    // A key that is held down is one step of undo.
+    svg.addEventListener("keyup", () => app.closeStep());
   }
 
   function words(f) {
     const { engine, state } = f, { info } = engine, i = f.high;
     const cluster = info.clusterOf[i] >= 0 ? `reads and writes k = ${info.kIn[i]}` : `reads k = ${info.kIn[i]}, writes k = ${info.kOut[i]}: in no cluster`;
     const psi = Q.fourier.wrap(info.psi[i] + (engine.how.carry ? 2 * engine.delta[i] : 0)), phi = Q.fourier.wrap(info.phi[i] + engine.delta[i]);
-    const sizes = info.keys.map((k) => `${info.clusters.find((one) => one.k === k).neurons.length} at k = ${k}`).join(", ");
-    const alive = engine.gain.reduce((n, g) => n + (g !== 0), 0);
-    const off = engine.gain[i] === 0 ? " (dropped)" : "";
-    return `${Q.numbers.count(alive)} of ${Q.numbers.count(info.d)} neurons in use; ${sizes || "no cluster"}. Neuron ${i}${off} ${cluster}: φ = ${turns(phi)}, ψ = ${turns(psi)}, ψ − 2φ = ${turns(Q.fourier.wrap(psi - 2 * phi))}, weight ρω = ${short(info.rho[i] * info.omega[i] * engine.gain[i])}${state.k === info.kIn[i] && f.rule && f.weightOf.has(i) ? `, width w = ${short(f.weightOf.get(i))}` : ""}.`;
+    const { all, byKey, rest } = engine.counts(), sizes = [...byKey].map(([k, n]) => `${count(n)} at k = ${k}`);
+    if (rest || !sizes.length) sizes.push(`${count(rest)} at no key frequency`);
+    const off = engine.inUse(i) ? "" : " (dropped)";
+    return `${count(all)} of ${count(info.d)} neurons in use: ${sizes.join(", ")}. Neuron ${i}${off} ${cluster}: φ = ${inPi(phi)}, ψ = ${inPi(psi)}, ψ − 2φ = ${inPi(Q.fourier.wrap(psi - 2 * phi))}, weight ρω = ${short(info.rho[i] * info.omega[i] * engine.gain[i])}${state.k === info.kIn[i] && f.rule && f.weightOf.has(i) ? `, width w = ${short(f.weightOf.get(i))}` : ""}.`;
   }
 
   function data(f) {

@@ -21,13 +21,14 @@ Q.views.pre = (() => {
 
   function words(f) {
     const { p, Ua, Ub } = waves(f), x = Ua[f.state.a] + Ub[f.state.b];
+    const say = Q.words[f.engine.model.activation];
     let on = 0, most = -Infinity;
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++) {
         on += Ua[a] + Ub[b] > 0;
         most = Math.max(most, Ua[a] + Ub[b]);
       }
-    return `Neuron ${f.high} at a = ${f.state.a}, b = ${f.state.b}: pre-activation ${short(x)}, ${x > 0 ? "on" : "off"}. It is on (blue) for ${Q.numbers.percent(on / (p * p))} of all inputs; at most ${short(most)}. Its wave has frequency ${f.engine.info.kIn[f.high]}.`;
+    return `Neuron ${f.high} at a = ${f.state.a}, b = ${f.state.b}: pre-activation ${short(x)}, ${!f.engine.inUse(f.high) ? "dropped" : x > 0 ? say.positive : say.negative}. It is ${say.positive} (blue) for ${Q.numbers.percent(on / (p * p))} of all inputs; at most ${short(most)}. Its wave has frequency ${f.engine.info.kIn[f.high]}.`;
   }
 
   function data(f) {
@@ -40,7 +41,7 @@ Q.views.pre = (() => {
 })();
 
 Q.views.grid = (() => {
-  const D = Q.draw, { short, count, csv } = Q.numbers;
+  const D = Q.draw, { short, atMost, count, csv } = Q.numbers;
   let canvas, pointed = null;
 
   function build(stage, info, app) {
@@ -75,20 +76,22 @@ Q.views.grid = (() => {
 
   function words(f) {
     const { p } = f.engine.model, v = f.verdict, [a, b] = pointed || [f.state.a, f.state.b];
-    const here = `a = ${a}, b = ${b}: answers ${f.engine.answer[a * p + b]}, right is ${(a + b) % p}, margin ${short(f.engine.margin[a * p + b])}.`;
+    const here = a < f.engine.rowsDone
+      ? `a = ${a}, b = ${b}: answers ${f.engine.answer[a * p + b]}, right is ${f.engine.right(a, b)}, margin ${short(f.engine.margin[a * p + b])}.`
+      : `a = ${a}, b = ${b}: right is ${f.engine.right(a, b)}.`;
     const all = f.engine.settled
       ? ` ${v.wrong === 0 ? `All ${count(v.inputs)} inputs are right` : `${count(v.wrong)} of ${count(v.inputs)} inputs are wrong`}; margins from ${short(v.smallest)} (a = ${v.a}, b = ${v.b}) to ${short(v.largest)}.`
       : ` Counting: ${count(v.inputs)} of ${count(p * p)} inputs so far.`;
     if (f.state.show === "model" || !f.form) return here + all;
     const worst = f.form.margins.reduce((x, y) => Math.min(x, y), Infinity);
-    return `${here}${all} The interpretation's own smallest margin is ${short(worst)}${f.difference === null ? "" : `; model and interpretation differ by at most ${short(f.difference)} in any logit`}.`;
+    return `${here}${all} The interpretation's own smallest margin is ${short(worst)}${f.difference === null ? "" : `; model and interpretation differ by at most ${atMost(f.difference)} in any logit`}.`;
   }
 
   function data(f) {
     const { p } = f.engine.model, rows = [];
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++)
-        rows.push([a, b, (a + b) % p, f.engine.answer[a * p + b], f.engine.margin[a * p + b], f.form ? f.form.margins[(a - b + p) % p] : ""]);
+        rows.push([a, b, f.engine.right(a, b), f.engine.answer[a * p + b], f.engine.margin[a * p + b], f.form ? f.form.margins[(a - b + p) % p] : ""]);
     return csv(["a", "b", "right", "answer", "margin", "interpretation_margin"], rows);
   }
 

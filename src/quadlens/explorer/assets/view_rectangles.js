@@ -1,6 +1,6 @@
 // The rectangles under h(φ): neuron i is as wide as its weight and as high as h at its phase.
 Q.views.rectangles = (() => {
-  const D = Q.draw, { short, percent, csv } = Q.numbers, { PI } = Math;
+  const D = Q.draw, { short, atMost, percent, percentAtMost, csv } = Q.numbers, { PI } = Math;
   let canvas, shown = null;
 
   function build(stage, info, app) {
@@ -47,7 +47,7 @@ Q.views.rectangles = (() => {
     const left = 30, top = 20, bottom = 20, foot = 36, w = width - left - 6, h = height - top - bottom - foot;
     shown = null;
     if (!f.rule) {
-      D.text(g, "Fewer than two neurons are left at this frequency: no rectangles.", width / 2, height / 2, "center");
+      D.text(g, Q.words[f.engine.model.activation].no_rule ? "No rectangles for this activation." : "Fewer than two neurons are in use at this frequency: no rectangles.", width / 2, height / 2, "center");
       return;
     }
     const { part, half } = drawnAs(f), rects = half ? f.claims.half : f.claims.full;
@@ -75,14 +75,14 @@ Q.views.rectangles = (() => {
   function gauge(g, f, left, y, w) {
     const exact = f.shape in f.claims.exactPsi ? f.claims.exactPsi[f.shape] : null, bound = boundOf(f);
     if (exact === null) return;
-    const rows = [["exact error", exact, "exact"]];
-    if (bound !== null) rows.push(["paper's bound", bound, "bound"]);
+    const rows = [["exact error", exact, "exact", short(exact)]];
+    if (bound !== null) rows.push(["paper's bound", bound, "bound", `≤ ${atMost(bound)}`]);
     const room = w - 160, scale = Math.max(1e-300, exact, bound || 0);
-    rows.forEach(([words, value, name], j) => {
+    rows.forEach(([words, value, name, number], j) => {
       D.text(g, words, left, y + 9 + 15 * j, "left");
       g.fillStyle = D.colour(name);
       g.fillRect(left + 88, y + 15 * j, Math.max(1, (room * value) / scale), 10);
-      D.text(g, short(value), left + 94 + (room * value) / scale, y + 9 + 15 * j, "left", "fg");
+      D.text(g, number, left + 94 + (room * value) / scale, y + 9 + 15 * j, "left", "fg");
     });
   }
 
@@ -138,14 +138,15 @@ Q.views.rectangles = (() => {
   }
 
   function words(f) {
-    const { state } = f;
+    const { state } = f, say = Q.words[f.engine.model.activation];
+    if (!f.rule && say.no_rule) return say.no_rule;
     if (!f.rule) return `Frequency ${state.k} has fewer than two neurons in use: no quadrature rule, no bound.`;
     const { claims, point } = f, bound = boundOf(f), exact = f.shape in claims.exactPsi ? claims.exactPsi[f.shape] : null;
     const base = f.shape === "relu" ? claims.baseline / 2 : claims.baseline;
     const here = `k = ${state.k}, a = ${state.a}, b = ${state.b}, c = ${f.c}: rectangles sum to ${short(point.sum)}, the integral is ${short(point.integral)}, error ${short(point.error)}.`;
-    if (exact === null) return `${here} Bounds are about ReLU and |x|; this model squares.`;
+    if (exact === null) return `${here} Bounds are about ReLU and |x|; this model's activation is ${say.name}.`;
     const worst = ` Exact worst error over all a, b, c: ${short(exact)}${f.shape === "identity" ? "" : ` (${percent(exact / base)} of a typical integral; with 2φ for ψ: ${short(claims.exact[f.shape])})`}.`;
-    const paper = bound === null ? " The paper bounds no identity part; its integral is 0." : ` The paper's bound, ${state.period} period: ${short(bound)} (${percent(bound / base)}), of which angle error ${short(claims.angle)}.`;
+    const paper = bound === null ? " The paper bounds no identity part; its integral is 0." : ` The paper's bound, ${state.period} period: at most ${atMost(bound)} (${percentAtMost(bound / base)}), of which the angle error is at most ${atMost(claims.angle)}.`;
     const folded = state.period === "half" && f.shape !== "abs" ? (f.shape === "relu" ? " Only |cos| has period π, so the picture shows ReLU's absolute-value part folded." : " The identity part has no period π; it is shown in full.") : "";
     return here + worst + paper + folded;
   }

@@ -1,18 +1,19 @@
-"""What the page shows before anything is touched, computed by the Python rooms: the source of its static pictures."""
+"""What the page shows before anything is touched: the source of its static pictures and sentences."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from quadlens.model.activation import NONLINEARITIES, apply_activation
+from quadlens.model.activation import NONLINEARITIES, Nonlinearity, apply_activation
 from quadlens.model.collapsed import Collapsed
-from quadlens.model.evaluate import all_pairs, pair_logits
+from quadlens.model.evaluate import margins
 from quadlens.quadrature import (
     NoBound,
     Rectangles,
     Scheme,
+    bound_abs_full,
     bound_angle,
     bound_relu_full,
     cos_baseline,
@@ -20,51 +21,43 @@ from quadlens.quadrature import (
     rectangles,
     scheme_of,
 )
-from quadlens.spectrum.cluster import (
-    Cluster,
-    NeuronRoles,
-    NeuronSpectra,
-    find_clusters,
-    find_roles,
-    key_frequencies,
-    neuron_spectra,
-)
-
-BLOCK_ROWS = 4096
+from quadlens.spectrum.anatomy import Anatomy
+from quadlens.spectrum.cluster import Cluster
 
 
 @dataclass(frozen=True)
-class RuleNumbers:
-    """What the status line says about the chosen frequency.
+class ErrorOfRule:
+    """Worst error of the chosen cluster as a quadrature rule.
 
     Attributes:
-        sum: Σ w_i ReLU(±cos(s+φ_i)) cos(k w c + ψ_i).
-        integral: ⅔ cos(k w (a+b-c)).
-        exact: Exact worst error of ReLU over all a, b, any c, with ψ.
-        bound: The paper's total for ReLU, full period.
+        exact: Exact worst error over all a, b, any c, with ψ.
+        bound: The paper's total, full period; rounding included.
         baseline: Mean size of the integral.
     """
 
-    sum: float
-    integral: float
     exact: float
     bound: float
     baseline: float
 
 
 @dataclass(frozen=True, eq=False)
-class Opening:
-    """The first frame of the page: inputs, frequency and neuron as `state.js` chooses them.
+class FirstFrame:
+    """The page as it opens: inputs, frequency and neuron as `state.js` chooses them.
 
     Attributes:
-        collapsed: The model.
+        anatomy: The model, taken apart.
         a: First input.
         b: Second input.
     """
 
-    collapsed: Collapsed
+    anatomy: Anatomy
     a: int
     b: int
+
+    @property
+    def collapsed(self) -> Collapsed:
+        """The model."""
+        return self.anatomy.collapsed
 
     @property
     def p(self) -> int:
@@ -72,36 +65,27 @@ class Opening:
         return self.collapsed.p
 
     @property
+    def sigma(self) -> Nonlinearity:
+        """The activation."""
+        return NONLINEARITIES[self.collapsed.activation]
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """Key frequencies."""
+        return self.anatomy.key_frequencies
+
+    @property
     def c(self) -> int:
         """The right answer."""
         return (self.a + self.b) % self.p
 
     @cached_property
-    def spectra(self) -> NeuronSpectra:
-        """Spectra of every neuron."""
-        return neuron_spectra(self.collapsed)
-
-    @cached_property
-    def roles(self) -> NeuronRoles:
-        """Frequencies and phases of every neuron."""
-        return find_roles(self.spectra)
-
-    @cached_property
-    def clusters(self) -> tuple[Cluster, ...]:
-        """Clusters in order of k."""
-        return find_clusters(self.spectra)
-
-    @cached_property
-    def keys(self) -> tuple[int, ...]:
-        """Key frequencies."""
-        return key_frequencies(self.clusters)
-
-    @cached_property
     def cluster(self) -> Cluster | None:
         """The cluster with the largest Σ ρω; None where no neuron reads and writes the same frequency."""
-        if not self.clusters:
+        clusters = self.anatomy.clusters
+        if not clusters:
             return None
-        return self.clusters[_first_largest(np.array([float((one.rho * one.omega).sum()) for one in self.clusters]))]
+        return clusters[_first_largest(np.array([float((one.rho * one.omega).sum()) for one in clusters]))]
 
     @cached_property
     def neuron(self) -> int:
@@ -112,8 +96,8 @@ class Opening:
 
     @cached_property
     def scheme(self) -> Scheme | None:
-        """The cluster as a quadrature rule."""
-        found = None if self.cluster is None else scheme_of(self.cluster)
+        """The cluster as a quadrature rule; only where σ(t x) = t^d σ(x) is one curve h right for all its neurons."""
+        found = None if self.cluster is None or self.sigma.degree is None else scheme_of(self.cluster)
         return None if isinstance(found, NoBound) else found
 
     @cached_property
@@ -124,16 +108,15 @@ class Opening:
     @cached_property
     def logits(self) -> Float[np.ndarray, " p"]:
         """Logits of (a, b)."""
-        return pair_logits(self.collapsed, np.array([[self.a, self.b]]))[0]
+        return self.collapsed.logits(self.a)[self.b]
 
     @cached_property
     def parts(self) -> tuple[tuple[int | str, Float[np.ndarray, " p"]], ...]:
         """The logits of (a, b) taken apart: even part by key frequency, "other", "identity", "skip"."""
-        m, pre = self.collapsed, self.collapsed.U_a[self.a] + self.collapsed.U_b[self.b]
-        sigma = NONLINEARITIES[m.activation]
-        odd, even = sigma.odd(pre), sigma.even(pre)
+        m, pre = self.collapsed, self.collapsed.pre(self.a)[self.b]
+        odd, even = self.sigma.odd(pre), self.sigma.even(pre)
         rest, found = np.ones(m.d_mlp, dtype=bool), []
-        for one in self.clusters:
+        for one in self.anatomy.clusters:
             if one.k in self.keys:
                 found.append((one.k, m.W_L[:, one.neurons] @ even[one.neurons]))
                 rest[one.neurons] = False
@@ -147,15 +130,12 @@ class Opening:
     @cached_property
     def margins(self) -> Float[np.ndarray, "p p"]:
         """Right logit minus the best other for every (a, b)."""
-        pairs, found = all_pairs(self.p), []
-        for start in range(0, len(pairs), BLOCK_ROWS):
-            block = pairs[start : start + BLOCK_ROWS]
-            logits, rows = pair_logits(self.collapsed, block), np.arange(len(block))
-            right: Int[np.ndarray, " n"] = block.sum(axis=1) % self.p
-            best = logits[rows, right]
-            logits[rows, right] = -np.inf
-            found.append(best - logits.max(axis=1))
-        return np.concatenate(found).reshape(self.p, self.p)
+        return margins(self.collapsed)
+
+    @property
+    def wrong(self) -> int:
+        """How many inputs are answered wrong; a tie is not right."""
+        return int((~(self.margins > 0)).sum())
 
     @cached_property
     def pre(self) -> Float[np.ndarray, "p p"]:
@@ -170,20 +150,21 @@ class Opening:
             2 * np.pi * k * self.c / self.p + out
         )
 
+    @property
+    def integral(self) -> float:
+        """∫ σ(cos x) cos 2x dx: what the rectangles' sum approximates here, where c is the right answer."""
+        return float(2 * np.pi * self.sigma.lambda_2(np.ones(1))[0])
+
     @cached_property
-    def numbers(self) -> RuleNumbers | None:
-        """Figures of the rule for ReLU models; None where there is no rule or another activation."""
+    def error(self) -> ErrorOfRule | None:
+        """Exact error and the paper's bound; None where there is no rule, or the activation has no such bound."""
         rule = self.scheme
-        if rule is None or self.collapsed.activation != "relu":
+        if rule is None or not self.sigma.is_piecewise_linear:
             return None
-        total = float((rule.w * self.heights(rule.phi, rule.psi, rule.k)).sum())
-        return RuleNumbers(
-            sum=total,
-            integral=2 / 3,
-            exact=exact_errors(rule, with_psi=True).relu.middle,
-            bound=bound_relu_full(rule).value + bound_angle(rule).value,
-            baseline=cos_baseline(rule).middle / 2,
-        )
+        exact, baseline = exact_errors(rule, with_psi=True), cos_baseline(rule).middle
+        if self.sigma.is_even:
+            return ErrorOfRule(exact.absolute.middle, (bound_abs_full(rule) + bound_angle(rule)).value, baseline)
+        return ErrorOfRule(exact.relu.middle, (bound_relu_full(rule) + bound_angle(rule)).value, baseline / 2)
 
 
 def _first_largest(sizes: Float[np.ndarray, " n"]) -> int:
@@ -191,6 +172,7 @@ def _first_largest(sizes: Float[np.ndarray, " n"]) -> int:
     return int(np.flatnonzero(sizes >= sizes.max() * (1 - 1e-6))[0])
 
 
-def opening_of(collapsed: Collapsed) -> Opening:
+def first_frame(anatomy: Anatomy) -> FirstFrame:
     """The frame at the inputs that `state.js` starts with."""
-    return Opening(collapsed, min(12, collapsed.p - 1), min(30, collapsed.p - 2))
+    p = anatomy.collapsed.p
+    return FirstFrame(anatomy, min(12, p - 1), min(30, p - 2))
