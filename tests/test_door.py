@@ -17,7 +17,7 @@ from quadlens.spectrum import Anatomy
 
 VERBS = (
     *("load", "save", "build", "train", "import_file", "export_file", "evaluate", "explain", "bounds"),
-    *("certify", "check", "report", "explore", "study"),
+    *("certify", "check", "report", "explore", "study", "from_state_dict"),
 )
 
 

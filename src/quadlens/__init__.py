@@ -1,6 +1,6 @@
 """quadlens opens up small networks that learned to add modulo p: their ReLU layer is a numerical integral.
 
-model = quadlens.load("mainline")           # or import_file, build, train
+model = quadlens.load("mainline")           # or import_file, from_state_dict, build, train
 study = quadlens.study(model)               # computes each thing once
 quadlens.explain(study)                     # evaluate, bounds, certify, check, report, explore: the same way
 quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own axes if you like
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quadlens.errors import QuadlensError
     from quadlens.explanation import Explanation
     from quadlens.model import Collapsed, Config, Evaluation, MLPConfig, MLPParams, Model, Params, Recipe
-    from quadlens.model.formats import Imported
+    from quadlens.model.formats import Imported, from_state_dict
     from quadlens.pages import Report
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
@@ -70,6 +70,7 @@ __all__ = [
     "explore",
     "export_file",
     "figures",
+    "from_state_dict",
     "import_file",
     "load",
     "report",
@@ -78,7 +79,7 @@ __all__ = [
     "train",
 ]
 
-# Where the public values live; every other name is a verb.
+# Where the public names live that are not in `verbs`.
 _HOME_OF = {
     "Bounds": "quadlens.quadrature",
     "Certificate": "quadlens.proofs",
@@ -98,6 +99,7 @@ _HOME_OF = {
     "Study": "quadlens.studies",
     "TrainConfig": "quadlens.training.config",
     "TrainingResult": "quadlens.training.train",
+    "from_state_dict": "quadlens.model.formats",
 }
 
 

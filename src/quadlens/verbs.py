@@ -121,7 +121,7 @@ def import_file(
     format: str = "auto",
     *,
     config: str | Path | None = None,
-    attention: Sequence[float] | None = None,
+    attention: Sequence[float] | str | None = None,
     activation: str | None = None,
     p: int | None = None,
 ) -> "Imported":
@@ -131,7 +131,7 @@ def import_file(
         path: A .pt, .pth or .safetensors file.
         format: Which project's, or auto to recognise it by its keys.
         config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
-        attention: The constant attention weight on each position, where the file does not say.
+        attention: The constant attention on each position, or "softmax" to compute it, where the file does not say.
         activation: The activation, where the file does not say.
         p: The modulus, where the file does not say.
 
@@ -141,15 +141,14 @@ def import_file(
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     files = quadlens.export_file("mainline", "transformer-lens", f"{directory}/model.pt")
-    ...     imported = quadlens.import_file(files[0], attention=(0.5, 0.5), activation="relu")
+    ...     imported = quadlens.import_file(files[0])
     >>> quadlens.evaluate(imported).correct
     3481
     """
-    from quadlens.model.formats import Hints
     from quadlens.model.formats import import_file as read
+    from quadlens.model.formats.registry import hints_of
 
-    hints = Hints(attention=None if attention is None else tuple(attention), activation=activation, p=p)
-    return read(path, format, hints, None if config is None else Path(config))
+    return read(path, format, hints_of(attention, activation, p), None if config is None else Path(config))
 
 
 def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from quadlens.display import Displayed
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.params import Model
 
@@ -66,8 +67,8 @@ class Hints:
         return next((level[key] for level in levels for key in keys if level.get(key) is not None), None)
 
 
-@dataclass(frozen=True)
-class Imported:
+@dataclass(frozen=True, repr=False)
+class Imported(Displayed):
     """A model read from someone else's checkpoint.
 
     Attributes:
@@ -79,6 +80,9 @@ class Imported:
     model: Model
     format: str
     notes: tuple[str, ...] = ()
+
+    def _facts(self) -> dict[str, object]:
+        return {"format": self.format, "model": self.model, "notes": len(self.notes)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,6 +124,16 @@ def import_file(
     return (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
 
 
+def hints_of(attention: Sequence[float] | str | None, activation: str | None, p: int | None) -> Hints:
+    """What a user says in Python: weights as numbers, or the words of `--attention`."""
+    claim: tuple[float, ...] | SoftmaxAttention | None = None
+    if isinstance(attention, str):
+        claim = parse_attention(attention)
+    elif attention is not None:
+        claim = tuple(float(weight) for weight in attention)
+    return Hints(claim, p, activation)
+
+
 def from_state_dict(
     state: Mapping[str, Any],
     *,
@@ -154,12 +164,8 @@ def from_state_dict(
     >>> model.config.p, model.config.d_mlp, model.config.activation
     (5, 8, 'square')
     """
-    claim: tuple[float, ...] | SoftmaxAttention | None = None
-    if isinstance(attention, str):
-        claim = parse_attention(attention)
-    elif attention is not None:
-        claim = tuple(float(weight) for weight in attention)
-    hints = Hints(claim, p, activation, config, "the config", read_position=read_position)
+    known = hints_of(attention, activation, p)
+    hints = dataclasses.replace(known, sidecar=config, sidecar_name="the config", read_position=read_position)
     checkpoint = checkpoint_in_memory(state, IN_MEMORY)
     return (reader_named(format_name) or recognise(checkpoint, hints)).read(checkpoint, hints).model
 
