@@ -48,34 +48,37 @@ class Task:
 
     Attributes:
         name: `add`, `linear:2,3`, `S5`, or `table` for a table that came without a name.
-        answers: answers[a, b] is the right answer; read-only.
-        words: The operation in words, as `a + b mod 59`.
-        modulus: The modulus, where there is one: n, or n + 1 on the units of Z_p.
+        n: Number of elements.
+        table: The answers, read-only; None where a formula gives them, so that large n costs nothing.
     """
 
     name: str
-    answers: Int[np.ndarray, "n n"]
-    words: str
-    modulus: int | None = None
+    n: int
+    table: Int[np.ndarray, "n n"] | None = None
 
     def __post_init__(self) -> None:
-        table = np.asarray(self.answers)
-        if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
+        if self.table is None:
+            _check_formula(self.name, self.n)
+            return
+        table = np.array(self.table, dtype=np.int64)
+        if table.shape != (self.n, self.n) or self.n < 2:
             raise BadConfig(
                 f"the table of {self.name} has shape {table.shape}; expected one row and one column per element, "
                 "at least 2 of them"
             )
-        n = len(table)
-        wrong = np.argwhere((table < 0) | (table >= n))
+        wrong = np.argwhere((table < 0) | (table >= self.n))
         if len(wrong):
             a, b = (int(i) for i in wrong[0])
-            raise BadConfig(f"the table of {self.name} has {table[a, b]} at [{a}, {b}]; expected 0 … {n - 1}")
-        table = np.array(table, dtype=np.int64)
+            raise BadConfig(f"the table of {self.name} has {table[a, b]} at [{a}, {b}]; expected 0 … {self.n - 1}")
         table.flags.writeable = False
-        object.__setattr__(self, "answers", table)
+        object.__setattr__(self, "table", table)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Task) and self.name == other.name and np.array_equal(self.answers, other.answers)
+        return (
+            isinstance(other, Task)
+            and (self.name, self.n) == (other.name, other.n)
+            and (self.table is other.table or np.array_equal(self.answers, other.answers))
+        )
 
     def __hash__(self) -> int:
         return hash((self.name, self.n))
@@ -83,10 +86,52 @@ class Task:
     def __repr__(self) -> str:
         return f"Task({self.name!r}, n={self.n}: {self.words})"
 
+    @cached_property
+    def answers(self) -> Int[np.ndarray, "n n"]:
+        """answers[a, b] is the right answer; read-only."""
+        if self.table is not None:
+            return self.table
+        elements = np.arange(self.n)
+        grid = self.answer(elements[:, None], elements[None, :])
+        grid.flags.writeable = False
+        return grid
+
+    def answer(self, a: Int[np.ndarray, "*#pairs"], b: Int[np.ndarray, "*#pairs"]) -> Int[np.ndarray, "..."]:
+        """The right answers to pairs (a, b), without the whole table where a formula gives them."""
+        if self.table is not None:
+            return self.table[a, b]
+        if self.name == "multiply0":
+            return a * b % self.n
+        if self.name in ("multiply", "divide"):
+            p = self.n + 1
+            inverse = np.array([pow(x, -1, p) for x in range(1, p)])
+            return (a + 1) * (b + 1 if self.name == "multiply" else inverse[b]) % p - 1
+        alpha, beta = _coefficients(self.name, self.n)
+        return (alpha * a + beta * b) % self.n
+
     @property
-    def n(self) -> int:
-        """Number of elements."""
-        return len(self.answers)
+    def modulus(self) -> int | None:
+        """The modulus, where there is one: n, or n + 1 on the units of Z_p."""
+        if self.table is not None:
+            return None
+        return self.n + 1 if self.name in ("multiply", "divide") else self.n
+
+    @property
+    def words(self) -> str:
+        """The operation in words, as `a + b mod 59`."""
+        if self.table is not None:
+            return "a·b by a table" if self.name == "table" else f"{self.symbols} in {self.name}"
+        return f"{self.symbols} mod {self.modulus}" + (", 0 included" if self.name == "multiply0" else "")
+
+    @property
+    def symbols(self) -> str:
+        """The operation without its modulus, as `a − b` or `σ·τ`."""
+        if self.table is not None:
+            return "σ·τ" if self.name[0] in "SA" else "a·b"
+        if self.name.startswith("linear:"):
+            alpha, beta = _coefficients(self.name, self.n)
+            return f"{alpha}a + {beta}b"
+        return {"add": "a + b", "subtract": "a − b", "divide": "a / b"}.get(self.name, "a · b")
 
     @cached_property
     def is_latin_square(self) -> bool:
@@ -131,13 +176,15 @@ class Task:
     @cached_property
     def is_addition(self) -> bool:
         """Whether the table is that of a + b mod n, whatever its name."""
+        if self.table is None and not self.name.startswith(("multiply", "divide")):
+            return _coefficients(self.name, self.n) == (1, 1)
         elements = np.arange(self.n)
         return bool((self.answers == np.add.outer(elements, elements) % self.n).all())
 
     @property
     def by_formula(self) -> bool:
         """Whether the name and n say everything, so that files need no table."""
-        return re.fullmatch(GROUP_NAME, self.name) is None and self.name != "table"
+        return self.table is None
 
     @cached_property
     def sha256(self) -> str:
@@ -162,36 +209,17 @@ def task_by_name(name: str, n: int | None = None) -> Task:
         table = group_table(name)
         if n is not None and n != len(table):
             raise BadConfig(f"the group {name} has {len(table)} elements, but the model has {n}")
-        return Task(name, table, f"{'a·b' if name[0] in 'CD' else 'σ·τ'} in {name}")
+        return Task(name, len(table), table)
     if n is None:
         raise BadConfig(f"the task {name!r} needs a number of elements n")
-    if n < 2:
-        raise BadConfig(f"n = {n} is not supported; expected at least 2 elements")
-    i = np.arange(n)
-    if name in ("add", "subtract") or name.startswith("linear:"):
-        alpha, beta = _coefficients(name, n)
-        return Task(name, np.add.outer(alpha * i, beta * i) % n, _linear_words(name, alpha, beta, n), n)
-    if name in ("multiply", "divide", "multiply0"):
-        p = n if name == "multiply0" else n + 1
-        if not _is_prime(p):
-            raise BadConfig(
-                f"{name} is about a prime modulus; {n} elements would make it {p}, which is not prime"
-                + ("" if name == "multiply0" else " (the elements are the residues 1 … p-1)")
-            )
-        if name == "multiply0":
-            return Task(name, np.multiply.outer(i, i) % p, f"a · b mod {p}, 0 included", p)
-        right = i + 1 if name == "multiply" else np.array([pow(int(b), -1, p) for b in i + 1])
-        return Task(
-            name, np.multiply.outer(i + 1, right) % p - 1, f"a {'·' if name == 'multiply' else '/'} b mod {p}", p
-        )
-    raise BadConfig(f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5")
+    return Task(name, n)
 
 
 def task_from_table(answers: Int[np.ndarray, "n n"], name: str = "table") -> Task:
     """A task from its table; a group's name may be given, its elements then being in the table's own order."""
     if name != "table" and len(group_table(name)) != len(answers):
         raise BadConfig(f"the table has {len(answers)} elements, but {name} has {len(group_table(name))}")
-    return Task(name, answers, "a·b by a table" if name == "table" else f"a·b in {name}")
+    return Task(name, len(answers), answers)
 
 
 def task_from_file(path: Path) -> Task:
@@ -325,10 +353,20 @@ def _coefficients(name: str, n: int) -> tuple[int, int]:
     return int(match[1]) % n, int(match[2]) % n
 
 
-def _linear_words(name: str, alpha: int, beta: int, n: int) -> str:
-    if name in ("add", "subtract"):
-        return f"a {'+' if name == 'add' else '−'} b mod {n}"
-    return f"{alpha}a + {beta}b mod {n}"
+def _check_formula(name: str, n: int) -> None:
+    if n < 2:
+        raise BadConfig(f"n = {n} is not supported; expected at least 2 elements")
+    if name in ("multiply", "divide", "multiply0"):
+        p = n if name == "multiply0" else n + 1
+        if not _is_prime(p):
+            raise BadConfig(
+                f"{name} is about a prime modulus; {n} elements would make it {p}, which is not prime"
+                + ("" if name == "multiply0" else " (the elements are the residues 1 … p-1)")
+            )
+    elif name in ("add", "subtract") or name.startswith("linear:"):
+        _coefficients(name, n)
+    else:
+        raise BadConfig(f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5")
 
 
 def _is_prime(p: int) -> bool:
