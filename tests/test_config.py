@@ -18,7 +18,8 @@ GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"p": 8}, "p = 8 is not supported; expected an odd modulus of at least 3"),
+        ({"p": 8}, "the task add has 7 elements, but the model has p = 8"),
+        ({"p": 1, "task": None}, "n = 1 is not supported; expected at least 2 elements"),
         ({"d_model": 0}, "d_model = 0 is not supported; expected at least 1"),
         ({"attention": (1.0,)}, "attention has 1 weights; expected one for each of"),
         ({"attention": (1.0, float("inf"))}, r"attention weights \(1.0, inf\) are not all finite"),

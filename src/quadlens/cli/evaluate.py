@@ -30,7 +30,7 @@ def command(
     from quadlens.cli.output import emit, key_value_table, note, progress_bar, rounded
     from quadlens.errors import BadConfig
     from quadlens.model import evaluate, load
-    from quadlens.model.evaluate import MAX_OPERATIONS, all_pairs
+    from quadlens.model.evaluate import MAX_OPERATIONS, about
     from quadlens.model.exact import agreement
 
     loaded = load(model)
@@ -40,24 +40,26 @@ def command(
             f"all {p * p} pairs of this model take {float(p) ** 3 * d_mlp:.1e} multiplications; "
             "try a sample, for example --sample 10000"
         )
-    pairs = all_pairs(p) if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
-    collapsed = loaded.collapse()
-    with progress_bar(quiet, "evaluating", len(pairs)) as progress:
-        result = evaluate(collapsed, pairs, progress)
-    value = dataclasses.asdict(result)
+    pairs = None if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
+    layer = loaded.hidden_layer()
+    with progress_bar(quiet, "evaluating", sample or p * p) as progress:
+        result = evaluate(layer, pairs, progress)
+    value = dataclasses.asdict(result) | about(loaded, layer)
     if exact:
         note(quiet, f"computing all {p**3} logits exactly")
         value["agreement"] = dataclasses.asdict(agreement(loaded))
 
     def render(console: Console) -> None:
-        shown = {name: item for name, item in value.items() if name != "agreement"}
+        shown = {name: value[name] for name in dataclasses.asdict(result)}
+        shown["task"] = loaded.config.task.words
         # Only perfection reads as 100 %.
         share = Fraction(100 * result.correct, result.pairs)
         shown["accuracy"] = f"{rounded(share, 'down')} %"
         shown["min_margin"] = rounded(result.min_margin, "down")
         shown |= {name: rounded(value[name]) for name in ("median_margin", "loss")}
         shown["min_margin_pair"] = f"a = {result.min_margin_pair[0]}, b = {result.min_margin_pair[1]}"
-        shown["wrong"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
+        sign = "+" if loaded.config.task.is_addition else "∘"
+        shown["wrong"] = ", ".join(f"{a}{sign}{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
         key_value_table(console, f"{model}: answers on {result.pairs} pairs", shown)
         if exact:
             key_value_table(console, "exact arithmetic on the stored weights", _agreement_rows(value["agreement"], p))

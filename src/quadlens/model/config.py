@@ -1,21 +1,28 @@
-"""What a model is, without its weights: moduli, widths and the constant attention."""
+"""What a model is, without its weights: its task, widths and attention."""
 
 import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Int
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
+from quadlens.model.task import Task, task_by_name, task_from_json
 from quadlens.schema import parse_dataclass
 
 EOS_POSITIONS = 3
 
 
+AttentionKind = Literal["constant", "softmax", "mixture"]
+
+
 def check_modulus(p: int) -> None:
-    """Refuse a modulus that is not an odd integer of at least 3.
+    """Refuse a modulus that is not an odd integer of at least 3; for mathematics that needs an odd one.
 
     >>> check_modulus(58)
     Traceback (most recent call last):
@@ -31,12 +38,41 @@ def _check_positive(name: str, value: int) -> None:
         raise BadConfig(f"{name} = {value} is not supported; expected at least 1")
 
 
-@dataclass(frozen=True, repr=False)
-class Config(Displayed):
-    """A one-layer transformer with constant attention, reading one position (`math.md` §1).
+def _settle_task(config: "Config | MLPConfig") -> None:
+    """Addition where no task was given; refuse one with another number of elements."""
+    if config.task is None:
+        object.__setattr__(config, "task", task_by_name("add", config.p))
+    elif config.task.n != config.p:
+        raise BadConfig(f"the task {config.task.name} has {config.task.n} elements, but the model has p = {config.p}")
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Attention that depends on the tokens: the weight on position t is attention[t] + scale · softmax_t(scores).
 
     Attributes:
-        p: Modulus, odd; inputs and answers are tokens 0 … p-1.
+        scale: What softmax is multiplied by.
+        divisor: What scores (query · key) are divided by, usually √d_head.
+        causal: Whether a position sees only itself and those before it.
+    """
+
+    scale: float
+    divisor: float
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.scale) or self.scale == 0:
+            raise BadConfig(f"softmax times {self.scale}; expected a finite number other than 0")
+        if not (math.isfinite(self.divisor) and self.divisor > 0):
+            raise BadConfig(f"attention scores divided by {self.divisor}; expected a finite number above 0")
+
+
+@dataclass(frozen=True, repr=False)
+class Config(Displayed):
+    """A one-layer transformer, reading one position (`math.md` §1, `networks.md` §2).
+
+    Attributes:
+        p: Number of elements; inputs and answers are tokens 0 … p-1.
         d_model: Width of the residual stream.
         d_mlp: Number of neurons.
         n_heads: Number of attention heads.
@@ -44,10 +80,12 @@ class Config(Displayed):
         d_vocab: Rows of W_E (at least p; one more with '=', 2p when b has tokens of its own).
         d_vocab_out: Columns of W_U (at least p; the answer is the largest of the first p logits).
         n_ctx: Rows of W_pos (at least the number of positions fed).
-        attention: The constant attention weight on each position that is fed: (a, b) or (a, b, '=').
+        attention: The constant part of the attention weight on each position that is fed: (a, b) or (a, b, '=').
         read_position: Which position's residual stream is read: 0 (a), 1 (b) or 2 ('=').
         activation: The nonlinearity of the MLP.
         b_token_offset: Token of b minus b (p when the second operand has its own tokens, else 0).
+        softmax: What is added to the constant part; None where attention is constant.
+        task: What the model is asked; addition when left out.
     """
 
     p: int
@@ -62,9 +100,11 @@ class Config(Displayed):
     read_position: int
     activation: Activation = "relu"
     b_token_offset: int = 0
+    softmax: Softmax | None = None
+    task: Task = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        check_modulus(self.p)
+        _settle_task(self)
         for name in ("d_model", "d_mlp", "n_heads", "d_head"):
             _check_positive(name, getattr(self, name))
         parse_activation(self.activation)
@@ -87,7 +127,14 @@ class Config(Displayed):
 
     def _facts(self) -> dict[str, object]:
         names = ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"task": self.task.words}
+
+    @property
+    def attention_kind(self) -> AttentionKind:
+        """`constant`; `softmax` alone; or a `mixture` of both."""
+        if self.softmax is None:
+            return "constant"
+        return "mixture" if any(self.attention) or self.softmax.scale != 1.0 else "softmax"
 
     @property
     def has_equals(self) -> bool:
@@ -134,39 +181,55 @@ class MLPConfig(Displayed):
     """A two-layer MLP on a pair of one-hot tokens; the collapsed model itself, without a skip connection.
 
     Attributes:
-        p: Modulus, odd.
+        p: Number of elements.
         d_mlp: Number of neurons.
         activation: The nonlinearity.
+        task: What the model is asked; addition when left out.
     """
 
     p: int
     d_mlp: int
     activation: Activation = "relu"
+    task: Task = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        check_modulus(self.p)
+        _settle_task(self)
         _check_positive("d_mlp", self.d_mlp)
         parse_activation(self.activation)
 
     def _facts(self) -> dict[str, object]:
-        return dataclasses.asdict(self)
+        return {"p": self.p, "d_mlp": self.d_mlp, "activation": self.activation, "task": self.task.words}
 
 
 ARCHITECTURE: dict[str, type[Config] | type[MLPConfig]] = {"transformer": Config, "mlp": MLPConfig}
 
 
 def config_to_dict(config: Config | MLPConfig) -> dict[str, Any]:
-    """The config as plain JSON types, with the architecture named."""
+    """The config as plain JSON types, with the architecture named.
+
+    Addition and constant attention go without saying, so that files of such models are the same bytes as ever.
+    """
     name = next(name for name, cls in ARCHITECTURE.items() if isinstance(config, cls))
-    return {"architecture": name, **dataclasses.asdict(config)}
+    data = {"architecture": name, **{field.name: getattr(config, field.name) for field in dataclasses.fields(config)}}
+    del data["task"]
+    if config.task.name != "add":
+        data["task"] = config.task.to_json()
+    if data.get("softmax") is None:
+        data.pop("softmax", None)
+    else:
+        data["softmax"] = dataclasses.asdict(data["softmax"])
+    return data
 
 
-def config_from_dict(data: Any, where: str) -> Config | MLPConfig:
-    """The inverse of `config_to_dict`; `where` names the source in messages."""
+def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "n n"] | None = None) -> Config | MLPConfig:
+    """The inverse of `config_to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
     if not isinstance(data, Mapping):
         raise BadConfig(f"{where}: the config is a {type(data).__name__}; expected names with values")
     architecture = data.get("architecture")
     if not isinstance(architecture, str) or architecture not in ARCHITECTURE:
         raise BadConfig(f"{where}: architecture {architecture!r}; expected one of {', '.join(ARCHITECTURE)}")
-    rest = {key: value for key, value in data.items() if key != "architecture"}
-    return parse_dataclass(ARCHITECTURE[architecture], rest, where)
+    rest = {key: value for key, value in data.items() if key not in ("architecture", "task")}
+    config = parse_dataclass(ARCHITECTURE[architecture], rest, where)
+    if "task" not in data:
+        return config
+    return dataclasses.replace(config, task=task_from_json(data["task"], config.p, table, where))

@@ -1,14 +1,16 @@
 """How a model answers: accuracy, margins and loss over all p² pairs, or a sample where p² is too many."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.model.activation import apply_activation
-from quadlens.model.collapsed import Collapsed
+from quadlens.model.config import Config
+from quadlens.model.params import Model
+from quadlens.model.token_tables import HiddenLayer, TokenTables
 
 MAX_WITNESSES = 100
 # Past this many multiplications a pass over all p³ logits takes minutes.
@@ -21,7 +23,7 @@ class Evaluation(Displayed):
     """What the model does on the pairs tried, in float64.
 
     Attributes:
-        p: Modulus.
+        p: Number of elements.
         pairs: How many pairs were tried (p² unless sampled).
         correct: How many are answered right; a tie between the right answer and another is not right.
         accuracy: correct / pairs.
@@ -61,40 +63,37 @@ def all_pairs(p: int) -> Int[np.ndarray, "pp 2"]:
     return np.stack(np.divmod(np.arange(p * p), p), axis=1)
 
 
-def pair_logits(collapsed: Collapsed, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n p"]:
-    """Logits of the pairs given, through the collapsed model."""
-    a, b = pairs[:, 0], pairs[:, 1]
-    hidden = apply_activation(collapsed.activation, collapsed.U_a[a] + collapsed.U_b[b])
-    return hidden @ collapsed.W_L.T + collapsed.S_a[a] + collapsed.S_b[b]
+def pair_logits(layer: HiddenLayer, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n p"]:
+    """Logits of the pairs given."""
+    return layer.pair_logits(pairs)
 
 
 def evaluate(
-    collapsed: Collapsed,
+    layer: HiddenLayer,
     pairs: Int[np.ndarray, "n 2"] | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Evaluation:
     """Run the model on `pairs` (all p² when None), a block at a time so that no p³ array is ever made.
 
     Args:
-        collapsed: The model.
+        layer: The model, as `Model.hidden_layer` or `Model.collapse` gives it.
         pairs: Inputs to try.
         progress: Called with the number of pairs done after each block.
     """
-    pairs = all_pairs(collapsed.p) if pairs is None else pairs
-    rows = max(1, BLOCK_FLOATS // (collapsed.p + collapsed.d_mlp))
-    margins, answers, losses = [], [], []
-    for start in range(0, len(pairs), rows):
-        block = pairs[start : start + rows]
-        margin, answer, loss = _judge(pair_logits(collapsed, block), block.sum(axis=1) % collapsed.p)
+    margins, answers, losses, done = [], [], [], 0
+    for block, logits in _blocks(layer, pairs):
+        margin, answer, loss = _judge(logits, layer.task.answer(block[:, 0], block[:, 1]))
         margins.append(margin)
         answers.append(answer)
         losses.append(loss)
-        progress(start + len(block))
+        done += len(block)
+        progress(done)
+    pairs = all_pairs(layer.p) if pairs is None else pairs
     margin, answer = np.concatenate(margins), np.concatenate(answers)
     wrong = np.flatnonzero(~(margin > 0))
     worst = int(margin.argmin())
     return Evaluation(
-        p=collapsed.p,
+        p=layer.p,
         pairs=len(pairs),
         correct=len(pairs) - len(wrong),
         accuracy=(len(pairs) - len(wrong)) / len(pairs),
@@ -106,10 +105,25 @@ def evaluate(
     )
 
 
-def margins(collapsed: Collapsed) -> Float[np.ndarray, "p p"]:
+def _blocks(
+    layer: HiddenLayer, pairs: Int[np.ndarray, "n 2"] | None
+) -> Iterator[tuple[Int[np.ndarray, "block 2"], Float[np.ndarray, "block p"]]]:
+    """Pairs with their logits; all pairs of a model with gates come one a at a time, where most tables are shared."""
+    if pairs is None and isinstance(layer, TokenTables):
+        for a in range(layer.p):
+            yield np.stack([np.full(layer.p, a), np.arange(layer.p)], axis=1), layer.logits(a)
+        return
+    pairs = all_pairs(layer.p) if pairs is None else pairs
+    rows = max(1, BLOCK_FLOATS // (layer.p + layer.d_mlp))
+    for start in range(0, len(pairs), rows):
+        block = pairs[start : start + rows]
+        yield block, layer.pair_logits(block)
+
+
+def margins(layer: HiddenLayer) -> Float[np.ndarray, "p p"]:
     """Right logit minus the largest other, for every (a, b)."""
-    p, b = collapsed.p, np.arange(collapsed.p)
-    return np.stack([_judge(collapsed.logits(a), (a + b) % p)[0] for a in range(p)])
+    b = np.arange(layer.p)
+    return np.stack([_judge(layer.logits(a), layer.task.answer(np.full(layer.p, a), b))[0] for a in range(layer.p)])
 
 
 def _judge(
@@ -125,3 +139,21 @@ def _judge(
     top = logits.max(axis=1)
     loss = np.log(np.exp(logits - top[:, None]).sum(axis=1)) + top - correct_logit
     return margin, np.where(margin > 0, right, best_other), loss
+
+
+def about(model: Model, layer: HiddenLayer) -> dict[str, Any]:
+    """What the JSON of several commands says of a model: `n, task, modulus, activation, attention`."""
+    config = model.config
+    said: dict[str, Any] = {"n": config.p, "task": config.task.to_json(), "activation": config.activation}
+    if config.task.modulus is not None:
+        said["modulus"] = config.task.modulus
+    if isinstance(config, Config):
+        low, high = min(config.attention), max(config.attention)
+        if isinstance(layer, TokenTables):
+            weights = [
+                config.attention[table.position] + gates
+                for table, gates in zip(layer.gated, layer.gate_range(), strict=True)
+            ]
+            low, high = float(np.min(weights)), float(np.max(weights))
+        said["attention"] = {"kind": config.attention_kind, "range": [low, high]}
+    return said

@@ -64,6 +64,11 @@ def collapse_exactly(model: Model) -> ExactCollapsed:
 
 def _collapse_transformer(model: Params) -> ExactCollapsed:
     config, p = model.config, model.config.p
+    if config.softmax is not None:
+        raise BadConfig(
+            f"this model's attention is a {config.attention_kind}, and e^x is not rational: exact arithmetic cannot "
+            "express it; `quadlens evaluate` works"
+        )
     W_in = Dyadic.from_floats(model.W_in)
     W_U = Dyadic.from_floats(model.W_U[:, :p])
     heads = [

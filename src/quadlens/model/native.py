@@ -12,7 +12,7 @@ import numpy as np
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, MLPConfig, config_from_dict, config_to_dict
-from quadlens.model.params import MLPParams, Model, Params, check_tensors
+from quadlens.model.params import QUERY_KEY, MLPParams, Model, Params, check_tensors
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 
 METADATA_KEY = "quadlens"
@@ -41,9 +41,16 @@ TRANSFORMER_NAMES = {
 MLP_NAMES = {"W_a": "mlp.W_a", "W_b": "mlp.W_b", "W_out": "mlp.W_out"}
 
 
+QUERY_KEY_NAMES = {name: f"blocks.0.attn.{name}" for name in QUERY_KEY}
+# The answers of a task that is not given by a formula, as 32-bit integers.
+TASK_TABLE = "task.answers"
+
+
 def names_for(config: Config | MLPConfig) -> dict[str, str]:
     """Our short names and the names in the file, for one architecture."""
-    return TRANSFORMER_NAMES if isinstance(config, Config) else MLP_NAMES
+    if not isinstance(config, Config):
+        return MLP_NAMES
+    return TRANSFORMER_NAMES if config.softmax is None else TRANSFORMER_NAMES | QUERY_KEY_NAMES
 
 
 def to_bytes(model: Model) -> bytes:
@@ -52,7 +59,9 @@ def to_bytes(model: Model) -> bytes:
 
     names = names_for(model.config)
     tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors().items()}
-    config = config_to_dict(model.config)
+    task, config = model.config.task, config_to_dict(model.config)
+    if not task.by_formula:
+        tensors[TASK_TABLE] = task.answers.astype(np.int32)
     header = {"format": FORMAT_VERSION, "config": config, "checksum": _checksum(tensors, config)}
     # One metadata key only: safetensors does not promise the order of several, and bytes must be deterministic.
     return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})
@@ -127,8 +136,11 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
-    config = config_from_dict(config_data, where)
+    table = tensors.get(TASK_TABLE)
+    config = config_from_dict(config_data, where, None if table is None else table.astype(np.int64))
     names = names_for(config)
+    if not config.task.by_formula:
+        tensors = {name: array for name, array in tensors.items() if name != TASK_TABLE}
     missing = sorted(set(names.values()) - set(tensors))
     unknown = sorted(set(tensors) - set(names.values()))
     if missing or unknown:

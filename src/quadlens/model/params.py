@@ -7,12 +7,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.errors import BadWeights
+from quadlens.errors import BadConfig, BadWeights
 from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
+from quadlens.model.token_tables import GatedTable, HiddenLayer, TokenTables, attention_scores
 
 Pairs = Int[np.ndarray, "n 2"]
+QUERY_KEY = ("W_Q", "b_Q", "W_K", "b_K")
 
 
 @runtime_checkable
@@ -30,7 +32,14 @@ class Model(Protocol):
         """Logits of each pair (a, b), computed the obvious way in float64: the oracle of every faster path."""
 
     def collapse(self) -> Collapsed:
-        """The equivalent one-hidden-layer model U_a, U_b, W_L, S_a, S_b (`math.md` §1)."""
+        """The equivalent one-hidden-layer model U_a, U_b, W_L, S_a, S_b (`math.md` §1).
+
+        Raises:
+            BadConfig: when attention depends on the tokens, so that there is none; `hidden_layer` always works.
+        """
+
+    def hidden_layer(self) -> HiddenLayer:
+        """The collapsed model, or token tables where attention depends on the tokens (`networks.md` §2)."""
 
 
 def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
@@ -52,10 +61,13 @@ def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ..
 def weight_facts(model: Model) -> dict[str, object]:
     """What a model shows of itself."""
     weights = sum(array.size for array in model.tensors().values())
+    config, task = model.config, model.config.task
+    special = [] if task.name == "add" else [task.words]
+    special += [config.attention_kind] if isinstance(config, Config) and config.softmax is not None else []
     return {
-        "p": model.config.p,
-        "d_mlp": model.config.d_mlp,
-        "": model.config.activation,
+        "p": config.p,
+        "d_mlp": config.d_mlp,
+        "": ", ".join([config.activation, *special]),
         "weights": f"{weights:,}",
     }
 
@@ -71,7 +83,7 @@ def freeze(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Params(Displayed):
-    """A one-layer transformer with constant attention; there is no W_Q and no W_K.
+    """A one-layer transformer; W_Q, W_K and their biases are there exactly when attention is not constant.
 
     Row-vector mathematics, TransformerLens' names. Biases that a checkpoint does not have are zero.
     """
@@ -89,9 +101,19 @@ class Params(Displayed):
     b_out: Float[np.ndarray, " d_model"]
     W_U: Float[np.ndarray, "d_model d_vocab_out"]
     b_U: Float[np.ndarray, " d_vocab_out"]
+    W_Q: Float[np.ndarray, "n_heads d_model d_head"] | None = None
+    b_Q: Float[np.ndarray, "n_heads d_head"] | None = None
+    W_K: Float[np.ndarray, "n_heads d_model d_head"] | None = None
+    b_K: Float[np.ndarray, "n_heads d_head"] | None = None
 
     def __post_init__(self) -> None:
         arrays = {name: getattr(self, name) for name in self.shapes(self.config)}
+        missing = [name for name, array in arrays.items() if array is None]
+        needless = [name for name in QUERY_KEY if name not in arrays and getattr(self, name) is not None]
+        if missing or needless:
+            raise BadWeights(
+                f"attention is {self.config.attention_kind}: missing weights {missing}, weights without use {needless}"
+            )
         check_tensors(arrays, self.shapes(self.config))
         for name, array in arrays.items():
             object.__setattr__(self, name, freeze(array))
@@ -103,6 +125,7 @@ class Params(Displayed):
     def shapes(config: Config) -> dict[str, tuple[int, ...]]:
         """The shape every weight must have."""
         d, m, h, dh = config.d_model, config.d_mlp, config.n_heads, config.d_head
+        query_key = {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)}
         return {
             "W_E": (config.d_vocab, d),
             "W_pos": (config.n_ctx, d),
@@ -116,6 +139,7 @@ class Params(Displayed):
             "b_out": (d,),
             "W_U": (d, config.d_vocab_out),
             "b_U": (config.d_vocab_out,),
+            **(query_key if config.softmax is not None else {}),
         }
 
     @classmethod
@@ -145,27 +169,53 @@ class Params(Displayed):
         streams = [w["W_E"][token] + w["W_pos"][position] for position, token in enumerate(tokens)]
         attended = w["b_O"]
         for head in range(config.n_heads):
-            for weight, stream in zip(config.attention, streams, strict=True):
+            for weight, stream in zip(self._attention(w, head, streams), streams, strict=True):
                 attended = attended + weight * (stream @ w["W_V"][head] + w["b_V"][head]) @ w["W_O"][head]
         middle = streams[config.read_position] + attended
         neurons = apply_activation(config.activation, middle @ w["W_in"] + w["b_in"])
         final = middle + neurons @ w["W_out"] + w["b_out"]
         return (final @ w["W_U"] + w["b_U"])[:, : config.p]
 
+    def _attention(
+        self, w: dict[str, Float[np.ndarray, "..."]], head: int, streams: list[Float[np.ndarray, "n d_model"]]
+    ) -> list[float] | list[Float[np.ndarray, "n 1"]]:
+        """The weight of one head on each position, for each input, the obvious way."""
+        config, softmax = self.config, self.config.softmax
+        if softmax is None:
+            return list(config.attention)
+        query = streams[config.read_position] @ w["W_Q"][head] + w["b_Q"][head]
+        keys = [stream @ w["W_K"][head] + w["b_K"][head] for stream in streams]
+        scores = np.stack([(query * key).sum(axis=1) / softmax.divisor for key in keys], axis=1)
+        if softmax.causal:
+            scores[:, config.read_position + 1 :] = -np.inf
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares = softmax.scale * powers / powers.sum(axis=1, keepdims=True)
+        return [constant + shares[:, t : t + 1] for t, constant in enumerate(config.attention)]
+
     def attended_streams(self) -> tuple[Float[np.ndarray, "p d_model"], Float[np.ndarray, "p d_model"]]:
         """The residual stream after attention at the position read, as one part a token: from_a[a] + from_b[b].
 
         Constants (biases, the '=' token) belong to b's part, as `math.md` §1 folds all biases into U_b.
         """
+        if self.config.softmax is not None:
+            self._refuse_gates()
+        return self._ungated_streams()
+
+    def token_streams(self) -> list[Float[np.ndarray, "_ d_model"]]:
+        """The residual stream before attention, of all a, all b and, where it is fed, the one '='."""
         config, p = self.config, self.config.p
+        W_E, W_pos = self.W_E.astype(np.float64), self.W_pos.astype(np.float64)
+        streams = [W_E[:p] + W_pos[0], W_E[config.b_token_offset : config.b_token_offset + p] + W_pos[1]]
+        if config.has_equals:
+            streams.append((W_E[config.equals_token] + W_pos[2])[None, :])
+        return streams
+
+    def _ungated_streams(self) -> tuple[Float[np.ndarray, "p d_model"], Float[np.ndarray, "p d_model"]]:
+        """`attended_streams` without what softmax adds."""
+        config, streams = self.config, self.token_streams()
         w = {name: array.astype(np.float64) for name, array in self.tensors().items()}
         OV = np.einsum("hdk,hke->de", w["W_V"], w["W_O"])
         attended_bias = np.einsum("hk,hke->e", w["b_V"], w["W_O"])
-        x_a = w["W_E"][:p] + w["W_pos"][0]
-        x_b = w["W_E"][config.b_token_offset : config.b_token_offset + p] + w["W_pos"][1]
-        streams = [x_a, x_b]
-        if config.has_equals:
-            streams.append((w["W_E"][config.equals_token] + w["W_pos"][2])[None, :])
         # What each position adds to the residual stream that is read: its attended part, and itself if it is read.
         parts = [
             alpha * x @ OV + (x if position == config.read_position else 0.0)
@@ -175,9 +225,14 @@ class Params(Displayed):
 
     def collapse(self) -> Collapsed:
         """The equivalent one-hidden-layer model, exactly as `math.md` §1, in float64."""
+        if self.config.softmax is not None:
+            self._refuse_gates()
+        return self._ungated(*self._ungated_streams())
+
+    def _ungated(self, from_a: Float[np.ndarray, "p d_model"], from_b: Float[np.ndarray, "p d_model"]) -> Collapsed:
+        """Both streams through W_in and W_U."""
         p = self.config.p
-        w = {name: array.astype(np.float64) for name, array in self.tensors().items()}
-        from_a, from_b = self.attended_streams()
+        w = {name: getattr(self, name).astype(np.float64) for name in ("W_in", "b_in", "W_out", "b_out", "W_U", "b_U")}
         return Collapsed(
             p=p,
             activation=self.config.activation,
@@ -186,6 +241,52 @@ class Params(Displayed):
             W_L=(w["W_out"] @ w["W_U"][:, :p]).T,
             S_a=from_a @ w["W_U"][:, :p],
             S_b=(from_b + w["b_out"]) @ w["W_U"][:, :p] + w["b_U"][:p],
+            task=self.config.task,
+        )
+
+    def _refuse_gates(self) -> None:
+        raise BadConfig(
+            f"this model's attention is a {self.config.attention_kind}, which depends on the tokens: what reaches a "
+            "neuron is not a part of a plus a part of b, which this needs; `quadlens evaluate` works"
+        )
+
+    def hidden_layer(self) -> HiddenLayer:
+        """The collapsed model, or token tables where attention depends on the tokens."""
+        return self.collapse() if self.config.softmax is None else self.token_tables()
+
+    def token_tables(self) -> TokenTables:
+        """The exact collapse with softmax attention (`networks.md` §2).
+
+        Raises:
+            BadConfig: when attention is constant, so that there are no gates.
+        """
+        config, softmax = self.config, self.config.softmax
+        if softmax is None:
+            raise BadConfig("this model's attention is constant; there are no gates")
+        w = {name: array.astype(np.float64) for name, array in self.tensors().items()}
+        streams, read = self.token_streams(), config.read_position
+        seen = read + 1 if softmax.causal else len(streams)
+        queries = np.einsum("td,hdk->htk", streams[read], w["W_Q"]) + w["b_Q"][:, None]
+        gated = []
+        for position, x in enumerate(streams[:seen]):
+            keys = np.einsum("td,hdk->htk", x, w["W_K"]) + w["b_K"][:, None]
+            scores = attention_scores(queries, read, keys, position) / softmax.divisor
+            written = np.einsum("td,hdk,hke->hte", x, w["W_V"], w["W_O"], optimize=True)
+            gated.append(GatedTable(position, scores, written @ w["W_in"], written @ w["W_U"][:, : config.p]))
+        # Softmax adds up to 1, so that it brings every head's value bias `scale` times.
+        bias = softmax.scale * np.einsum("hk,hke->e", w["b_V"], w["W_O"])
+        from_a, from_b = self._ungated_streams()
+        rest = self._ungated(from_a, from_b + bias)
+        return TokenTables(
+            task=config.task,
+            activation=config.activation,
+            scale=softmax.scale,
+            U_a=rest.U_a,
+            U_b=rest.U_b,
+            W_L=rest.W_L,
+            S_a=rest.S_a,
+            S_b=rest.S_b,
+            gated=tuple(gated),
         )
 
 
@@ -234,4 +335,9 @@ class MLPParams(Displayed):
             W_L=self.W_out.T.astype(np.float64),
             S_a=np.zeros((p, p)),
             S_b=np.zeros((p, p)),
+            task=self.config.task,
         )
+
+    def hidden_layer(self) -> HiddenLayer:
+        """The collapsed model."""
+        return self.collapse()

@@ -166,7 +166,7 @@ class Thin:
         """Certify every input whose score leads by more than all that was left out; ranks grow until all are."""
         anatomy = anatomy_of(subject)
         model = anatomy.model
-        if not isinstance(model, Params) or model.config.activation != "relu":
+        if not isinstance(model, Params) or model.config.activation != "relu" or model.config.softmax is not None:
             return nothing_proved(
                 self.name,
                 model.config.p,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.model.config import check_modulus
 from quadlens.model.params import Model, Params
 
 
@@ -48,6 +49,7 @@ class AmplitudePhase:
 def amplitude_phase(x: Float[np.ndarray, "p n"]) -> AmplitudePhase:
     """Decompose every column of `x` with one real FFT."""
     p = x.shape[0]
+    check_modulus(p)
     coefficients = np.fft.rfft(x, axis=0)
     waves = coefficients[1:] * (2 / p)
     return AmplitudePhase(p=p, mean=coefficients[0].real / p, amplitude=np.abs(waves), phase=np.angle(waves))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.config import Config
+from quadlens.model.config import Config, check_modulus
 from quadlens.schema import parse_dataclass
 
 PRESETS = ("paper", "text", "eos")
@@ -69,6 +69,7 @@ class TrainConfig(Displayed):
     spectrum_every: int = 100
 
     def __post_init__(self) -> None:
+        check_modulus(self.p)
         self.model_config()  # refuses an impossible model
         if not 0 < self.train_share <= 1 or int(self.p * self.p * self.train_share) < 1:
             raise BadConfig(
