@@ -19,7 +19,6 @@ GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
     ("change", "message"),
     [
         ({"p": 8}, "the task add has 7 elements, but the model has p = 8"),
-        ({"p": 1, "task": None}, "n = 1 is not supported; expected at least 2 elements"),
         ({"d_model": 0}, "d_model = 0 is not supported; expected at least 1"),
         ({"attention": (1.0,)}, "attention has 1 weights; expected one for each of"),
         ({"attention": (1.0, float("inf"))}, r"attention weights \(1.0, inf\) are not all finite"),
@@ -33,6 +32,12 @@ GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
 def test_configs_prove_themselves(change: dict[str, Any], message: str) -> None:
     with pytest.raises(BadConfig, match=message):
         dataclasses.replace(GOOD, **change)
+
+
+def test_any_number_of_elements_from_two_on() -> None:
+    assert Config.paper(p=2, d_model=4, d_mlp=5, n_heads=2).task.words == "a + b mod 2"
+    with pytest.raises(BadConfig, match="n = 1 is not supported; expected at least 2 elements"):
+        Config.paper(p=1)
 
 
 def test_configs_survive_json() -> None:

@@ -114,7 +114,10 @@ def _config() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c | {"p": 6}, "file: p = 6 is not supported; expected an odd modulus"),
+        (lambda c: c | {"p": 1}, "file: n = 1 is not supported; expected at least 2 elements"),
+        (lambda c: c | {"task": "plus"}, "no task is called 'plus'"),
+        (lambda c: c | {"task": "multiply"}, "which is not prime"),
+        (lambda c: c | {"task": {"name": "S3", "sha256": "0"}}, "the table of the task S3 is missing"),
         (lambda c: c | {"colour": 1}, r"file: unknown key 'colour' \(known keys: activation, attention"),
         (lambda c: {k: v for k, v in c.items() if k != "d_mlp"}, "file: missing key 'd_mlp'"),
         (lambda c: c | {"p": "5"}, "p = '5': expected int, got str"),
