@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 
 from quadlens.errors import BadConfig
-from quadlens.quadrature.integrals import brute_force_error
 from quadlens.quadrature.exact import exact_abs_error
+from quadlens.quadrature.integrals import brute_force_error
 from quadlens.quadrature.scheme import Scheme
 from quadlens.terminal_table import print_table
 

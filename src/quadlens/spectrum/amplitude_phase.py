@@ -87,8 +87,8 @@ def attended_paths(params: Params) -> tuple[Float[np.ndarray, "p d_mlp"], Float[
 
 
 def attended_spectra(model: Model) -> AttendedSpectra | None:
-    """Spectra of the OV parts; None for a model without attention."""
-    if not isinstance(model, Params):
+    """Spectra of the OV parts; None for a model without constant attention."""
+    if not isinstance(model, Params) or model.config.softmax is not None:
         return None
     path_a, path_b = attended_paths(model)
     return AttendedSpectra(amplitude_phase(path_a), amplitude_phase(path_b))

@@ -192,6 +192,10 @@ def uniform_softmax(model: Model, format_name: str) -> Uniform:
         raise BadConfig(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
     params, config = model, model.config
     weight = 1 / len(config.attention)
+    if config.softmax is not None:
+        raise BadConfig(
+            f"attention is a {config.attention_kind}; only constant attention is written so far. Use --format quadlens"
+        )
     if len(set(config.attention)) != 1:
         raise BadConfig(
             f"attention {', '.join(f'{x:.6g}' for x in config.attention)} is not uniform; "
