@@ -11,8 +11,7 @@ from quadlens.model.evaluate import evaluate
 from quadlens.schema import from_json, to_json
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from quadlens.training.config import load_config
-from quadlens.training.manifest import TrainingManifest, command_line
-from quadlens.training.outputs import RunFiles
+from quadlens.training.outputs import RunFiles, TrainingManifest, command_line
 
 LIMIT = 1_000_000
 

@@ -36,10 +36,9 @@ from quadlens.population.intervals import (
     homogeneity,
     wilson,
 )
-from quadlens.population.markdown import comparison_table, rows_table
 from quadlens.population.published import published_histogram, published_population
 from quadlens.population.statement import Printed, count_statement, number_statement
-from quadlens.population.tables import by_group, by_model, render_rows
+from quadlens.population.tables import by_group, by_model, comparison_table, render_rows, rows_table
 from quadlens.proofs import STRATEGIES
 
 

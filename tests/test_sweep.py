@@ -20,7 +20,7 @@ from quadlens.model import Recipe, build_transformer
 from quadlens.model.native import load_with_sha256
 from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, Watch, dataset, sweep
 from quadlens.population.analysis import ALL_STRATEGIES, analyse, best_certificate, results_to_bytes
-from quadlens.population.backend import Backend
+from quadlens.population.backends import Backend
 from quadlens.population.one_model import Task, make_model, usable_checkpoint
 from quadlens.population.store import Busy
 from quadlens.proofs.produce import certify
@@ -343,7 +343,7 @@ def test_a_sweep_without_a_finished_model_does_not_suggest_to_look_at_it(
     tmp_path: Path, made: int, suggested: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = SweepReport(total=2, made=made, already=0, failed={}, left=2 - made)
-    monkeypatch.setattr("quadlens.cli.sweep_run.run", lambda *words: report)
+    monkeypatch.setattr("quadlens.cli.sweep.run", lambda *words: report)
     monkeypatch.setattr(sys, "argv", ["quadlens", "sweep", "-o", str(tmp_path), "--seeds", "0:2", "--quiet"])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -359,7 +359,7 @@ def test_stopping_by_signal_says_how_to_go_on(tmp_path: Path) -> None:
     driver.send_signal(signal.SIGINT)
     out, err = driver.communicate()
     assert driver.returncode == 130
-    assert "Run the same command again to go on" in err
+    assert "Run the same command again to resume" in err
     assert "done 0/2 · running 1 · failed 0" in err
     assert "0 of 2 models finished" in out
     assert "Traceback" not in err

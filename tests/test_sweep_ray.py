@@ -49,7 +49,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_a_node_killed_in_the_middle(cluster: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    from quadlens.population.on_ray import RayBackend
+    from quadlens.population.backends import RayBackend
 
     nodes = [cluster.add_node(num_cpus=1, object_store_memory=80 << 20) for _ in range(2)]
     cluster.wait_for_nodes()

@@ -19,11 +19,11 @@ import pytest
 from cli_runner import quadlens
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import load
+from quadlens.population import LocalBackend, Store, sweep
+from quadlens.population.one_model import train_together
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import PRESETS, TrainConfig, load_config
-from quadlens.training.manifest import Outcome, TrainingManifest, command_line
-from quadlens.training.many import train_many
-from quadlens.training.outputs import RunFiles, check_writable
+from quadlens.training.outputs import Outcome, RunFiles, TrainingManifest, check_writable, command_line
 from quadlens.training.train import Hooks, Interrupted, TrainingDiverged, train
 
 TINY = TrainConfig(p=11, d_model=12, d_mlp=20, n_heads=2, d_head=6, epochs=60, history_every=7, spectrum_every=20)
@@ -81,7 +81,7 @@ def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path:
     os.kill(process.pid, number)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert "saved; go on with: " in errors
+    assert "saved; resume with: " in errors
     assert "--resume" in errors
     assert "Traceback" not in errors
     again = run(output)
@@ -109,7 +109,7 @@ def test_before_it_starts_it_says_what_and_how_long(tmp_path: Path) -> None:
     preparing, first, *_ = done.stderr.splitlines()
     assert preparing.startswith("preparing")
     assert first.startswith("training p = 23, 96 neurons, seed 0 on 423 of 529 pairs, epochs 0 to 20, 1 threads, into")
-    assert "ms an epoch, about" in first
+    assert "ms per epoch, about" in first
 
 
 def test_json_is_the_manifest_and_a_finished_run_is_not_repeated(uninterrupted: Path) -> None:
@@ -145,12 +145,34 @@ def test_history_has_curves_and_spectra() -> None:
 
 def test_many_seeds_equal_one_by_one(tmp_path: Path) -> None:
     configs = [dataclasses.replace(TINY, seed=seed) for seed in (3, 4, 5)]
-    manifests = train_many(configs, tmp_path, device="cpu", processes=2)
-    for config, manifest in zip(configs, manifests, strict=True):
-        alone, together = train(config, threads=1).params, load(tmp_path / f"seed-{config.seed}.safetensors")
-        assert manifest.config.seed == config.seed
+    assert sweep(configs, tmp_path, LocalBackend(2), strategies=()).made == 3
+    for config in configs:
+        directory = Store(tmp_path).finished(config.run_id())
+        assert (directory.problem(config.run_id()), directory.analysed) == (None, False)
+        alone, together = train(config, threads=1).params, load(directory.training.model)
         for name, array in alone.tensors().items():
             np.testing.assert_array_equal(array, together.tensors()[name])
+
+
+def test_many_seeds_at_once_on_a_device_are_stored_as_a_sweep_does(
+    tmp_path: Path,
+) -> None:
+    """The engine of an accelerator, on the CPU: its batch rounds otherwise than one seed alone, by a little."""
+    configs = [dataclasses.replace(TINY, seed=seed) for seed in (3, 4)]
+    store, stops = Store(tmp_path), iter([False] * 30 + [True])
+    with pytest.raises(Interrupted):
+        train_together(configs, store, "cpu", 10, should_stop=lambda: next(stops))
+    assert load_checkpoint(store.unfinished(configs[1].run_id()).training.checkpoint).epoch == 30
+    lines: list[str] = []
+    train_together(configs, store, "cpu", 10, lines.append)
+    assert lines[0].startswith("epoch 40 of 60")
+    for config in configs:
+        directory = store.finished(config.run_id())
+        assert directory.problem(config.run_id()) is None
+        alone, together = train(config, threads=1).params, load(directory.training.model)
+        for name, array in alone.tensors().items():
+            np.testing.assert_allclose(array, together.tensors()[name], atol=1e-3)
+    train_together(configs, store, "cpu")
 
 
 def test_resume_refuses_another_run() -> None:
@@ -222,7 +244,7 @@ def test_the_stored_command_gives_the_same_settings_again(
         outcome = Outcome(0, settings.p**2, 0.0, 0.0)
         return TrainingManifest("", settings.run_id(), settings, device, threads, 0.0, {}, {}, {"m": ""}, outcome)
 
-    monkeypatch.setattr("quadlens.cli.training_run.run_one", run_one)
+    monkeypatch.setattr("quadlens.cli.train.run_one", run_one)
     program, *words = shlex.split(command_line(config, 2, "my model.safetensors"))
     done = quadlens(*words, "--json")
     assert (program, done.code) == ("quadlens", 0), done.err
@@ -266,15 +288,17 @@ def test_many_seeds_by_command_can_be_resumed(tmp_path: Path) -> None:
     flags = ["--seeds", "0:3", "--epochs", "30", "--json"]
     first = run(output, *flags)
     assert first.returncode == 0, first.stderr
-    assert "seed 2 done" in first.stderr
-    (output / "seed-1.safetensors").unlink()
+    assert "done 3/3" in first.stderr
+    (second,) = [one["path"] for one in json.loads(first.stdout)["runs"] if one["config"]["seed"] == 1]
+    Path(second).unlink()
     again = run(output, *flags, "--resume")
+    assert "model.safetensors cannot be read" in again.stderr
     runs = [{k: v for k, v in r.items() if k != "seconds"} for r in json.loads(again.stdout)["runs"]]
     assert runs == [{k: v for k, v in r.items() if k != "seconds"} for r in json.loads(first.stdout)["runs"]]
     (tmp_path / "file").touch()
     refused = run(tmp_path / "file", *flags)
     assert refused.returncode == 2
-    assert "with --seeds, -o is a directory" in refused.stderr
+    assert "-o is a directory here" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
-"""Worker processes: how many, and started so that Ctrl-C is the parent's business alone."""
+"""Processes and signals: how many workers, whose business Ctrl-C is, and how long work is asked to stop."""
 
 import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+# The exit code of a command that was asked to stop before its end, as shells have it for Ctrl-C.
+INTERRUPTED = 130
 
 
 def available_cores() -> int:
@@ -27,3 +30,22 @@ def deaf_to_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+@contextlib.contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and SIGTERM into a question that long work asks between two steps; a second Ctrl-C ends at once."""
+    asked = False
+
+    def handler(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)

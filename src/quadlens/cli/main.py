@@ -25,9 +25,10 @@ from quadlens.cli import (
     sweep,
     train,
 )
-from quadlens.cli.interrupt import INTERRUPTED
+from quadlens.cli.options import Command, with_common_flags
 from quadlens.cli.output import surviving_streams
 from quadlens.errors import QuadlensError
+from quadlens.workers import INTERRUPTED
 
 app = typer.Typer(
     name="quadlens",
@@ -74,7 +75,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
 )
 for _name, _command, _example in COMMANDS:
-    app.command(_name, epilog=f"Example: {_example}")(_command)
+    app.command(_name, cls=Command, epilog=f"Example: {_example}")(with_common_flags(_command))
 
 
 def main() -> None:

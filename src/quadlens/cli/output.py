@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,35 @@ DIGITS = 6
 # Suffixes of other programs' files, and of certificates.
 OTHER_SUFFIXES = (".pt", ".pth", ".onnx", ".json")
 ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a command speaks, as its common flags say.
+
+    Attributes:
+        json: One JSON document on stdout instead of tables.
+        quiet: Nothing on stderr but errors.
+    """
+
+    json: bool
+    quiet: bool
+
+    def emit(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]], render: "Callable[[Console], None]") -> None:
+        """Print `value` as JSON, or let `render` draw it."""
+        emit(self.json, value, render)
+
+    def note(self, message: str) -> None:
+        """A line for the person watching, on stderr."""
+        note(self.quiet, message)
+
+    def progress_bar(self, title: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+        """A progress bar on stderr when it is a terminal; yields a function that takes how much is done."""
+        return progress_bar(self.quiet, title, total)
+
+    def step_line(self) -> contextlib.AbstractContextManager[Callable[[str], None]]:
+        """What is being done now: one line on stderr that changes on a terminal, a line per step in a log."""
+        return step_line(self.quiet)
 
 
 def emit(

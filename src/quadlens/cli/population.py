@@ -2,14 +2,23 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+from quadlens.cli.output import Output
+from quadlens.errors import BadConfig, BadFile
+
+if TYPE_CHECKING:
+    import polars
+    from rich.console import Console
+
+    from quadlens.figures.style import FigureFormat
+    from quadlens.population.comparison import Comparison
 
 
 def command(
+    out: Output,
     directory: Annotated[
         Path | None,
         typer.Argument(metavar="DIR", help="A sweep's directory, or its population.parquet; else what is shipped."),
@@ -24,7 +33,7 @@ def command(
         Literal["p", "equals", "weight_decay", "d_mlp", "epochs"] | None,
         typer.Option("--by", help="How things depend on a setting, instead of the comparison."),
     ] = None,
-    by_model: Annotated[bool, typer.Option("--by-model", help="One row a model, instead of the comparison.")] = False,
+    by_model: Annotated[bool, typer.Option("--by-model", help="One row per model, instead of the comparison.")] = False,
     figures: Annotated[
         Path | None,
         typer.Option(
@@ -38,22 +47,16 @@ def command(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
     markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown, to paste into a document.")] = False,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
     import numpy as np
-    from rich.console import Console
 
-    from quadlens.cli.output import counted, emit, note
-    from quadlens.errors import BadConfig
+    from quadlens.cli.output import counted
     from quadlens.population import dataset, tables
     from quadlens.population.comparison import compare
     from quadlens.population.dataset import filter_models
-    from quadlens.population.markdown import comparison_table, rows_table
 
-    _check_flags(by, by_model, figures, format, markdown, json)
+    _check_flags(by, by_model, figures, format, markdown, out.json)
     every = dataset.read(directory or dataset.shipped_path())
     frame = filter_models(every, where or [])
     if frame.is_empty():
@@ -61,42 +64,36 @@ def command(
             f"no model is left by --where {' --where '.join(where or [])}; see --by-model for what there is"
         )
     if words := _which(len(frame), len(every), directory):
-        note(quiet, words)
+        out.note(words)
     if by is not None or by_model:
         rows = tables.by_model(frame) if by is None else tables.by_group(frame, by)
         title = counted(len(frame), "model") + ("" if by is None else f" by {by}")
         if figures is not None:
-            from quadlens.cli.population_figures import write_by_p
-
-            note(quiet, f"wrote {len(write_by_p(frame, figures, format or 'svg'))} files into {figures}")
+            out.note(f"wrote {len(_write_by_p(frame, figures, format or 'svg'))} files into {figures}")
         if markdown:
-            sys.stdout.write(rows_table(rows) + "\n")
+            sys.stdout.write(tables.rows_table(rows) + "\n")
         else:
-            emit(json, {"models": len(frame), "rows": rows}, lambda console: tables.render_rows(console, title, rows))
+            out.emit({"models": len(frame), "rows": rows}, lambda console: tables.render_rows(console, title, rows))
         return
     comparison = compare(frame, np.random.default_rng(seed))
     if markdown:
-        sys.stdout.write(comparison_table(comparison) + "\n")
+        sys.stdout.write(tables.comparison_table(comparison) + "\n")
         return
     written = []
     if figures is not None:
-        from quadlens.cli.population_figures import write_all
+        written = _write_all(comparison, frame, figures, format or "svg")
+        out.note(f"wrote {len(written)} files into {figures}")
 
-        written = write_all(comparison, frame, figures, format or "svg")
-        note(quiet, f"wrote {len(written)} files into {figures}")
-
-    def render(console: Console) -> None:
+    def render(console: "Console") -> None:
         tables.render(comparison, console)
 
-    emit(json, {**comparison.to_dict(), "figures": [str(path) for path in written]}, render)
+    out.emit({**comparison.to_dict(), "figures": [str(path) for path in written]}, render)
 
 
 def _check_flags(
     by: str | None, by_model: bool, figures: Path | None, format: str | None, markdown: bool, json: bool
 ) -> None:
     """Refuse flags that would be ignored, or that ask for two things at once."""
-    from quadlens.errors import BadConfig
-
     if markdown and (json or figures is not None):
         raise BadConfig("--markdown is a form of output of its own; leave out --json and --figures")
     if by is not None and by_model:
@@ -114,3 +111,41 @@ def _which(left: int, every: int, directory: Path | None) -> str:
     if directory is None:
         return f"{some}the {every} models shipped with the package; make your own with: quadlens sweep -o DIR"
     return f"{some}the {every} models in {directory}" if some else ""
+
+
+def _write_all(comparison: "Comparison", frame: "polars.DataFrame", directory: Path, formats: str) -> list[Path]:
+    """Every figure of the population in every format asked for; returns the files."""
+    from quadlens.figures import population_certified, population_histogram, population_key_frequencies
+    from quadlens.figures.style import write_figure
+    from quadlens.population.tables import by_model
+
+    kinds = _ready(directory, formats)
+    drawn = {population_key_frequencies.NAME: population_key_frequencies.draw(comparison.key_counts)}
+    for histogram in comparison.histograms:
+        drawn[population_histogram.name_of(histogram)] = population_histogram.draw(histogram)
+    drawn[population_certified.NAME] = population_certified.draw(by_model(frame))
+    return [path for name, figure in drawn.items() for path in write_figure(figure, directory, name, kinds)]
+
+
+def _write_by_p(frame: "polars.DataFrame", directory: Path, formats: str) -> list[Path]:
+    """How things depend on p, in every format asked for; returns the files."""
+    from quadlens.figures import population_by_p
+    from quadlens.figures.style import write_figure
+    from quadlens.population.tables import by_model
+
+    kinds = _ready(directory, formats)
+    return write_figure(population_by_p.draw(by_model(frame)), directory, population_by_p.NAME, kinds)
+
+
+def _ready(directory: Path, formats: str) -> "tuple[FigureFormat, ...]":
+    """The formats, once they are known and the directory is there."""
+    from quadlens.figures.style import FIGURE_FORMATS
+
+    kinds = tuple(kind for kind in FIGURE_FORMATS if kind in formats.split(","))
+    if len(kinds) != len(formats.split(",")):
+        raise BadConfig(f"--format {formats!r}; expected some of {','.join(FIGURE_FORMATS)}")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"cannot make the directory {directory}: {error.strerror}") from None
+    return kinds

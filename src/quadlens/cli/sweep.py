@@ -1,78 +1,85 @@
-"""`quadlens sweep`: train, explain, bound and certify many models; whatever happens, run it again and it goes on."""
+"""`quadlens sweep`: train, explain, bound and certify many models; whatever happens, run it again and it resumes."""
 
+import contextlib
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag, SettingsOption
+from quadlens.cli.options import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
+from quadlens.cli.output import Output
+from quadlens.errors import BadConfig, MissingExtra
+from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quadlens.population.backends import Backend
+    from quadlens.population.sweep import SweepReport, SweepState
+    from quadlens.training.config import TrainConfig
+
+# In a log: at most this many lines about progress, and not more than one in so many seconds.
+LOG_LINES = 20
+LOG_SECONDS = 30.0
 
 
+@takes_settings("p", "seed")
 def command(
+    out: Output,
+    settings: dict[str, Any],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The sweep's directory.")],
     seeds: Annotated[str, typer.Option("--seeds", metavar="A:B", help="Seeds A … B-1.")] = "0:151",
-    preset: Annotated[
-        Literal["paper", "text", "eos"], typer.Option("--preset", help="Which settings to start from.")
-    ] = "paper",
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="TOML", help="Settings that override the preset's.")
-    ] = None,
+    preset: PresetOption = "paper",
+    config: ConfigOption = None,
     p: Annotated[str | None, typer.Option("--p", metavar="P,…", help="One or several moduli, odd.")] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", help="Full-batch steps.")] = None,
-    settings: SettingsOption = None,
     backend: Annotated[Literal["local", "ray"], typer.Option("--backend", help="Where to work.")] = "local",
     address: Annotated[
         str | None, typer.Option("--address", metavar="ADDRESS", help="A Ray cluster; without it one is started here.")
     ] = None,
     processes: Annotated[
-        int | None, typer.Option("--processes", min=1, help="Workers on this machine; one a core when left out.")
+        int | None, typer.Option("--processes", min=1, help="Workers on this machine; one per core when left out.")
     ] = None,
     strategies: Annotated[
         str | None,
-        typer.Option("--strategies", metavar="NAMES", help="Proof strategies, by commas; all but thin if left out."),
+        typer.Option(
+            "--strategies",
+            metavar="NAMES",
+            help="Proof strategies, separated by commas, some of {strategies}; all but auto and thin if left out.",
+        ),
     ] = None,
-    checkpoint_every: Annotated[
-        int, typer.Option("--checkpoint-every", min=1, help="Epochs between two checkpoints.")
-    ] = 500,
+    checkpoint_every: CheckpointOption = 500,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Also try models again that failed three times before.")
     ] = False,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Train, explain, bound and certify many models. Run it again after anything: it does only what is missing.
 
     Exit code 0: every model asked for is there; 1: some failed; 130: it was stopped.
     """
-    import dataclasses
-
-    from rich.console import Console
-
-    from quadlens.cli.interrupt import INTERRUPTED
-    from quadlens.cli.output import emit, note
-    from quadlens.cli.settings import parse_settings
-    from quadlens.cli.sweep_run import parse_moduli, run, work_backend
-    from quadlens.cli.training_run import parse_seeds
-    from quadlens.errors import BadConfig
     from quadlens.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
     from quadlens.population.store import Store
     from quadlens.training.config import load_config
 
-    moduli = parse_moduli(p) if p is not None else [None]
-    each = [parse_settings(settings or [], {"p": one, "epochs": epochs}) for one in moduli]
-    if any("seed" in flags for flags in each):
+    if "seed" in settings:
         raise BadConfig("--set seed was given; a sweep's seeds come from --seeds")
-    base = [load_config(preset, config, flags) for flags in each]
+    if "p" in settings and p is not None:
+        raise BadConfig(f"--set p={settings['p']}: p was already given as {p}; give it once")
+    moduli: list[dict[str, Any]] = [{"p": one} for one in parse_moduli(p)] if p is not None else [{}]
+    base = [load_config(preset, config, {**settings, **one}) for one in moduli]
     configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
         raise BadConfig(f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}")
     place = work_backend(backend, address, processes)
-    note(quiet, f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and run it again")
-    report = run(configs, output, place, chosen, checkpoint_every, retry_failed, quiet)
+    out.note(f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and run it again")
+    report = run(configs, output, place, chosen, checkpoint_every, retry_failed, out)
 
-    def render(console: Console) -> None:
+    def render(console: "Console") -> None:
         console.print(
             f"{report.already + report.made} of {report.total} models finished "
             f"({report.made} now, {report.already} before), {len(report.failed)} failed, {report.left} left"
@@ -85,6 +92,101 @@ def command(
             console.print(f"dataset: {Store(output).dataset}", soft_wrap=True, markup=False)
             console.print(f"look at it with: quadlens population {output}", soft_wrap=True, markup=False)
 
-    emit(json, {**dataclasses.asdict(report), "directory": str(output)}, render)
+    out.emit({**dataclasses.asdict(report), "directory": str(output)}, render)
     if report.failed or report.left:
         raise typer.Exit(INTERRUPTED if report.left else 1)
+
+
+def parse_moduli(text: str) -> list[int]:
+    """Moduli from `23,31,59`."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise BadConfig(f"--p {text!r}; expected odd numbers separated by commas, for example 23,31,59") from None
+
+
+def work_backend(name: str, address: str | None, processes: int | None) -> "Backend":
+    """The backend the flags ask for."""
+    if name == "local" and address is not None:
+        raise BadConfig("--address was given with --backend local; add --backend ray")
+    if name == "ray" and address is not None and processes is not None:
+        raise BadConfig("--processes was given with --address; a cluster has the cores it has")
+    if any(find_spec(module) is None for module in ("torch", "numba", "threadpoolctl")):
+        raise MissingExtra("training", "train")
+    from quadlens.population.backends import LocalBackend, RayBackend
+
+    if name == "ray":
+        return RayBackend(address, processes or available_cores())
+    return LocalBackend(processes or available_cores())
+
+
+def run(
+    configs: "Sequence[TrainConfig]",
+    output: Path,
+    backend: "Backend",
+    strategies: tuple[str, ...],
+    checkpoint_every: int,
+    retry_failed: bool,
+    out: Output,
+) -> "SweepReport":
+    """Sweep with progress on stderr, then rebuild the dataset, also when stopped."""
+    from quadlens.population import dataset
+    from quadlens.population.store import Store
+    from quadlens.population.sweep import Watch, sweep
+
+    with asked_to_stop() as should_stop, _progress(out.quiet, len(configs)) as (on_state, on_note):
+        report = sweep(
+            configs,
+            output.resolve(),
+            backend,
+            strategies=strategies,
+            checkpoint_every=checkpoint_every,
+            retry_failed=retry_failed,
+            watch=Watch(on_state, on_note, should_stop),
+        )
+    if strategies:
+        dataset.rebuild(Store(output))
+    if report.left:
+        out.note("stopped; finished models are whole. Run the same command again to resume")
+    return report
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool, total: int) -> "Iterator[tuple[Callable[[SweepState], None], Callable[[str], None]]]":
+    """A bar on a terminal; in a log a line now and then; nothing when quiet."""
+    if quiet:
+        yield (lambda state: None), (lambda line: None)
+        return
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        with Progress(
+            BarColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True
+        ) as bar:
+            shown = bar.add_task("", total=total)
+            yield (
+                lambda state: bar.update(shown, completed=state.done + state.failed, description=describe(state)),
+                lambda line: bar.console.print(line, markup=False),
+            )
+        return
+    last_count, last_time = -1, 0.0
+
+    def log(state: "SweepState") -> None:
+        nonlocal last_count, last_time
+        count, now = state.done + state.failed, time.monotonic()
+        enough = count - last_count >= max(1, total // LOG_LINES) and now - last_time >= LOG_SECONDS
+        if last_count < 0 or enough or (count == state.total and count != last_count):
+            last_count, last_time = count, now
+            sys.stderr.write(describe(state) + "\n")
+
+    yield log, lambda line: print(line, file=sys.stderr)
+
+
+def describe(state: "SweepState") -> str:
+    """`done 3/151 · running 2 · failed 0 · 40 min left`."""
+    parts = [f"done {state.done}/{state.total}", f"running {state.running}", f"failed {state.failed}"]
+    if state.seconds_left is not None and state.done + state.failed < state.total:
+        left = state.seconds_left
+        parts.append(f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left")
+    return " · ".join(parts)

@@ -1,100 +1,242 @@
 """`quadlens train`: one model, or many seeds, with progress, checkpoints and resume."""
 
+import contextlib
 import dataclasses
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag, SettingsOption
+from quadlens.cli.options import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
+from quadlens.cli.output import Output
+from quadlens.errors import BadConfig, BadFile
+from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quadlens.training.checkpoint import Checkpoint
+    from quadlens.training.config import TrainConfig
+    from quadlens.training.engine import StepMeasures
+    from quadlens.training.outputs import TrainingManifest
+
+LOG_LINES = 10
 
 
+@takes_settings()
 def command(
+    out: Output,
+    settings: dict[str, Any],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="The model's file (with --seeds: a directory)."),
     ],
-    preset: Annotated[
-        Literal["paper", "text", "eos"], typer.Option("--preset", help="Which settings to start from.")
-    ] = "paper",
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="TOML", help="Settings that override the preset's.")
-    ] = None,
-    p: Annotated[int | None, typer.Option("--p", help="Modulus, odd.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of initial weights and split.")] = None,
+    preset: PresetOption = "paper",
+    config: ConfigOption = None,
     seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="A:B", help="Train seeds A … B-1 into a directory.")
+        str | None, typer.Option("--seeds", metavar="A:B", help="Train seeds A … B-1 into a sweep's directory.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", help="Full-batch steps.")] = None,
-    d_model: Annotated[int | None, typer.Option("--d-model", help="Width of the residual stream.")] = None,
-    d_mlp: Annotated[int | None, typer.Option("--d-mlp", help="Number of neurons.")] = None,
-    n_heads: Annotated[int | None, typer.Option("--n-heads", help="Attention heads.")] = None,
-    d_head: Annotated[int | None, typer.Option("--d-head", help="Width of a head.")] = None,
-    train_share: Annotated[
-        float | None, typer.Option("--train-share", help="Share of the p² pairs trained on.")
-    ] = None,
-    lr: Annotated[float | None, typer.Option("--lr", help="Learning rate.")] = None,
-    weight_decay: Annotated[float | None, typer.Option("--weight-decay", help="Decoupled weight decay.")] = None,
-    warmup: Annotated[int | None, typer.Option("--warmup", help="Epochs of linear warm-up.")] = None,
-    seeding: Annotated[
-        Literal["quadlens", "gbmi"] | None,
-        typer.Option("--seeding", help="gbmi: initial weights and split of the paper's group."),
-    ] = None,
-    precision: Annotated[
-        Literal["float32", "float64"] | None, typer.Option("--precision", help="Type of the weights.")
-    ] = None,
-    history_every: Annotated[
-        int | None, typer.Option("--history-every", help="Epochs between two history rows.")
-    ] = None,
-    spectrum_every: Annotated[int | None, typer.Option("--spectrum-every", help="Epochs between two spectra.")] = None,
-    more: SettingsOption = None,
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option("--device", help="Where to train.")] = "auto",
     threads: Annotated[
         int | None,
         typer.Option("--threads", min=1, help="CPU threads; part of what fixes the bytes. Not with --seeds."),
     ] = None,
-    checkpoint_every: Annotated[
-        int, typer.Option("--checkpoint-every", min=1, help="Epochs between two checkpoints.")
-    ] = 500,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted or killed run stopped.")] = False,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
+    checkpoint_every: CheckpointOption = 500,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume an interrupted or killed run; --seeds always does.")
+    ] = False,
 ) -> None:
-    """Train a model that adds modulo p (the paper's, by default) in a minute or two."""
-    from rich.console import Console
+    """Train a model that adds modulo p (the paper's, by default) in a minute or two.
 
-    from quadlens.cli.output import check_model_name, emit
-    from quadlens.cli.settings import parse_settings
-    from quadlens.cli.training_run import parse_seeds, run_many, run_one
-    from quadlens.errors import BadConfig
+    Many seeds go into a directory as `quadlens sweep` leaves it, without its analysis; a sweep can add that later.
+    """
+    from quadlens.cli.output import check_model_name
     from quadlens.training.config import load_config
 
-    flags = {
-        "p": p, "seed": seed, "epochs": epochs, "d_model": d_model, "d_mlp": d_mlp, "n_heads": n_heads,
-        "d_head": d_head, "train_share": train_share, "lr": lr, "weight_decay": weight_decay, "warmup": warmup,
-        "seeding": seeding, "precision": precision, "history_every": history_every, "spectrum_every": spectrum_every,
-    }  # fmt: skip
-    given = parse_settings(more or [], flags)
-    settings = load_config(preset, config, given)
+    chosen = load_config(preset, config, settings)
     if seeds is None:
         check_model_name(output)
-        manifests = [run_one(settings, output, device, threads, checkpoint_every, resume, quiet)]
-    elif "seed" in given:
+        made = {output: run_one(chosen, output, device, threads, checkpoint_every, resume, out)}
+    elif "seed" in settings:
         raise BadConfig("--seed and --seeds were both given; give one of them")
     elif threads is not None:
-        raise BadConfig("--threads was given with --seeds; many seeds run as one process a core, each with one thread")
+        raise BadConfig(
+            "--threads was given with --seeds; many seeds run as one process per core, each with one thread"
+        )
     else:
-        manifests = run_many(settings, parse_seeds(seeds), output, device, checkpoint_every, resume, quiet)
+        configs = [dataclasses.replace(chosen, seed=seed) for seed in parse_seeds(seeds)]
+        made = _run_many(configs, output, device, checkpoint_every, out)
 
-    def render(console: Console) -> None:
-        for manifest in manifests:
+    def render(console: "Console") -> None:
+        for path, manifest in made.items():
             outcome = manifest.outcome
-            (name,) = manifest.sha256
             console.print(
-                f"{name}: {outcome.correct} of {outcome.pairs} pairs right, smallest margin "
-                f"{outcome.min_margin:.3g}, loss {outcome.loss:.3g}, {manifest.seconds} s"
+                f"{path}: {outcome.correct} of {outcome.pairs} pairs right, smallest margin "
+                f"{outcome.min_margin:.3g}, loss {outcome.loss:.3g}, {manifest.seconds} s",
+                markup=False,
+                soft_wrap=True,
             )
 
-    runs = [dataclasses.asdict(manifest) for manifest in manifests]
-    emit(json, runs[0] if seeds is None else {"runs": runs}, render)
+    runs = [{**dataclasses.asdict(one), **({"path": str(path)} if seeds else {})} for path, one in made.items()]
+    out.emit({"runs": runs} if seeds else runs[0], render)
+
+
+def run_one(
+    config: "TrainConfig",
+    output: Path,
+    device: str,
+    threads: int | None,
+    checkpoint_every: int,
+    resume: bool,
+    out: Output,
+) -> "TrainingManifest":
+    """Train one model into `output`; returns its manifest."""
+    from quadlens.training.checkpoint import load_checkpoint
+    from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
+    from quadlens.training.train import Hooks, Interrupted, train
+
+    files = RunFiles(output)
+    if resume and (manifest := finished_manifest(files, config)) is not None:
+        out.note(f"{output} is already trained with these settings")
+        return manifest
+    if not resume and files.checkpoint.exists():
+        raise BadFile(
+            f"{files.checkpoint} is of an unfinished run; add --resume to resume it, or delete it to start again"
+        )
+    check_writable(files, config)
+    checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
+    if output.exists():
+        out.note(f"{output} exists and will be replaced when this run is done")
+    # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process would abort.
+    with asked_to_stop() as should_stop:
+        if not out.quiet:
+            out.note("preparing: loading libraries, compiling, timing a few epochs")
+            out.note(_announcement(config, output, checkpoint, device, threads))
+        if should_stop():
+            sys.stderr.write("stopped before the first epoch; nothing was written\n")
+            raise typer.Exit(INTERRUPTED)
+        started = time.perf_counter()
+        with _progress(config, checkpoint, out.quiet) as on_step:
+            hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
+            try:
+                result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)
+            except Interrupted as stop:
+                stop.checkpoints[0].save(files.checkpoint)
+                sys.stderr.write(
+                    f"stopped after {stop.checkpoints[0].epoch} epochs, saved; resume with: {_resume_command()}\n"
+                )
+                raise typer.Exit(INTERRUPTED) from None
+    return write_run(files, result, time.perf_counter() - started)
+
+
+def _run_many(
+    configs: "list[TrainConfig]", output: Path, device: str, checkpoint_every: int, out: Output
+) -> "dict[Path, TrainingManifest]":
+    """Train several seeds into `output`: together on an accelerator, as a sweep without analysis on a CPU."""
+    from quadlens.cli.sweep import run, work_backend
+    from quadlens.population.one_model import train_together
+    from quadlens.population.store import Store
+    from quadlens.training.outputs import finished_manifest
+    from quadlens.training.train import Interrupted, place
+
+    failed = False
+    store = Store(output.resolve())
+    out.note(f"training {len(configs)} seeds into {output}; stop it whenever you like and run it again")
+    if place(device, None, None)[0] == "cpu":
+        report = run(configs, output, work_backend("local", None, min(available_cores(), len(configs))),
+                     (), checkpoint_every, True, out)  # fmt: skip
+        for run_id, reason in report.failed.items():
+            sys.stderr.write(f"failed {run_id}: {reason}\n")
+        stopped, failed = report.left > 0, bool(report.failed)
+    else:
+        with asked_to_stop() as should_stop:
+            try:
+                train_together(configs, store, device, checkpoint_every, out.note, should_stop)
+                stopped = False
+            except Interrupted:
+                stopped = True
+                out.note("stopped; run the same command again to resume")
+    if stopped or failed:
+        raise typer.Exit(INTERRUPTED if stopped else 1)
+    made = {}
+    for config in configs:
+        files = store.finished(config.run_id()).training
+        manifest = finished_manifest(files, config)
+        if manifest is None:
+            raise BadFile(f"{files.model} changed while this command ran; run it again")
+        made[output / files.model.relative_to(store.root)] = manifest
+    return made
+
+
+def _announcement(
+    config: "TrainConfig", output: Path, checkpoint: "Checkpoint | None", device: str, threads: int | None
+) -> str:
+    """What will be done and how long that takes here, measured before it starts."""
+    begin = checkpoint.epoch if checkpoint else 0
+    from quadlens.training.train import available_threads, seconds_per_epoch
+
+    each = seconds_per_epoch(config, device=device, threads=threads)
+    return (
+        f"training p = {config.p}, {config.d_mlp} neurons, seed {config.seed} "
+        f"on {int(config.p**2 * config.train_share)} of {config.p**2} pairs, epochs {begin} to {config.epochs}, "
+        f"{threads or available_threads()} threads, into {output}: "
+        f"{1e3 * each:.1f} ms per epoch, about {_duration(each * (config.epochs - begin))}"
+    )
+
+
+@contextlib.contextmanager
+def _progress(
+    config: "TrainConfig", checkpoint: "Checkpoint | None", quiet: bool
+) -> "Iterator[Callable[[int, list[StepMeasures]], None]]":
+    """A bar on a terminal, a few log lines otherwise, nothing when quiet."""
+    if quiet:
+        yield lambda epoch, measures: None
+        return
+    begin = checkpoint.epoch if checkpoint else 0
+    started = time.perf_counter()
+    last_validation = "–"
+
+    def describe(measures: "list[StepMeasures]") -> str:
+        nonlocal last_validation
+        (measure,) = measures
+        if measure.validation is not None:
+            last_validation = f"{measure.validation.accuracy:.2%}"
+        return f"loss {measure.train.loss:.2e}  train {measure.train.accuracy:.2%}  validation {last_validation}"
+
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=config.epochs, completed=begin)
+
+            def on_step(epoch: int, measures: "list[StepMeasures]") -> None:
+                text = describe(measures)
+                if epoch % config.history_every == 0:
+                    bar.update(task, completed=epoch + 1, description=text)
+
+            yield on_step
+        return
+
+    def log_step(epoch: int, measures: "list[StepMeasures]") -> None:
+        text = describe(measures)
+        if (epoch + 1) % max(1, config.epochs // LOG_LINES) == 0:
+            left = (time.perf_counter() - started) / (epoch + 1 - begin) * (config.epochs - epoch - 1)
+            sys.stderr.write(f"epoch {epoch + 1}/{config.epochs}  {text}  {_duration(left)} left\n")
+
+    yield log_step
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _resume_command() -> str:
+    words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])

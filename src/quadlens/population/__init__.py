@@ -1,6 +1,6 @@
 """Many models: sweeps that survive anything, the dataset they leave, and the paper's population beside ours."""
 
-from quadlens.population.local import LocalBackend
+from quadlens.population.backends import LocalBackend
 from quadlens.population.store import RunDirectory, Store
 from quadlens.population.sweep import DiskFull, SweepReport, SweepState, Watch, sweep
 

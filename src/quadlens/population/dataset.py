@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
-from quadlens.population.manifest import ModelManifest
-from quadlens.population.store import RunDirectory, Store
+from quadlens.population.store import ModelManifest, RunDirectory, Store
 
 if TYPE_CHECKING:
     import polars
@@ -104,7 +103,8 @@ def build(store: Store) -> "polars.DataFrame":
     """Read every whole directory of a sweep, in order of p, settings and seed."""
     import polars as pl
 
-    rows = [_row(store.finished(run_id)) for run_id in store.run_ids()]
+    found = (store.finished(run_id) for run_id in store.run_ids())
+    rows = [_row(run) for run in found if run.analysed]
     order = ["p", "equals", "d_mlp", "epochs", "weight_decay", "seed", "run_id"]
     return pl.DataFrame(rows, schema=schema(), orient="row").sort(order)
 
@@ -124,11 +124,12 @@ def read(path: Path) -> "polars.DataFrame":
 
     if path.is_dir():
         store = Store(path)
-        if not store.run_ids():
+        frame = build(store)
+        if frame.is_empty():
             raise BadFile(
                 f"{path} holds no finished model; expected the directory of a sweep: quadlens sweep -o {path}"
             )
-        return build(store)
+        return frame
     try:
         frame = pl.read_parquet(path)
     except FileNotFoundError:

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -11,14 +12,12 @@ from typing import Literal
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.native import load_with_sha256
-from quadlens.population.manifest import ModelManifest
-from quadlens.population.store import RunDirectory, Store
+from quadlens.population.store import ModelManifest, RunDirectory, Store
 from quadlens.schema import to_json
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
 from quadlens.training.config import TrainConfig
-from quadlens.training.manifest import TrainingManifest
-from quadlens.training.outputs import finished_manifest, write_run
-from quadlens.training.train import CHECKPOINT_EVERY, Hooks, train
+from quadlens.training.outputs import TrainingManifest, finished_manifest, write_run
+from quadlens.training.train import CHECKPOINT_EVERY, Hooks, Interrupted, train, train_batch
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
@@ -33,7 +32,7 @@ class Task:
         root: The sweep's directory.
         token: What the sweep's directory must hold, so that a node that does not share it is found out.
         config: Settings of the training run.
-        strategies: Proof strategies to try.
+        strategies: Proof strategies to try; without any the model is only trained.
         checkpoint_every: Epochs between two checkpoints.
     """
 
@@ -67,7 +66,7 @@ class Outcome:
 
 
 def make_model(task: Task) -> Outcome:
-    """Make one model, going on from whatever an earlier attempt left; every end but a killed process is an outcome."""
+    """Make one model, resuming from whatever an earlier attempt left; every end but a killed process is an outcome."""
     notes: list[str] = []
     try:
         _make(task, notes)
@@ -102,8 +101,8 @@ def _make(task: Task, notes: list[str]) -> None:
         for stale in place.path.glob(".*.tmp"):  # a killed writer's; we hold the lock
             stale.unlink()
         trained = finished_manifest(place.training, task.config) or _train(task, place, notes)
-        _analyse(task, place, trained)
-        _finish(place, store.finished(run_id))
+        seconds = _analyse(task, place) if task.strategies else {}
+        finish(store, place, trained, seconds)
 
 
 def _train(task: Task, place: RunDirectory, notes: list[str]) -> TrainingManifest:
@@ -114,8 +113,49 @@ def _train(task: Task, place: RunDirectory, notes: list[str]) -> TrainingManifes
     return write_run(files, result, time.perf_counter() - began)
 
 
+def train_together(
+    configs: Sequence[TrainConfig],
+    store: Store,
+    device: str,
+    checkpoint_every: int = CHECKPOINT_EVERY,
+    note: Callable[[str], None] = lambda line: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Train several seeds at once on an accelerator, along a leading axis, into the directories a sweep would leave.
+
+    Raises:
+        Interrupted: when asked to stop; where it stood is saved.
+    """
+    store.prepare()
+    with store.only_driver():
+        missing = [config for config in configs if not store.is_finished(config.run_id())]
+        places = [store.unfinished(config.run_id()) for config in missing]
+        if not missing:
+            return
+        for place in places:
+            place.path.mkdir(exist_ok=True)
+        files, began = [place.training for place in places], time.perf_counter()
+        checkpoints = [load_checkpoint(file.checkpoint) for file in files if file.checkpoint.exists()]
+        # Seeds of one batch are saved together; a batch that is not whole starts again.
+        whole = len(checkpoints) == len(missing) and len({one.epoch for one in checkpoints}) == 1
+
+        def save(saved: Sequence[Checkpoint]) -> None:
+            for checkpoint, file in zip(saved, files, strict=True):
+                checkpoint.save(file.checkpoint)
+            note(f"epoch {saved[0].epoch} of {configs[0].epochs}, all seeds together")
+
+        hooks = Hooks(on_checkpoint=save, checkpoint_every=checkpoint_every, should_stop=should_stop)
+        try:
+            results = train_batch(missing, device=device, resume=checkpoints if whole else None, hooks=hooks)
+        except Interrupted as stop:
+            save(stop.checkpoints)
+            raise
+        for place, result in zip(places, results, strict=True):
+            finish(store, place, write_run(place.training, result, time.perf_counter() - began), {})
+
+
 def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Checkpoint | None:
-    """The checkpoint to go on from; a damaged one is thrown away, because the run can be had from the beginning."""
+    """The checkpoint to resume from; a damaged one is thrown away, because the run can start from the beginning."""
     if not path.exists():
         return None
     try:
@@ -130,20 +170,25 @@ def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Chec
     return None
 
 
-def _analyse(task: Task, place: RunDirectory, trained: TrainingManifest) -> None:
-    """Results, neurons, certificate and, last, the manifest."""
+def _analyse(task: Task, place: RunDirectory) -> dict[str, float]:
+    """Write results, neurons and certificate; returns how long each step took."""
     from quadlens.population.analysis import analyse, results_to_bytes
 
     found = analyse(*load_with_sha256(place.training.model), task.strategies)
     write_atomic(place.results, results_to_bytes(found.results))
     write_atomic(place.neurons, found.neurons)
     write_atomic(place.certificate, found.certificate.to_bytes())
+    return {name: round(taken, 3) for name, taken in found.seconds.items()}
+
+
+def finish(store: Store, place: RunDirectory, trained: TrainingManifest, seconds: Mapping[str, float]) -> None:
+    """Write the manifest, then one rename: the directory is in `models/` whole, or not at all."""
     files = [place.training.model, place.training.manifest, place.training.history, place.training.spectrum]
-    files += [place.results, place.neurons, place.certificate]
-    seconds = {name: round(taken, 3) for name, taken in found.seconds.items()}
+    if seconds:
+        files += [place.results, place.neurons, place.certificate]
     manifest = ModelManifest(
-        run_id=task.run_id,
-        config=task.config,
+        run_id=trained.run_id,
+        config=trained.config,
         command=trained.command,
         versions=trained.versions,
         machine=trained.machine,
@@ -152,10 +197,7 @@ def _analyse(task: Task, place: RunDirectory, trained: TrainingManifest) -> None
         sha256={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.exists()},
     )
     write_atomic(place.manifest, to_json(manifest))
-
-
-def _finish(place: RunDirectory, target: RunDirectory) -> None:
-    """One rename: the directory is in `models/` whole, or not at all."""
+    target = store.finished(trained.run_id)
     if target.path.exists():  # without a manifest, so no whole model: left by hand
         os.replace(target.path, place.path.with_name(f"{target.path.name}.before-{time.time_ns()}"))
     os.replace(place.path, target.path)

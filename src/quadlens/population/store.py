@@ -6,16 +6,16 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
-from quadlens.population.manifest import ModelManifest
 from quadlens.schema import from_json
-from quadlens.training.outputs import RunFiles
+from quadlens.training.config import TrainConfig
+from quadlens.training.outputs import RunFiles, check_run_id
 
 # A worker whose node was lost may live a little longer than the news of its loss.
 LOCK_SECONDS = 60.0
@@ -23,6 +23,32 @@ LOCK_SECONDS = 60.0
 
 class Busy(QuadlensError):
     """Another process works on the same directory."""
+
+
+@dataclass(frozen=True)
+class ModelManifest:
+    """The manifest of a finished model; its file is written last, so a directory that has one is whole.
+
+    Attributes:
+        run_id: The hash of the settings; the name of the directory.
+        config: The settings of its training run.
+        command: The `quadlens train` command that gives the same weights.
+        versions: Package → version, at training.
+        machine: Processor and operating system, at training.
+        seconds: Step → time taken: `train`, `evaluate`, `explain`, `bounds`, `certify_<strategy>`.
+        sha256: File name → hash, of all other files of the directory.
+    """
+
+    run_id: str
+    config: TrainConfig
+    command: str
+    versions: Mapping[str, str]
+    machine: Mapping[str, str]
+    seconds: Mapping[str, float]
+    sha256: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        check_run_id(self.run_id, self.config)
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,8 @@ class RunDirectory:
             return f"{Path(error.filename or self.path).name} cannot be read: {error.strerror}"
         except BadConfig:
             return f"{self.manifest.name} is damaged"
-        required = {self.results.name, self.neurons.name, self.certificate.name, self.training.model.name}
+        analysis = {self.results.name, self.neurons.name, self.certificate.name}
+        required = {self.training.model.name, *(analysis if analysis & set(manifest.sha256) else ())}
         missing = sorted(required - set(manifest.sha256))
         return f"its manifest does not name {', '.join(missing)}" if missing else None
 
@@ -81,8 +108,15 @@ class RunDirectory:
         """The manifest; `BadConfig` when the file is damaged."""
         return from_json(ModelManifest, self.manifest.read_bytes(), str(self.manifest))
 
+    @property
+    def analysed(self) -> bool:
+        """Whether there are results, or only a trained model."""
+        return self.results.is_file()
+
     def strategies(self) -> set[str]:
-        """The proof strategies that were tried on a whole model."""
+        """The proof strategies that were tried on a whole model; none where it was only trained."""
+        if not self.analysed:
+            return set()
         return {proof["strategy"] for proof in json.loads(self.results.read_bytes())["proofs"]}
 
 
@@ -123,14 +157,16 @@ class Store:
             for name in ("models", "unfinished", "failed"):
                 (self.root / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadFile(f"cannot make directories in {self.root}: {error.strerror}; choose another -o") from None
+            raise BadFile(
+                f"cannot make directories in {self.root}: {error.strerror}; -o is a directory here, choose another"
+            ) from None
 
     def is_finished(self, run_id: str) -> bool:
         """Whether a whole model is there; the rename that put it there came last."""
         return self.finished(run_id).manifest.is_file()
 
     def run_ids(self) -> list[str]:
-        """All whole models."""
+        """All whole models, analysed or only trained."""
         models = self.root / "models"
         return sorted(d.name for d in models.iterdir() if self.is_finished(d.name)) if models.is_dir() else []
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
-from quadlens.population.backend import Backend
+from quadlens.population.backends import Backend
 from quadlens.population.one_model import Outcome, Task, token_file
 from quadlens.population.store import Store
 from quadlens.training.config import TrainConfig
@@ -95,7 +95,7 @@ def sweep(
         configs: Settings, one a model.
         root: The sweep's directory.
         backend: Where the work is done.
-        strategies: Proof strategies to try on each model.
+        strategies: Proof strategies to try on each model; without any, models are only trained.
         checkpoint_every: Epochs between two checkpoints.
         retry_failed: Also try again what an earlier sweep gave up.
         watch: Progress and stopping.
@@ -103,7 +103,7 @@ def sweep(
     Raises:
         DiskFull: when a worker could not write; what is finished stays.
     """
-    if not strategies or any(name not in ALL_STRATEGIES for name in strategies):
+    if any(name not in ALL_STRATEGIES for name in strategies):
         raise BadConfig(f"strategies {','.join(strategies)!r}; expected some of {','.join(ALL_STRATEGIES)}")
     store = Store(root)
     store.prepare()
@@ -154,7 +154,7 @@ class _Driver:
         if self._full is not None:
             raise DiskFull(
                 f"the disk is full ({self._full}); {self._already + self._made} of {len(self._tasks)} models are "
-                "finished and safe. Free some space and run the same command again: it goes on where this one stopped"
+                "finished and safe. Free some space and run the same command again: it resumes where this one stopped"
             )
         return SweepReport(
             len(self._tasks), self._made, self._already, dict(self._failed), len(self._waiting) + len(self._running)

@@ -1,8 +1,8 @@
-"""The comparison as tables for a terminal, by model and by setting."""
+"""The comparison, and rows by model and by setting, as tables: for a terminal, and as Markdown."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quadlens.population.cells import cell, interval, ours, paper
 from quadlens.population.comparison import Comparison
 from quadlens.population.published import MODELS
 from quadlens.population.statement import Statement
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import polars
     from rich.console import Console
 
+# Another name of models_all_neuron_frequencies_match.
+SAID_TWICE = "good_models"
 # Columns of the tables by model and by setting, as they are headed; JSON has the names.
 HEADERS = {
     "good_model": "good",
@@ -28,7 +30,7 @@ def render(comparison: Comparison, console: "Console") -> None:
     console.print(f"{models} of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
     console.print()
     for statement in comparison.statements:
-        if statement.name != "good_models":  # another name of models_all_neuron_frequencies_match
+        if statement.name != SAID_TWICE:
             _line(console, statement.verdict, statement.words, _numbers(statement), statement.why)
     counts = comparison.key_counts
     kinds = sorted({*counts.ours, *counts.paper})
@@ -128,3 +130,86 @@ def _print(console: "Console", title: str, header: tuple[str, ...], rows: list[t
         table.add_row(*(Text(cell) for cell in row))
     console.print()
     console.print(table)
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """Every statement with its verdict, the counts, the histograms, and what goes beyond the paper."""
+    rows = [
+        (one.words, ours(one), interval(one), paper(one), _verdict(one.verdict, one.why))
+        for one in comparison.statements
+        if one.name != SAID_TWICE
+    ]
+    counts = comparison.key_counts
+    by_us, by_them = (", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper))
+    rows.append(("models by number of key frequencies", by_us, "", by_them, _verdict(counts.verdict, counts.why)))
+    for h in comparison.histograms:
+        count, theirs = f"{h.ours.sum():,.0f} of {h.models} models", f"{h.paper.sum():,.0f}"
+        rows.append((f"histogram of {h.words}", count, "", theirs, _verdict(h.verdict, h.why)))
+    beyond = [(one.words, ours(one), interval(one)) for one in comparison.beyond]
+    return "\n\n".join(
+        (
+            f"**{comparison.models} models** ({comparison.settings}); the paper has {MODELS}.",
+            _markdown(("statement", "ours", "95 %", "paper", "verdict"), rows),
+            "Beyond the paper:",
+            _markdown(("statement", "ours", "95 %"), beyond),
+        )
+    )
+
+
+def rows_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows of `population --by` or `--by-model`."""
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    header = tuple(name.replace("_", " ") for name in names)
+    return _markdown(header, [tuple(cell(row.get(name)) for name in names) for row in rows])
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+
+
+def _verdict(verdict: str, why: str) -> str:
+    return verdict if verdict == "agrees" else f"{verdict}: {why}"
+
+
+def ours(one: Statement) -> str:
+    """Our number; for a count also of how many."""
+    return "none" if one.ours is None else number(one.ours, 4) + _of(one.of)
+
+
+def interval(one: Statement) -> str:
+    """The 95 % interval; empty where there is none."""
+    return "" if one.ci95 is None else f"{one.ci95[0]:.3g} … {one.ci95[1]:.3g}"
+
+
+def paper(one: Statement) -> str:
+    """The paper's number; empty where it has none."""
+    return "" if one.paper is None else number(one.paper, 4) + _of(one.paper_of)
+
+
+def cell(value: Any) -> str:
+    """A value of a row by model or by setting."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value, 3)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def number(value: float | int, digits: int) -> str:
+    """So many significant digits, and more where less than 1 would read as 1: only perfection does.
+
+    >>> number(0.04585, 3), number(0.99996, 3), number(1.0, 3)
+    ('0.0459', '0.99996', '1')
+    """
+    text = f"{value:.{digits}g}"
+    while value < 1 <= float(text):
+        digits += 1
+        text = f"{value:.{digits}g}"
+    return text
+
+
+def _of(count: int | None) -> str:
+    return "" if count is None else f" of {count}"

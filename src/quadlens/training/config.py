@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.config import Config, check_modulus
 from quadlens.schema import parse_dataclass
+
+if TYPE_CHECKING:
+    from quadlens.model.config import Config
 
 PRESETS = ("paper", "text", "eos")
 DEFAULT_PRESET = "paper"
@@ -69,6 +71,9 @@ class TrainConfig(Displayed):
     spectrum_every: int = 100
 
     def __post_init__(self) -> None:
+        # Here, so that the settings can be shown as flags without loading the numerical libraries.
+        from quadlens.model.config import check_modulus
+
         check_modulus(self.p)
         self.model_config()  # refuses an impossible model
         if not 0 < self.train_share <= 1 or int(self.p * self.p * self.train_share) < 1:
@@ -96,8 +101,10 @@ class TrainConfig(Displayed):
             if one.name in always or getattr(self, one.name) != one.default
         }
 
-    def model_config(self) -> Config:
+    def model_config(self) -> "Config":
         """The architecture that is trained."""
+        from quadlens.model.config import Config
+
         return Config.paper(self.p, self.d_model, self.d_mlp, self.n_heads, self.d_head, self.equals)
 
     def learning_rate(self, epoch: int) -> float:
