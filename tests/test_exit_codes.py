@@ -87,14 +87,17 @@ def test_an_interrupt_while_libraries_load_is_not_a_stack_trace(tmp_path: Path) 
     assert (process.returncode, errors) == (130, "stopped\n")
 
 
-@pytest.mark.parametrize("delay", [0.15, 0.3, 0.6, 1.0])
-def test_an_interrupt_at_any_moment_is_said_in_one_word(delay: float) -> None:
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.5])
+def test_an_interrupt_at_work_is_said_in_one_word(delay: float) -> None:
     process = subprocess.Popen(
-        [*PROGRAM, "certify", "mainline", "--strategy", "brute", "--quiet"],
+        [*PROGRAM, "certify", "mainline", "--strategy", "brute"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
+    if process.stderr is None:
+        raise RuntimeError("no pipe")
+    assert process.stderr.readline().startswith("proving")
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

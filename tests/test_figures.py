@@ -32,9 +32,9 @@ from quadlens.figures.registry import (
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.numbers import at_least, at_most, listed, percent
+from quadlens.published import Histogram, PopulationSummary, read_published
 from quadlens.quadrature import brute_force_error, rectangles
 from quadlens.studies import Results, study_of
-from quadlens.studies.published import Histogram, PopulationSummary, read_published
 
 MODELS = ("mainline", "mismatched", "toy")
 # Labels of the paper that do not depend on the model's frequencies.

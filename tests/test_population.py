@@ -17,15 +17,18 @@ from hypothesis import strategies as st
 from matplotlib.patches import StepPatch
 from rich.console import Console
 
+import quadlens as quadlens_package
+from quadlens import published
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
 from quadlens.figures import population_by_p, population_certified, population_histogram, population_key_frequencies
 from quadlens.model import load
 from quadlens.model.bundled import resolve
 from quadlens.model.native import sha256
-from quadlens.population import dataset, published
-from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare, why_not_comparable
+from quadlens.population import dataset
+from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare, summarise, why_not_comparable
 from quadlens.population.dataset import filter_models
+from quadlens.population.histograms import published_histogram
 from quadlens.population.intervals import (
     Z,
     as_clustered,
@@ -36,10 +39,10 @@ from quadlens.population.intervals import (
     homogeneity,
     wilson,
 )
-from quadlens.population.published import published_histogram, published_population
 from quadlens.population.statement import Printed, count_statement, number_statement
 from quadlens.population.tables import by_group, by_model, comparison_table, render_rows, rows_table
 from quadlens.proofs import STRATEGIES
+from quadlens.published import read_population, read_published
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +136,7 @@ def test_what_is_counted_inside_models_scatters_more_in_the_paper_too() -> None:
 def test_every_number_of_the_paper_has_a_row(comparison: Comparison) -> None:
     value = comparison.to_dict()
     renamed = {"models_stated", "models_counted_in_figures"}
-    paper = published_population()
+    paper = json.loads((Path(quadlens_package.__file__).parent / "data" / "published.json").read_text())["population"]
     assert set(paper) - renamed <= set(value)
     assert set(value["histograms"]) == set(paper["histograms"])
     for name in {"models", "good_models", *paper} - renamed - {"histograms"}:
@@ -158,8 +161,14 @@ def test_the_dataset_shipped_is_what_the_code_says_now(frame: pl.DataFrame) -> N
             assert stored["certified_inputs"] == proof.certified.sum()
 
 
+def test_the_summary_shipped_is_that_of_the_dataset_shipped(comparison: Comparison) -> None:
+    """`make docs` writes it."""
+    mine, shipped = summarise(comparison), read_population()
+    assert {"models": mine.models, **mine.to_dict()} == {"models": shipped.models, **shipped.to_dict()}
+
+
 def test_the_papers_counts_are_written_once() -> None:
-    paper = published_population()
+    paper = dict(read_published().population.facts)
     assert paper["models_stated"] == published.MODELS
     assert paper["models_counted_in_figures"] == published.MODELS_IN_FIGURES
     assert paper["models_all_neuron_frequencies_match"] == published.GOOD_MODELS
@@ -222,11 +231,12 @@ def test_statements_equal_plain_loops(frame: pl.DataFrame, comparison: Compariso
 
 
 def test_the_median_bin_of_the_papers_bounds() -> None:
-    low, high = published_histogram("normalised_abs_integral_bound").median_bin
+    bars = published_histogram("normalised_abs_integral_bound")
+    low, high = bars.median_bin
     values = [
-        (b["lo"] + b["hi"]) / 2
-        for b in published_population()["histograms"]["normalised_abs_integral_bound"]
-        for _ in range(int(b["count"]))
+        (lo + hi) / 2
+        for lo, hi, count in zip(bars.edges[:-1], bars.edges[1:], bars.count, strict=True)
+        for _ in range(int(count))
     ]
     assert low < np.median(values) < high
 
@@ -239,7 +249,7 @@ def test_histograms_count_everything_once(frame: pl.DataFrame, comparison: Compa
     assert by_name["neuron_logit_map_variance_explained_good_models"].ours.sum() == good["d_mlp"].sum()
     for histogram in comparison.histograms:
         assert len(histogram.ours) == len(histogram.paper) + 2 == len(histogram.edges) + 1
-    assert published_histogram("residual_attention_variance_over_logits").counts.sum() * 10 == pytest.approx(59**2)
+    assert published_histogram("residual_attention_variance_over_logits").total * 10 == pytest.approx(59**2)
 
 
 def test_the_expected_outcome_about_the_shipped_models(frame: pl.DataFrame, comparison: Comparison) -> None:

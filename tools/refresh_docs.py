@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keep output quoted in the documents true: rerun each command and put its output back.
+"""Keep output quoted in the documents true: rerun each command and put its output back; and the shipped summary.
 
 A block starts with `<!-- output of: quadlens … -->` and ends with `<!-- end of output -->`. From the root:
 
@@ -7,6 +7,7 @@ A block starts with `<!-- output of: quadlens … -->` and ends with `<!-- end o
     python tools/refresh_docs.py --check    # say what changed, exit 1 if anything did
 """
 
+import json
 import re
 import shlex
 import subprocess
@@ -32,8 +33,20 @@ def refreshed(text: str) -> str:
     return BLOCK.sub(again, text)
 
 
+def refresh_summary() -> None:
+    """The summary of the shipped population that pages and figures read instead of the whole dataset."""
+    from quadlens.population.comparison import compare, summarise
+    from quadlens.population.dataset import read, shipped_path
+
+    summary = summarise(compare(read(shipped_path())))
+    text = json.dumps({"models": summary.models, **summary.to_dict()}, indent=1) + "\n"
+    shipped_path().with_suffix(".json").write_text(text, encoding="utf-8")
+
+
 def main() -> int:
     """Every document; the number of those that changed decides the exit code of --check."""
+    if "--check" not in sys.argv:
+        refresh_summary()
     changed = []
     for path in [Path("README.md"), *sorted(Path("docs").glob("*.md"))]:
         before = path.read_text()

@@ -12,8 +12,8 @@ from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Family, Picture
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
 from quadlens.numbers import listed, percent
+from quadlens.published import Histogram
 from quadlens.studies import Study, study_of
-from quadlens.studies.published import Histogram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

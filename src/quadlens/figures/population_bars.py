@@ -11,8 +11,8 @@ from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Family, Picture
 from quadlens.figures.style import CONCEPT_COLOURS
 from quadlens.numbers import percent
+from quadlens.published import Histogram, PopulationSummary
 from quadlens.studies import Study, study_of
-from quadlens.studies.published import Histogram, PopulationSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,7 +2,7 @@
 
 from quadlens.numbers import at_least
 from quadlens.pages.tables import ReportTable, plain_row
-from quadlens.population.published import MODELS, MODELS_IN_FIGURES
+from quadlens.published import MODELS, MODELS_IN_FIGURES
 from quadlens.studies import Results
 
 POPULATION_FACTS = (

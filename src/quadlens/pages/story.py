@@ -9,7 +9,7 @@ from quadlens.pages.blocks import Block, Facts, Figures, Formula, Links, Notice,
 from quadlens.pages.fact_tables import model_table, population_table
 from quadlens.pages.proof_section import proof_section
 from quadlens.pages.tables import ReportTable, bound_tables
-from quadlens.population.published import MODELS, MODELS_IN_FIGURES
+from quadlens.published import MODELS, MODELS_IN_FIGURES
 from quadlens.studies import MAX_FREQUENCIES, Results
 
 Pictures = dict[str, tuple[Picture, ...]]

@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.population import published
 from quadlens.population.beyond import beyond_the_paper
-from quadlens.population.histograms import HistogramComparison, compare_histograms
+from quadlens.population.histograms import HistogramComparison, compare_histograms, published_histogram
 from quadlens.population.intervals import Interval, bootstrap, homogeneity, wilson
 from quadlens.population.statement import Printed, Statement, Verdict, count_statement, number_statement
+from quadlens.published import (
+    GOOD_MODELS,
+    MODELS,
+    Histogram,
+    PopulationSummary,
+    as_printed,
+    read_published,
+)
 
 if TYPE_CHECKING:
     import polars
@@ -86,6 +93,20 @@ class Comparison:
         }
 
 
+def summarise(comparison: Comparison) -> PopulationSummary:
+    """What is shipped of the comparison for pages and figures: our counts, without intervals and verdicts."""
+    # The two outer bins hold what lies outside the paper's axis, which its figure does not show.
+    bars = {one.name: Histogram(one.edges, one.ours[1:-1]) for one in comparison.histograms}
+    frequencies = bars.pop("neurons_per_frequency_1_to_29")
+    return PopulationSummary(
+        models=comparison.models,
+        facts=tuple((one.name, one.ours) for one in comparison.statements if one.ours is not None),
+        key_counts=tuple(sorted(comparison.key_counts.ours.items())),
+        neurons_per_frequency=tuple(int(count) for count in frequencies.count),
+        histograms=tuple(bars.items()),
+    )
+
+
 def compare(frame: "polars.DataFrame", rng: np.random.Generator | None = None) -> Comparison:
     """Compare a dataset with the paper.
 
@@ -122,7 +143,7 @@ def good_pairs(frame: "polars.DataFrame") -> "polars.DataFrame":
 
 def why_not_comparable(frame: "polars.DataFrame") -> str | None:
     """Why these models are not of the paper's kind; None when they are."""
-    paper = {"p": published.P, "d_mlp": published.D_MLP, "equals": False, "weight_decay": published.WEIGHT_DECAY}
+    paper = {"p": 59, "d_mlp": 512, "equals": False, "weight_decay": 1.0}
     for name, value in paper.items():
         found = frame[name].unique().sort().to_list()
         if others := [other for other in found if other != value]:
@@ -148,7 +169,7 @@ def _of_models(frame: "polars.DataFrame", reason: str | None) -> list[Statement]
     """Statements that count models."""
     import polars as pl
 
-    paper, n = published.published_population(), len(frame)
+    paper, n = read_published().population.counts, len(frame)
     matched = int(frame["good_model"].sum())
     few = int(frame["neurons_mismatching"].is_between(1, 9).sum())
     keys = frame.select("run_id", "good_model", "clusters").explode("clusters").unnest("clusters")
@@ -195,7 +216,7 @@ def _of_models(frame: "polars.DataFrame", reason: str | None) -> list[Statement]
 def _of_skip(frame: "polars.DataFrame", rng: np.random.Generator, reason: str | None) -> Statement:
     """The share that the paper says is mostly below a threshold: its median over models beside that threshold."""
     name = "residual_stream_variance_share_mostly_below"
-    limit = published.published_population()[name]
+    limit = dict(read_published().population.facts)[name]
     shares = frame["residual_variance_share"].drop_nulls().to_numpy()
     n, below = len(shares), int((shares < limit).sum())
     # A stream of its own: the intervals of the other rows do not depend on this one.
@@ -220,7 +241,7 @@ def _of_pairs(
     """Statements about (good model, key frequency) pairs; models are drawn whole."""
     import polars as pl
 
-    paper = published.published_population()
+    paper, numbers = read_published().population.counts, dict(read_published().population.facts)
     good = frame.filter(pl.col("good_model"))["run_id"].to_list()
     small = pairs.with_columns(small=_all_four_small().fill_null(False))
     rows = [small.filter(pl.col("run_id") == run_id) for run_id in good]
@@ -245,7 +266,7 @@ def _of_pairs(
         bootstrap(ratio(np.array(below), sizes), n, rng, limits=(0.0, 1.0)) if 0 < sum(below) < of_small else None
     )
     theirs, their_good = paper["good_model_frequency_pairs"], paper["models_all_neuron_frequencies_match"]
-    histogram = published.published_histogram("normalised_abs_integral_bound")
+    histogram = published_histogram("normalised_abs_integral_bound")
     pair_count = number_statement(
         "good_model_frequency_pairs",
         "",
@@ -269,19 +290,19 @@ def _of_pairs(
         number_statement(
             "median_abs_bound_of_those_pairs", "median bound of the absolute-value part, those pairs",
             median(np.arange(n)), bootstrap(median, n, rng), n,
-            Printed(*published.as_printed(paper["median_abs_bound_of_those_pairs"]), their_good), incomparable=reason,
+            Printed(*as_printed(numbers["median_abs_bound_of_those_pairs"]), their_good), incomparable=reason,
         ),
         number_statement(
             "median_abs_bound_of_the_papers_histogram",
-            f"the same against the median of the paper's histogram of that bound ({histogram.counts.sum():g} pairs)",
+            f"the same against the median of the paper's histogram of that bound ({histogram.total:g} pairs)",
             median(np.arange(n)), bootstrap(median, n, rng), n,
-            Printed(*histogram.median_bin, histogram.models), incomparable=reason,
+            Printed(*histogram.median_bin, GOOD_MODELS), incomparable=reason,
         ),
         number_statement(
             "share_of_those_bounds_below_naive", "share of those bounds below the naive bound",
             sum(below) / of_small if of_small else None,
             below_share or wilson(int(sum(below)), of_small), n,
-            Printed(*published.as_printed(paper["share_of_those_bounds_below_naive"]), their_good), incomparable=reason,
+            Printed(*as_printed(numbers["share_of_those_bounds_below_naive"]), their_good), incomparable=reason,
         ),
     ]  # fmt: skip
 
@@ -295,7 +316,7 @@ def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator, reason: str
     def share(sample: np.ndarray) -> float | None:
         return float(doubled[sample].sum() / of[sample].sum()) if of[sample].sum() else None
 
-    low, high = published.published_population()["share_of_neurons_with_secondary_twice_primary"]
+    low, high = read_published().doubled
     n = len(frame)
     return [
         number_statement(
@@ -303,13 +324,13 @@ def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator, reason: str
             "share of neurons whose secondary frequency is twice the primary "
             f"(the paper: {100 * low:.0f} % and {100 * high:.0f} %)",
             share(np.arange(n)), bootstrap(share, n, rng, limits=(0.0, 1.0)), n,
-            Printed(low, high, published.MODELS), incomparable=reason,
+            Printed(low, high, MODELS), incomparable=reason,
         )
     ]  # fmt: skip
 
 
 def _key_counts(frame: "polars.DataFrame", rng: np.random.Generator, reason: str | None) -> KeyCounts:
-    theirs = {int(k): count for k, count in published.published_population()["number_of_key_frequencies"].items()}
+    theirs = dict(read_published().population.key_counts)
     found = frame["n_key_frequencies"].to_list()
     kinds = sorted({*theirs, *found})
     ours = {k: found.count(k) for k in kinds}

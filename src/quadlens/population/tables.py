@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quadlens.population.comparison import Comparison
-from quadlens.population.published import MODELS
 from quadlens.population.statement import Statement
+from quadlens.published import MODELS
 from quadlens.terminal_table import print_table
 
 if TYPE_CHECKING:

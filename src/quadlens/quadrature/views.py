@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from quadlens.published import read_published
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
 from quadlens.quadrature.claims import Claim, Estimate, Exact, claim_to_dict, printed, shown
 from quadlens.quadrature.paper_bounds import ABS_ROWS, RELU_ROWS
-from quadlens.quadrature.published import published_table
 
 KIND_NAMES = {"Estimate": "estimate", "UpperBound": "upper bound", "Exact": "exact"}
 
@@ -146,7 +146,7 @@ def own_claims(cluster: ClusterBounds) -> dict[str, Claim | None]:
 def _paper_table(
     name: str, title: str, clusters: tuple[ClusterBounds, ...], claim_of: Callable[[ClusterBounds, str], Claim]
 ) -> Table:
-    published = published_table(name)
+    published = read_published().table(name)
     rows = tuple(
         Row(row, tuple(claim_of(cluster, row) for cluster in clusters), published.row(row)) for row in published.names
     )

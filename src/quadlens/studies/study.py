@@ -23,9 +23,9 @@ from quadlens.proofs import STRATEGIES, Certificate
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.frontier import IN_INTEGERS, WaterfallStep, waterfall
 from quadlens.proofs.produce import Prover
+from quadlens.published import PopulationSummary, Published, read_population, read_published
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
 from quadlens.spectrum import Anatomy
-from quadlens.studies.published import PopulationSummary, Published, read_population, read_published
 from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles
 
@@ -194,8 +194,8 @@ class Study(Displayed):
         return read_published()
 
     @cached_property
-    def population(self) -> PopulationSummary | None:
-        """Our own, over many models; None where none is shipped."""
+    def population(self) -> PopulationSummary:
+        """Our own, over many models."""
         return read_population()
 
     def without_proofs(self) -> "Study":

@@ -1,7 +1,8 @@
-"""The paper's bars, and ours in the same layout."""
+"""What the paper prints, and what our shipped population says in the same layout: the one reader of both files."""
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -10,6 +11,11 @@ from jaxtyping import Float
 
 from quadlens.errors import BadFile
 
+# Stated in the text; the figures count one more (`math.md`, erratum 9).
+MODELS = 151
+MODELS_IN_FIGURES = 152
+GOOD_MODELS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
@@ -17,7 +23,7 @@ class Histogram:
 
     Attributes:
         edges: Ends of the bins, in order.
-        count: One number a bin; the paper's residual histogram has fractions.
+        count: One number per bin; the paper's residual histogram has fractions.
     """
 
     edges: Float[np.ndarray, " n_edges"]
@@ -37,6 +43,32 @@ class Histogram:
         """Mean width of a bin."""
         return float(self.edges[-1] - self.edges[0]) / len(self.count)
 
+    @property
+    def median_bin(self) -> tuple[float, float]:
+        """Edges of the bin that holds the median: all a histogram says of it."""
+        cumulative = np.cumsum(self.count)
+        index = int(np.searchsorted(cumulative, cumulative[-1] / 2))
+        return float(self.edges[index]), float(self.edges[index + 1])
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of the paper's mainline model.
+
+    Attributes:
+        frequencies: Its columns.
+        names: Row names of published.json, in the paper's order.
+        values: One tuple per row.
+    """
+
+    frequencies: tuple[int, ...]
+    names: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+
+    def row(self, name: str) -> tuple[float, ...]:
+        """The printed numbers of one row."""
+        return self.values[self.names.index(name)]
+
 
 @dataclass(frozen=True, eq=False)
 class PopulationSummary:
@@ -51,7 +83,7 @@ class PopulationSummary:
     """
 
     models: int
-    facts: tuple[tuple[str, float], ...]
+    facts: tuple[tuple[str, int | float], ...]
     key_counts: tuple[tuple[int, int], ...]
     neurons_per_frequency: tuple[int, ...]
     histograms: tuple[tuple[str, Histogram], ...]
@@ -60,9 +92,30 @@ class PopulationSummary:
         """One histogram, None where there is none."""
         return dict(self.histograms).get(name)
 
-    def fact(self, name: str) -> float | None:
+    def fact(self, name: str) -> int | float | None:
         """One number, None where there is none."""
         return dict(self.facts).get(name)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The facts that are counts."""
+        return {name: value for name, value in self.facts if isinstance(value, int)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, in the layout of published.json's `population`; `summary_of` reads it again."""
+        bars = {
+            name: [
+                {"lo": float(lo), "hi": float(hi), "count": float(count)}
+                for lo, hi, count in zip(h.edges[:-1], h.edges[1:], h.count, strict=True)
+            ]
+            for name, h in self.histograms
+        }
+        return {
+            **dict(self.facts),
+            "number_of_key_frequencies": {str(number): models for number, models in self.key_counts},
+            "neurons_per_frequency_1_to_29": list(self.neurons_per_frequency),
+            "histograms": bars,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +131,9 @@ class Published:
         D: (key frequency, D_k).
         angle_r2: R² of ψ = 2φ that its first key frequency exceeds.
         angle_widths: Mean and standard deviation of the gaps between its phases at that frequency.
+        tables: `table_relative_error`, `table_abs_and_identity` and `table_relu`.
         population: Its 151 models.
+        doubled: The two shares of neurons whose secondary frequency is twice the primary, one per section.
     """
 
     key_neurons: tuple[tuple[int, int], ...]
@@ -89,14 +144,22 @@ class Published:
     D: tuple[tuple[int, float], ...]
     angle_r2: float
     angle_widths: tuple[float, float]
+    tables: tuple[tuple[str, PublishedTable], ...]
     population: PopulationSummary
+    doubled: tuple[float, float]
+
+    def table(self, name: str) -> PublishedTable:
+        """One of the three tables."""
+        return dict(self.tables)[name]
 
 
+@cache
 def read_published() -> Published:
     """The shipped published.json."""
-    data = json.loads((files("quadlens") / "data" / "published.json").read_text(encoding="utf-8"))
-    main = data["mainline"]
+    data = _shipped("published.json")
+    main, population = data["mainline"], data["population"]
     bars, r2, angles = main["histograms"], main["r2"], main["angles_k12"]
+    low, high = population["share_of_neurons_with_secondary_twice_primary"]
     return Published(
         key_neurons=_pairs(main["neurons_per_key_frequency"]),
         variance_input=_histogram(bars["relu_input_variance_explained_by_key_frequency"]),
@@ -106,39 +169,44 @@ def read_published() -> Published:
         D=_pairs(main["id_coefficients_D"]),
         angle_r2=angles["r2_psi_vs_2phi_min"],
         angle_widths=(angles["interval_width_mean"], angles["interval_width_std"]),
-        population=population_of(data["population"], data["population"]["models_counted_in_figures"]),
+        tables=tuple((name, _table(table)) for name, table in main.items() if name.startswith("table_")),
+        population=summary_of(population, population["models_counted_in_figures"]),
+        doubled=(low, high),
     )
 
 
-def read_population() -> PopulationSummary | None:
-    """Ours, from the dataset shipped with the package; None where there is none."""
-    from quadlens.population.comparison import compare
-    from quadlens.population.dataset import read, shipped_path
-
-    if not shipped_path().is_file():
-        return None
-    comparison = compare(read(shipped_path()))
-    # The two outer bins hold what lies outside the paper's axis, which its figure does not show.
-    bars = {one.name: Histogram(one.edges, one.ours[1:-1]) for one in comparison.histograms}
-    frequencies = bars.pop("neurons_per_frequency_1_to_29")
-    return PopulationSummary(
-        models=comparison.models,
-        facts=tuple((one.name, float(one.ours)) for one in comparison.statements if one.ours is not None),
-        key_counts=tuple(sorted(comparison.key_counts.ours.items())),
-        neurons_per_frequency=tuple(int(count) for count in frequencies.count),
-        histograms=tuple(bars.items()),
-    )
+@cache
+def read_population() -> PopulationSummary:
+    """Ours: the summary of the dataset that is shipped beside it (`population.comparison.summarise`)."""
+    data = _shipped("population.json")
+    return summary_of(data, data["models"])
 
 
-def population_of(data: dict[str, Any], models: int) -> PopulationSummary:
+def as_printed(value: float, digits: int = 2) -> tuple[float, float]:
+    """The numbers that are printed as `value` with so many digits: all that is known of a rounded number."""
+    half = 0.5 * 10.0**-digits
+    return round(value - half, digits + 1), round(value + half, digits + 1)
+
+
+def summary_of(data: dict[str, Any], models: int) -> PopulationSummary:
     """A summary from JSON in the layout of published.json's `population`."""
     return PopulationSummary(
         models=models,
-        facts=tuple((name, float(value)) for name, value in data.items() if isinstance(value, int | float)),
+        facts=tuple((name, value) for name, value in data.items() if isinstance(value, int | float)),
         key_counts=tuple(sorted((int(n), int(count)) for n, count in data["number_of_key_frequencies"].items())),
         neurons_per_frequency=tuple(int(count) for count in data["neurons_per_frequency_1_to_29"]),
         histograms=tuple((name, _histogram(bins)) for name, bins in data["histograms"].items()),
     )
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((files("quadlens") / "data" / name).read_text(encoding="utf-8"))
+    return value
+
+
+def _table(table: dict[str, Any]) -> PublishedTable:
+    rows = table.get("rows", {key: value for key, value in table.items() if key != "frequencies"})
+    return PublishedTable(tuple(table["frequencies"]), tuple(rows), tuple(tuple(row) for row in rows.values()))
 
 
 def _pairs(values: dict[str, Any]) -> tuple[tuple[int, Any], ...]:
