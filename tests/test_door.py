@@ -3,6 +3,7 @@
 import inspect
 import json
 import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import quadlens
 from quadlens.errors import WrongArgument
+from quadlens.model import Params
 from quadlens.spectrum import Anatomy
 
 VERBS = (
@@ -131,3 +133,65 @@ def test_what_a_study_is_of() -> None:
     assert quadlens.study(study.model).history is None
     assert study.without_proofs().certificates == ()
     assert json.dumps(study.sha256)
+
+
+def test_a_report_collapses_once_and_decomposes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One float collapse, one exact collapse, one spectral decomposition for one whole report."""
+    counts = {"collapse": 0, "exact": 0, "spectra": 0}
+    path = quadlens.save(quadlens.build(p=13, neurons=40), tmp_path / "toy.safetensors")
+
+    def counting(name: str, function: Any) -> Any:
+        def wrapped(*arguments: Any, **more: Any) -> Any:
+            counts[name] += 1
+            return function(*arguments, **more)
+
+        return wrapped
+
+    from quadlens.model import exact
+    from quadlens.spectrum import cluster
+
+    originals = {"exact": exact.collapse_exactly, "spectra": cluster.neuron_spectra}
+    monkeypatch.setattr(Params, "collapse", counting("collapse", Params.collapse))
+    for module in [one for name, one in list(sys.modules.items()) if name.startswith("quadlens.")]:
+        for name, function in originals.items():
+            for attribute, value in list(vars(module).items()):
+                if value is function:
+                    monkeypatch.setattr(module, attribute, counting(name, function))
+    quadlens.report(path, tmp_path / "report")
+    # The float32 line collapses the model of absolute values, which is another model.
+    assert counts == {"collapse": 1, "exact": 2, "spectra": 1}
+
+
+NOTEBOOK = """
+import matplotlib.pyplot as plt
+import quadlens
+
+model = quadlens.import_file("checkpoint.pt")
+study = quadlens.study(model)
+explanation = quadlens.explain(study)
+print(explanation.summary())
+
+figure, axes = plt.subplots()
+quadlens.figures.quadrature(study, k=explanation.key_frequencies[0], ax=axes)
+
+certificate = quadlens.certify(study)
+print(certificate.verdict, certificate.statement)
+for cluster in quadlens.bounds(study).bounded:
+    print(cluster.k, cluster.relative_bound.value)
+"""
+
+
+def test_the_notebook_of_a_newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load, explain, draw one cluster on my own axes, certify, print the bound: public names only."""
+    import matplotlib.pyplot as plt
+
+    assert len([line for line in NOTEBOOK.splitlines() if line.strip()]) <= 15
+    assert "._" not in NOTEBOOK
+    assert set(re.findall(r"quadlens\.(\w+)", NOTEBOOK)) <= set(quadlens.__all__)
+    quadlens.export_file("mainline", "transformer-lens", tmp_path / "checkpoint.pt")
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, Any] = {}
+    exec(compile(NOTEBOOK, "notebook", "exec"), known)
+    assert known["axes"].patches or known["axes"].collections
+    assert known["certificate"].verdict == "CERTIFIED"
+    plt.close("all")
