@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model import Params, Recipe, build_mlp, build_transformer, load, save, sha256
 from quadlens.model.atomic import write_all_atomic, write_atomic
@@ -95,7 +96,7 @@ def test_a_flipped_weight_says_damaged(tmp_path: Path) -> None:
 
 
 def _with_config(change: Any) -> tuple[dict[str, np.ndarray], str]:
-    """Tensors and header of a file whose config was edited by someone who also mended the checksum."""
+    """Tensors and header of a file whose config was edited by someone who also fixed the checksum."""
     from quadlens.model.native import _checksum, names_for
 
     model = MODELS[0]
@@ -140,6 +141,64 @@ def test_configs_that_do_not_fit_are_refused(change: Any, message: str) -> None:
 def test_metadata_that_is_not_ours(header: str) -> None:
     with pytest.raises(BadFile, match="is not the JSON that quadlens writes"):
         from_tensors({}, header, "file")
+
+
+def _rewritten(change: Any) -> bytes:
+    """A model's file whose metadata text was changed, by someone who knows how safetensors are put together."""
+    content = FILES[0]
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header["__metadata__"]["quadlens"] = change(header["__metadata__"]["quadlens"])
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
+
+
+TWO_WAYS: list[tuple[str, Any, str]] = [
+    (
+        "activation twice",
+        lambda t: t.replace('"activation"', '"activation": "abs", "activation"'),
+        "'activation' twice",
+    ),
+    ("format twice", lambda t: t.replace('"format": 1', '"format": 1, "format": 1'), "has the key 'format' twice"),
+    ("format true", lambda t: t.replace('"format": 1', '"format": true'), "file format True; this quadlens reads"),
+    ("format 1.0", lambda t: t.replace('"format": 1', '"format": 1.0'), "file format 1.0; this quadlens reads"),
+    ("format text", lambda t: t.replace('"format": 1', '"format": "1"'), "file format str; this quadlens reads"),
+    ("unknown key", lambda t: t.replace('"format": 1', '"format": 1, "more": 1'), "has the unknown key 'more'"),
+    ("NaN", lambda t: t.replace('"format": 1', '"format": NaN'), "is not the JSON that quadlens writes"),
+]
+
+
+@pytest.mark.parametrize("words", ["info", "evaluate", "explain", "bounds", "certify", "explore", "import", "export"])
+@pytest.mark.parametrize(("name", "change", "message"), TWO_WAYS, ids=[name for name, *_ in TWO_WAYS])
+def test_files_that_can_be_understood_in_two_ways(
+    tmp_path: Path, words: str, name: str, change: Any, message: str
+) -> None:
+    """Refused by every command, as by the checker, which reads the same file by itself."""
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(_rewritten(change))
+    more: dict[str, list[str | Path]] = {
+        "explore": ["-o", tmp_path / "x.html"],
+        "import": ["-o", tmp_path / "x.safetensors"],
+    }
+    more["export"] = ["--format", "onnx", "-o", tmp_path / "x.onnx"]
+    refused(quadlens(words, path, *more.get(words, [])), message)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_rewriting_itself_changes_nothing(tmp_path: Path) -> None:
+    assert same_weights(_load_bytes(_rewritten(lambda text: text), tmp_path / "m"), MODELS[0])
+
+
+def test_a_header_with_a_name_twice_is_refused(tmp_path: Path) -> None:
+    content = FILES[0]
+    length = int.from_bytes(content[:8], "little")
+    text = content[8 : 8 + length].rstrip()
+    for doubled in (
+        text[:-1] + b"," + text[text.index(b'"embed.W_E"') :].split(b"}", 1)[0] + b"}}",
+        text[:-1] + b',"__metadata__":{"quadlens":"{}"}}',
+    ):
+        with pytest.raises(BadFile, match=r"not a readable safetensors file|has the key .* twice"):
+            _load_bytes(len(doubled).to_bytes(8, "little") + doubled + content[8 + length :], tmp_path / "m")
 
 
 def test_other_files_say_what_to_do(tmp_path: Path) -> None:

@@ -224,12 +224,13 @@ def test_zip_bombs_are_refused() -> None:
 @pytest.mark.parametrize(
     ("offset", "shape", "strides", "message"),
     [
-        (0, (5,), (1,), "reaches number 4 of a storage of 4"),
-        (3, (2,), (1,), "reaches number 4"),
-        (0, (2, 2), (3, 1), "reaches number 4"),
+        (0, (5,), (1,), "more numbers than its storage, which has 4"),
+        (3, (2,), (1,), "reaches beyond the 4 numbers"),
+        (0, (2, 2), (3, 1), "reaches beyond the 4 numbers"),
         (-1, (2,), (1,), "negative"),
         (0, (2,), (-1,), "negative"),
-        (0, (2**30,), (0,), "is not read"),
+        (0, (2**30,), (0,), "more numbers than its storage"),
+        (0, (5, 1), (0, 0), "more numbers than its storage"),
         (0, (1,) * 9, (1,) * 9, "is not read"),
         (0, (2, 2), (1,), "is not read"),
     ],
@@ -244,7 +245,7 @@ def test_tensors_outside_their_storage_are_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (_zip_of(_tensor_pickle(5, 0, (4,), (1,)), _0=bytes(16)), "storage '0' has 4 numbers, expected 5"),
+        (_zip_of(_tensor_pickle(5, 0, (4,), (1,)), _0=bytes(16)), "storage '0' has 4 numbers, expected another count"),
         (_zip_of(_tensor_pickle(4, 0, (4,), (1,)), _0=bytes(15)), "not a whole number of 4-byte numbers"),
         (_zip_of(_tensor_pickle(4, 0, (4,), (1,))), "storage '0' is missing"),
         (_zip_of(b"\x80\x02}"), "cut or damaged"),

@@ -2,11 +2,15 @@
 
 Python's own unpickler imports whatever module a file names and calls what it finds there. This machine never imports
 and never calls: it walks over the opcodes, builds plain values and hands each *known* name to a fixed table.
+
+Nor can a file make it work without end. Opcodes, memo entries and what calls copy are limited in proportion to the
+pickle; keys of dictionaries are strings or numbers, for hashing a tuple that holds itself twice, and so on a hundred
+times, takes 2^100 steps; and the value that comes out is a tree of limited size, so that it can be walked and shown.
 """
 
 import pickletools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +44,13 @@ class _Mark:
 
 Builder = Callable[..., Any]
 
+# A checkpoint has some 30 opcodes and 10 memo entries per tensor, and one opcode of 9 bytes per number of a history.
+SPARE_OPCODES, BYTES_PER_OPCODE = 1_000_000, 8
+SPARE_MEMO, BYTES_PER_MEMO = 300_000, 16
+# What calls may copy (items of lists, characters of texts) for each byte of the pickle.
+SPARE_COPIES, COPIES_PER_BYTE = 1_000_000, 2
+MAX_DEPTH = 200
+
 # Classes whose instances are values and nothing else, as NumPy pickles its scalars, arrays and types.
 _INERT_CALLS = {
     Name("numpy", "dtype"),
@@ -53,7 +64,7 @@ _INERT_CALLS = {
     Name("torch", "Size"),
 }
 _PLAIN_CALLS: dict[Name, Builder] = {
-    Name("collections", "OrderedDict"): lambda items=(): dict(items),
+    Name("collections", "OrderedDict"): lambda items=(): _keyed(items),
     Name("builtins", "set"): lambda items=(): list(items),
     Name("__builtin__", "set"): lambda items=(): list(items),
     # Pickle protocol 2 has no bytes: they are written as a call that encodes a string.
@@ -76,6 +87,7 @@ class PickleMachine:
     calls: Mapping[Name, Builder] = field(default_factory=dict)
     values: Mapping[Name, Any] = field(default_factory=dict)
     persistent: Callable[[Any], Any] | None = None
+    _copies_left: int = 0
 
     def run(self, content: bytes) -> Any:
         """The value the pickle describes.
@@ -85,10 +97,15 @@ class PickleMachine:
         """
         stack: list[Any] = []
         memo: dict[int, Any] = {}
+        self._copies_left = SPARE_COPIES + len(content) * COPIES_PER_BYTE
         try:
-            for opcode, argument, _ in pickletools.genops(content):
+            for count, (opcode, argument, position) in enumerate(pickletools.genops(content)):
                 if opcode.name == "STOP":
-                    return stack.pop()
+                    return self._limited(stack.pop(), SPARE_OPCODES + len(content) // BYTES_PER_OPCODE)
+                # By how far the pickle has come, so that one made of short opcodes is noticed at its beginning.
+                read = position or 0
+                if count > SPARE_OPCODES + read // BYTES_PER_OPCODE or len(memo) > SPARE_MEMO + read // BYTES_PER_MEMO:
+                    raise self._too_much("steps or memo entries than its size explains")
                 self._step(opcode.name, argument, stack, memo)
         except BadFile:
             raise
@@ -96,6 +113,27 @@ class PickleMachine:
             # Damaged opcodes can fail in any way that plain stack and dictionary operations can.
             raise BadFile(f"{self.source}: its pickle is cut or damaged ({type(error).__name__}: {error})") from None
         raise BadFile(f"{self.source}: its pickle is cut or damaged (no end)")
+
+    def _too_much(self, what: str) -> BadFile:
+        return BadFile(f"{self.source}: its pickle has more {what}; refused, for no checkpoint needs that")
+
+    def _limited(self, value: Any, most: int) -> Any:
+        """`value`, after walking all of it as the tree it is when printed: what is shared counts each time."""
+        waiting, seen = [(value, 0)], 0
+        while waiting:
+            item, depth = waiting.pop()
+            seen += 1
+            children: Iterable[Any] = ()
+            if isinstance(item, dict):
+                children = item.values()
+            elif isinstance(item, (list, tuple)):
+                children = item
+            elif isinstance(item, StandIn):
+                children = (item.arguments, item.state)
+            if seen + len(waiting) > most or depth > MAX_DEPTH:
+                raise self._too_much("values inside each other than it has steps")
+            waiting.extend((child, depth + 1) for child in children)
+        return value
 
     def _step(self, opcode: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> None:
         if opcode in _LITERALS:
@@ -123,7 +161,9 @@ class PickleMachine:
             stack.append(self._look_up(module, name))
         elif opcode in ("REDUCE", "NEWOBJ"):
             arguments, called = stack.pop(), stack.pop()
-            stack.append(self._call(called, tuple(arguments), creates=opcode == "NEWOBJ"))
+            if not isinstance(arguments, tuple):
+                raise TypeError("arguments that are not a tuple")
+            stack.append(self._call(called, arguments, creates=opcode == "NEWOBJ"))
         elif opcode == "BUILD":
             state = stack.pop()
             if isinstance(stack[-1], StandIn):
@@ -150,6 +190,10 @@ class PickleMachine:
     def _call(self, called: Any, arguments: tuple[Any, ...], creates: bool) -> Any:
         if not isinstance(called, Name):
             raise BadFile(f"{self.source}: its pickle calls something that is not a name; refused")
+        # A short call can copy a long argument again and again.
+        self._copies_left -= sum(len(x) for x in arguments if isinstance(x, (str, bytes, list, tuple, dict)))
+        if self._copies_left < 0:
+            raise self._too_much("copies than its size explains")
         if called in self.calls:
             return self.calls[called](*arguments)
         if called in _PLAIN_CALLS:
@@ -196,8 +240,18 @@ def _since_mark(stack: list[Any]) -> list[Any]:
     raise IndexError("no mark on the stack")
 
 
+def _keyed(pairs: Iterable[Any]) -> dict[Any, Any]:
+    """A dictionary whose keys are strings or numbers, which are hashed in a time that their size bounds."""
+    found: dict[Any, Any] = {}
+    for key, value in pairs:
+        if not isinstance(key, (str, int, float)):
+            raise TypeError(f"a key that is a {type(key).__name__}, expected a string or a number")
+        found[key] = value
+    return found
+
+
 def _pairs(items: list[Any]) -> dict[Any, Any]:
-    return dict(zip(items[::2], items[1::2], strict=True))
+    return _keyed(zip(items[::2], items[1::2], strict=True))
 
 
 def _tuple(count: int) -> Callable[[list[Any]], None]:
@@ -231,7 +285,7 @@ def _extend(stack: list[Any]) -> None:
 
 def _set_item(stack: list[Any]) -> None:
     value, key = stack.pop(), stack.pop()
-    _fill(stack, lambda container: container.update({key: value}))
+    _fill(stack, lambda container: container.update(_keyed([(key, value)])))
 
 
 def _set_items(stack: list[Any]) -> None:

@@ -5,7 +5,7 @@ import math
 import struct
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from quadlens.model.formats.pickle_machine import Name, PickleMachine
 from quadlens.model.storage_types import TORCH_NAME, TORCH_STORAGES, StorageType, decode
 
 MAX_RECORDS = 20_000
-MAX_PICKLE_BYTES = 1 << 26
-MAX_NUMBERS = 1 << 28
+MAX_PICKLE_BYTES = 1 << 25
 MAX_DIMENSIONS = 8
+# Tied weights are several tensors of one storage; together they may have so many times its numbers.
+MAX_SHARING = 4
 
 _NUMBER_TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 _VALUES: dict[Name, Any] = {
@@ -26,11 +27,21 @@ _VALUES: dict[Name, Any] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Storage:
-    """A flat run of numbers that tensors are views of."""
+    """A flat run of numbers that tensors are views of.
+
+    Attributes:
+        numbers: The numbers.
+        kind: Their type in the file.
+        views: Each different view that a tensor is of them, by offset, shape and strides.
+        viewed: How many numbers these views have together.
+    """
 
     numbers: np.ndarray
+    kind: StorageType
+    views: dict[tuple[int, tuple[int, ...], tuple[int, ...]], np.ndarray] = field(default_factory=dict)
+    viewed: int = 0
 
 
 def read_torch(content: bytes, source: str) -> Any:
@@ -48,19 +59,23 @@ def read_torch(content: bytes, source: str) -> Any:
     byte_order = records.get(prefix + "byteorder", b"little").decode("ascii", "replace")
     if byte_order not in ("little", "big"):
         raise BadFile(f"{source}: byte order {byte_order!r}; expected little or big")
-    storages: dict[tuple[str, StorageType], _Storage] = {}
+    storages: dict[str, _Storage] = {}
 
     def storage(identifier: Any) -> _Storage:
-        kind, key, count = identifier[1], str(identifier[2]), identifier[4]
-        if identifier[0] != "storage" or not isinstance(kind, StorageType):
+        if not isinstance(identifier, tuple) or len(identifier) < 5 or identifier[0] != "storage":
+            raise BadFile(f"{source}: its pickle names a storage in a way torch.save does not")
+        kind, key, count = identifier[1], identifier[2], identifier[4]
+        if not isinstance(kind, StorageType) or not isinstance(key, str):
             raise BadFile(f"{source}: its pickle names a storage in a way torch.save does not")
         if prefix + f"data/{key}" not in records:
-            raise BadFile(f"{source}: storage {key!r} is missing from the zip")
-        if (key, kind) not in storages:
-            storages[key, kind] = _Storage(decode(records[prefix + f"data/{key}"], kind, byte_order))
-        found = storages[key, kind]
-        if len(found.numbers) != count:
-            raise BadFile(f"{source}: storage {key!r} has {len(found.numbers)} numbers, expected {count}")
+            raise BadFile(f"{source}: storage {key[:80]!r} is missing from the zip")
+        if key not in storages:
+            storages[key] = _Storage(decode(records[prefix + f"data/{key}"], kind, byte_order), kind)
+        found = storages[key]
+        if found.kind != kind:
+            raise BadFile(f"{source}: storage {key[:80]!r} is read as two types of numbers")
+        if not isinstance(count, int) or len(found.numbers) != count:
+            raise BadFile(f"{source}: storage {key[:80]!r} has {len(found.numbers)} numbers, expected another count")
         return found
 
     calls = {
@@ -73,6 +88,9 @@ def read_torch(content: bytes, source: str) -> Any:
 
 def _records(content: bytes, source: str) -> dict[str, bytes]:
     """Every record of the zip, its checksum verified; torch compresses nothing, so a zip bomb has no way in."""
+    # Counted before the directory is parsed, which takes some 500 bytes of memory for each of its entries.
+    if content.count(b"PK\x01\x02") > 2 * MAX_RECORDS:
+        raise BadFile(f"{source}: more than {2 * MAX_RECORDS} records in the zip; at most {MAX_RECORDS} are read")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
@@ -80,6 +98,8 @@ def _records(content: bytes, source: str) -> dict[str, bytes]:
                 raise BadFile(f"{source}: {len(entries)} records in the zip; at most {MAX_RECORDS} are read")
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
                 raise BadFile(f"{source}: a compressed zip, which torch.save never writes; refused")
+            if any(entry.file_size != entry.compress_size for entry in entries):
+                raise BadFile(f"{source}: records whose two sizes differ, though nothing is compressed; refused")
             if sum(entry.file_size for entry in entries) > len(content):
                 raise BadFile(f"{source}: its records claim more bytes than the file has; refused")
             return {entry.filename: archive.read(entry) for entry in entries}
@@ -91,23 +111,30 @@ def _records(content: bytes, source: str) -> dict[str, bytes]:
 
 
 def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> np.ndarray:
-    """The tensor as a view of its storage, after checking that it lies inside."""
-    if not isinstance(storage, _Storage):
-        raise TypeError("a tensor without a storage")
-    numbers = (offset, *shape, *strides)
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
+    """The tensor as a view of its storage, after checking that it lies inside and has no more numbers than it."""
+    if not isinstance(storage, _Storage) or not isinstance(shape, tuple) or not isinstance(strides, tuple):
+        raise TypeError("a tensor without a storage, a shape or strides")
+    size = len(storage.numbers)
+    if len(shape) != len(strides) or len(shape) > MAX_DIMENSIONS:
+        raise ValueError(f"a tensor with {len(shape)} dimensions and {len(strides)} strides is not read")
+    if not all(type(n) is int and n >= 0 for n in (offset, *shape, *strides)):
         raise ValueError("negative or fractional shape, stride or offset")
-    if len(shape) != len(strides) or len(shape) > MAX_DIMENSIONS or math.prod(shape) > MAX_NUMBERS:
-        raise ValueError(f"a tensor of shape {shape} with strides {strides} is not read")
-    if math.prod(shape) == 0:
+    if 0 in shape:
         return np.zeros(shape, storage.numbers.dtype)
+    if any(n > size for n in shape) or math.prod(shape) > size:
+        raise ValueError(f"a tensor has more numbers than its storage, which has {size}")
     last = offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
-    if last >= len(storage.numbers):
-        raise ValueError(f"a tensor reaches number {last} of a storage of {len(storage.numbers)}")
-    size = storage.numbers.itemsize
-    return np.lib.stride_tricks.as_strided(
-        storage.numbers[offset:], tuple(shape), tuple(size * stride for stride in strides), writeable=False
-    )
+    if last >= size:
+        raise ValueError(f"a tensor reaches beyond the {size} numbers of its storage")
+    if (offset, shape, strides) not in storage.views:
+        storage.viewed += math.prod(shape)
+        if storage.viewed > MAX_SHARING * size:
+            raise ValueError(f"tensors that share a storage of {size} numbers have {storage.viewed} together")
+        step = storage.numbers.itemsize
+        storage.views[offset, shape, strides] = np.lib.stride_tricks.as_strided(
+            storage.numbers[offset:], shape, tuple(step * stride for stride in strides), writeable=False
+        )
+    return storage.views[offset, shape, strides]
 
 
 def write_torch(value: Mapping[str, Any]) -> bytes:
