@@ -63,6 +63,19 @@ class Opened:
         self.settle()
 
 
+def drop_file(page: Opened, name: str, content: bytes) -> None:
+    """Drop a file on the page."""
+    page.page.evaluate(
+        """([name, bytes]) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([new Uint8Array(bytes)], name));
+          for (const kind of ['dragover', 'drop'])
+            dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, cancelable: true, bubbles: true }));
+        }""",
+        [name, list(content)],
+    )
+
+
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Pages of the bundled models and of small ones, by name."""

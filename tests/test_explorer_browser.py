@@ -1,6 +1,7 @@
 """The explorer as a person meets it: controls, links between views, drags, keys, files, addresses, the tour."""
 
 import csv
+import hashlib
 import io
 import re
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explorer_chromium import PATIENCE, Opened, pages, small_model, visit  # noqa: F401
-from quadlens.explorer.words import VIEWS
+from explorer_chromium import PATIENCE, Opened, drop_file, pages, small_model, visit  # noqa: F401
+from quadlens.explorer.words import VIEWS, WORDS
+from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import load
 from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
@@ -340,10 +342,164 @@ def test_tour_has_seven_steps_each_a_saved_view(visit: Any) -> None:
     assert page.text("status-wrong") == "0 of 529"
 
 
+def test_esc_closes_the_tour(visit: Any) -> None:
+    page = visit("small")
+    page.page.locator("#tour-start").click()
+    page.page.locator("#tour-next").click()
+    assert page.page.locator("#tour").is_visible()
+    page.page.keyboard.press("Escape")
+    assert page.state()["tour"] == 0
+    assert not page.page.locator("#tour").is_visible()
+    page.page.wait_for_function("document.activeElement.id === 'tour-start'")
+    # Without a tour, Esc does nothing.
+    before = page.state()
+    page.page.keyboard.press("Escape")
+    assert page.state() == before
+
+
+EDITED = ("moves", "gains", "off", "jitter", "drop", "arc", "uneven", "scope", "seed", "carry", "keep", "part")
+
+
+def edits(page: Opened) -> list[Any]:
+    state = page.state()
+    return [state[key] for key in EDITED]
+
+
+def test_every_edit_can_be_undone_and_done_again(visit: Any) -> None:
+    page = visit("small")
+    undo, redo = page.page.locator("#undo"), page.page.locator("#redo")
+    assert undo.is_disabled()
+    assert redo.is_disabled()
+    seen, said = [edits(page)], [words(page)]
+
+    def note() -> None:
+        seen.append(edits(page))
+        said.append(words(page))
+
+    for control, value in (("in-jitter", 0.3), ("in-drop", 0.4), ("in-uneven", 0.5), ("in-phi", 1.5), ("in-gain", 2.0)):
+        page.set_range(control, value)
+        note()
+    page.page.locator("#in-off").check()
+    note()
+    page.page.locator("#redraw-seed").click()
+    note()
+    page.page.locator("input[name=keep][value=primary]").check()
+    note()
+    page.page.locator("#reset").click()
+    note()
+    assert len({str(one) for one in seen}) == len(seen) - 1  # Reset brings the start back.
+    for at in range(len(seen) - 2, -1, -1):
+        undo.click()
+        assert edits(page) == seen[at]
+        assert words(page) == said[at]
+    assert undo.is_disabled()
+    for at in range(1, len(seen)):
+        page.page.keyboard.press("Control+Shift+Z" if at % 2 else "Control+y")
+        assert edits(page) == seen[at]
+    assert redo.is_disabled()
+    page.page.keyboard.press("Control+z")
+    assert edits(page) == seen[-2]
+    # A new edit after an undo: nothing is left to do again. What is no edit stays as it is.
+    page.set_range("in-a", 3)
+    page.set_range("in-arc", 0.2)
+    assert redo.is_disabled()
+    page.page.keyboard.press("Control+z")
+    assert (page.state()["arc"], page.state()["a"]) == (0, 3)
+
+
+def test_a_drag_is_one_step_and_a_field_keeps_its_own_undo(visit: Any) -> None:
+    page = visit("small")
+    x, y = centre(page, f".dot[data-i='{heaviest(page)}']")
+    circle = centre(page, "#stage-circle svg")
+    page.page.mouse.move(x, y)
+    page.page.mouse.down()
+    for turn in range(6):
+        page.page.mouse.move(circle[0] + 60 * np.cos(0.5 * turn), circle[1] - 60 * np.sin(0.5 * turn))
+        page.settle()
+    page.page.mouse.up()
+    assert len(page.state()["moves"]) == 1
+    page.page.locator("#stage-circle svg").focus()
+    page.page.keyboard.press("ArrowUp")
+    page.page.keyboard.press("ArrowUp")
+    assert page.page.evaluate("Q.app.steps()") == {"done": 3, "undone": 0}
+    page.page.locator("#in-n").focus()
+    page.page.keyboard.press("Control+z")
+    assert page.page.evaluate("Q.app.steps()") == {"done": 3, "undone": 0}
+    for _ in range(3):
+        page.page.locator("#undo").click()
+    assert page.state()["moves"] == {}
+    margins = page.page.evaluate("[...Q.app.engine().margin]")
+    fresh = visit("small").page.evaluate("[...Q.app.engine().margin]")
+    assert margins == fresh
+
+
+def test_another_model_is_named_everywhere_and_brings_its_own_past(visit: Any) -> None:
+    page = visit("small")
+    own, content = to_bytes(small_model()), to_bytes(build_mlp(Recipe(p=13, keys=(2, 3), neurons=40)))
+    assert page.text("footer-sha") == hashlib.sha256(own).hexdigest()
+    page.page.wait_for_selector("#spoken:has-text('small: ')", state="attached")
+    page.set_range("in-jitter", 0.3)
+    drop_file(page, "other.safetensors", content)
+    page.page.wait_for_selector("html[data-model='other.safetensors']", state="attached")
+    assert page.text("footer-name") == "other.safetensors"
+    assert page.text("footer-sha") == hashlib.sha256(content).hexdigest()
+    assert page.page.title() == "quadlens explorer: other.safetensors"
+    assert "small" not in page.text("spoken")
+    page.page.wait_for_selector("#spoken:has-text('other.safetensors: ')", state="attached")
+    assert "Wrong inputs: 0 of 169." in page.text("spoken")
+    assert page.page.locator("#undo").is_disabled()
+
+
+def test_counts_of_neurons_add_up_whatever_is_dropped(visit: Any) -> None:
+    page = visit("mismatched")
+    for fragment in ("", "#drop=0.4", "#arc=0.3", "#off=1,2,3&gains=7:0", "#drop=0.9&scope=k", "#drop=1"):
+        page.page.evaluate("(to) => Q.app.set(Q.app.read(to))", fragment)
+        said = page.text("words-circle").split(". ")[0].replace(",", "")
+        used, everyone, *parts = [int(x) for x in re.findall(r"(\d+) (?:of|neurons|at)", said)]
+        gains = page.page.evaluate("[...Q.app.engine().gain]")
+        assert (used, everyone) == (sum(gain != 0 for gain in gains), 512), fragment
+        assert sum(parts) == used, fragment
+        # The list of frequencies and the rule agree with the circle.
+        for count, k in re.findall(r"(\d+) at k = (\d+)", said):
+            option = page.page.locator(f"#in-k option[value='{k}']").text_content()
+            assert re.match(rf"{k} \({count} (of|neuron)", option), (fragment, option)
+        k, rule = page.page.evaluate("[Q.app.state().k, (Q.app.frame().rule || { neurons: [] }).neurons.length]")
+        mine = next(int(count) for count, key in re.findall(r"(\d+) at k = (\d+)", said) if int(key) == k)
+        assert rule == (mine if mine > 1 else 0)
+
+
+def test_words_follow_the_activation(visit: Any) -> None:
+    page = visit("small")
+    assert "ReLU" in page.text("how-pre")
+    rng = np.random.default_rng(4)
+    for activation, words_of in WORDS.items():
+        config = MLPConfig(7, 6, activation)
+        model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+        drop_file(page, f"{activation}.safetensors", to_bytes(model))
+        page.page.wait_for_selector(f"html[data-model='{activation}.safetensors']", state="attached")
+        for view in VIEWS:
+            assert page.text(f"how-{view.name}") == view.how_to_read(activation)
+        said = [*words(page).values()]
+        for step in range(1, 8):
+            page.page.evaluate("(step) => Q.app.goTo(step)", step)
+            said += [*words(page).values(), page.text("tour-words")]
+        everything = " ".join(said)
+        assert "NaN" not in everything
+        assert "undefined" not in everything
+        if activation != "relu":
+            for phrase in (
+                everything.replace("Bounds are about ReLU", "").replace("bound is about ReLU", "").split(". ")
+            ):
+                assert "ReLU" not in phrase
+        assert page.page.locator("#part-choice").is_visible() == (not NONLINEARITIES[activation].is_even)
+        assert page.text("part-relu-label") == words_of.name
+        page.page.evaluate("Q.app.goTo(0)")
+
+
 def test_good_files_are_read_here(visit: Any, tmp_path: Path) -> None:
     page = visit("small", "#jitter=0.2")
     model = build_mlp(Recipe(p=13, keys=(2, 3), neurons=40))
-    drop(page, "other.safetensors", to_bytes(model))
+    drop_file(page, "other.safetensors", to_bytes(model))
     page.page.wait_for_selector("html[data-model='other.safetensors']", state="attached")
     assert page.text("model-name") == "other.safetensors: p = 13, 40 neurons"
     assert "read on this computer only" in page.text("message")
@@ -370,7 +526,7 @@ def test_bad_files_get_a_clear_message_and_change_nothing(visit: Any) -> None:
         to_bytes(large()): "p = 259; this page holds all p³ logits and takes at most p = 257",
     }
     for at, (content, message) in enumerate(cases.items()):
-        drop(page, f"bad{at}.safetensors", content)
+        drop_file(page, f"bad{at}.safetensors", content)
         page.page.wait_for_selector(f"#message.bad:has-text('bad{at}.safetensors')")
         assert message in page.text("message")
         assert "The page still shows small." in page.text("message")
@@ -382,18 +538,6 @@ def test_bad_files_get_a_clear_message_and_change_nothing(visit: Any) -> None:
 def large() -> MLPParams:
     zeros = np.zeros((259, 1), dtype=np.float32)
     return MLPParams(MLPConfig(259, 1), zeros, zeros, zeros.T)
-
-
-def drop(page: Opened, name: str, content: bytes) -> None:
-    page.page.evaluate(
-        """([name, bytes]) => {
-          const transfer = new DataTransfer();
-          transfer.items.add(new File([new Uint8Array(bytes)], name));
-          for (const kind of ['dragover', 'drop'])
-            dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, cancelable: true, bubbles: true }));
-        }""",
-        [name, list(content)],
-    )
 
 
 def test_address_round_trip(visit: Any) -> None:
@@ -512,7 +656,7 @@ def test_large_and_odd_models(visit: Any) -> None:
         "one": build_mlp(Recipe(p=7, keys=(2,), neurons=1)),
     }
     for name, model in odd.items():
-        drop(page, f"{name}.safetensors", to_bytes(model))
+        drop_file(page, f"{name}.safetensors", to_bytes(model))
         page.page.wait_for_selector(f"html[data-model='{name}.safetensors']", state="attached")
         answers = evaluate(model.collapse())
         assert page.text("status-wrong") == f"{answers.pairs - answers.correct} of {answers.pairs}"

@@ -1,5 +1,6 @@
-"""The page's JavaScript and the Python rooms compute the same numbers, to 1e-9, for many random states."""
+"""The page's JavaScript and the Python packages compute the same numbers, to 1e-9, for many random states."""
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 from explorer_chromium import pages, small_model, visit  # noqa: F401
 from quadlens.logits.closed_form import closed_forms
 from quadlens.logits.parts import take_apart
+from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, parse_activation
 from quadlens.model.bundled import load
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
-from quadlens.model.native import save
+from quadlens.model.evaluate import margins
+from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.quadrature import (
     NoBound,
@@ -28,6 +31,7 @@ from quadlens.quadrature import (
     exact_errors,
     scheme_of,
 )
+from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster, NeuronRoles, find_clusters, find_roles, key_frequencies, neuron_spectra
 from quadlens.spectrum.harmonics import multiples_of
 
@@ -134,7 +138,7 @@ def checked(model: Model) -> Checked:
 
 
 def check(found: dict[str, Any], one: Checked) -> None:
-    """Compare everything the page said with the Python rooms."""
+    """Compare everything the page said with the Python packages."""
     state, p = found["state"], one.collapsed.p
     delta, gain = edits(one.roles, state)
     close(found["delta"], delta)
@@ -324,3 +328,164 @@ def test_interpretation_equals_pythons(visit: Any, tmp_path: Path, name: str) ->
     close(found["C"], form.C)
     close(found["D"], form.D)
     close(found["margin"], form.min_margin)
+
+
+# Everything the page's engine computes of a model as it came.
+COMPUTE = """(files) => files.map((text) => {
+  const model = Q.collapse.collapse(Q.safetensors.read(Uint8Array.from(atob(text), (x) => x.charCodeAt(0))));
+  const engine = new Q.engine.Engine(model), { info } = engine;
+  engine.sync(Q.state.defaults(info));
+  engine.work(Infinity);
+  const form = Q.closedForm.fit(model, info).relu;
+  const rules = info.clusters.map(({ k }) => {
+    const rule = engine.scheme(k), claims = rule && Q.quadrature.claims(rule);
+    if (claims) [claims.full, claims.half] = [null, null];
+    return { k, phi: rule && [...rule.phi], psi: rule && [...rule.psi], w: rule && [...rule.w], claims,
+      total: claims && ["Abs", "Relu"].map((part) => Q.numbers.atMost(claims[`total${part}Full`])) };
+  });
+  return {
+    Ua: [...model.Ua], Ub: [...model.Ub], WL: [...model.WL], Sa: [...model.Sa], Sb: [...model.Sb],
+    answers: [...model.answers], logits: [...engine.logits], margin: [...engine.margin], keys: info.keys, largest: info.largest,
+    kIn: [...info.kIn], kOut: [...info.kOut], rho: [...info.rho], omega: [...info.omega], phi: [...info.phi], psi: [...info.psi],
+    clusters: info.clusters.map(({ k, neurons }) => [k, neurons]), rules, C: form.C, D: form.D, margins: [...form.margins],
+  };
+})"""
+
+
+def random_model(rng: np.random.Generator) -> Model:
+    """Any architecture, activation and size that stays small; weights of a random scale."""
+    p, d, activation = int(rng.choice([3, 5, 7, 9, 11, 13, 15])), int(rng.integers(1, 13)), str(rng.choice(ACTIVATIONS))
+    scale, dtype = float(rng.choice([0.1, 1.0, 3.0])), rng.choice([np.float32, np.float64])
+    if rng.random() < 0.5:
+        mlp = MLPConfig(p, d, parse_activation(activation))
+        shapes = MLPParams.shapes(mlp)
+        return MLPParams(mlp, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
+    positions, offset = int(rng.integers(2, 4)), int(rng.choice([0, p]))
+    config = Config(
+        p=p,
+        d_model=int(rng.integers(1, 8)),
+        d_mlp=d,
+        n_heads=int(rng.integers(1, 4)),
+        d_head=int(rng.integers(1, 4)),
+        d_vocab=p + offset + positions - 2 + int(rng.integers(0, 3)),
+        d_vocab_out=p + int(rng.integers(0, 3)),
+        n_ctx=positions + int(rng.integers(0, 2)),
+        attention=tuple(rng.uniform(-1, 1, positions).tolist()),
+        read_position=int(rng.integers(0, positions)),
+        activation=parse_activation(activation),
+        b_token_offset=offset,
+    )
+    shapes = Params.shapes(config)
+    return Params(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
+
+
+def near(found: Any, mine: Any) -> None:
+    """Equal to 1e-9 of the largest entry."""
+    mine = np.asarray(mine)
+    largest = float(np.abs(mine).max(initial=0.0))
+    np.testing.assert_allclose(np.asarray(found).reshape(mine.shape), mine, rtol=0, atol=TOLERANCE * max(1.0, largest))
+
+
+def near_angles(found: Any, mine: np.ndarray) -> None:
+    """Equal on the circle, where -π is π."""
+    near(np.exp(1j * np.asarray(found)), np.exp(1j * mine))
+
+
+def compare(found: dict[str, Any], model: Model) -> None:
+    """Every part of what the page computed with the same in Python."""
+    anatomy = Anatomy(model)
+    collapsed, roles, p = anatomy.collapsed, anatomy.roles, model.config.p
+    near(found["Ua"], collapsed.U_a.T)
+    near(found["Ub"], collapsed.U_b.T)
+    near(found["WL"], collapsed.W_L.T)
+    near(found["Sa"], collapsed.S_a)
+    near(found["Sb"], collapsed.S_b)
+    pre = np.asarray(found["Ua"]).reshape(-1, p)[:, :, None] + np.asarray(found["Ub"]).reshape(-1, p)[:, None, :]
+    near(pre, np.stack([collapsed.pre(a) for a in range(p)]).transpose(2, 0, 1))
+    near(found["logits"], np.stack([collapsed.logits(a) for a in range(p)]))
+    near(found["margin"], margins(collapsed).ravel())
+    assert found["answers"] == [(a + b) % p for a in range(p) for b in range(p)]
+    assert found["kIn"] == roles.k_in.tolist()
+    assert found["kOut"] == roles.k_out.tolist()
+    near(found["rho"], roles.rho)
+    near(found["omega"], roles.omega)
+    near_angles(found["phi"], roles.phi)
+    near_angles(found["psi"], roles.psi)
+    assert found["clusters"] == [[one.k, one.neurons.tolist()] for one in anatomy.clusters]
+    assert tuple(found["keys"]) == anatomy.key_frequencies
+    for rule, cluster in zip(found["rules"], anatomy.clusters, strict=True):
+        compare_rule(rule, cluster)
+    if NONLINEARITIES[collapsed.activation].odd_slope is None:
+        return  # Python has no closed form where the odd part is not linear.
+    form = closed_forms(take_apart(collapsed, anatomy.key_frequencies)).by_parts
+    near(found["C"], form.C)
+    near(found["D"], form.D)
+    near(min(found["margins"]), form.min_margin)
+
+
+def compare_rule(found: dict[str, Any], cluster: Cluster) -> None:
+    rule = scheme_of(cluster)
+    if isinstance(rule, NoBound):
+        assert found["claims"] is None
+        return
+    claims, angle = found["claims"], bound_angle(rule).value
+    near(found["w"], rule.w)
+    near_angles(found["phi"], rule.phi)
+    near_angles(found["psi"], rule.psi)
+    near(claims["angle"], angle)
+    near([claims["absFull"], claims["absHalf"]], [bound_abs_full(rule).value, bound_abs_half(rule).value])
+    near([claims["reluFull"], claims["reluHalf"]], [bound_relu_full(rule).value, bound_relu_half(rule).value])
+    for name, errors in (("exact", exact_errors(rule)), ("exactPsi", exact_errors(rule, with_psi=True))):
+        values = [errors.absolute.middle, errors.identity.middle, errors.relu.middle]
+        near([claims[name][part] for part in ("abs", "identity", "relu")], values)
+    near(claims["baseline"], cos_baseline(rule).middle)
+    # What is read as a bound is one: not below the proved bound, nor below the error it bounds.
+    psi = exact_errors(rule, with_psi=True)
+    for read, bound, exact in zip(
+        map(float, found["total"]),
+        (bound_abs_full(rule) + bound_angle(rule), bound_relu_full(rule) + bound_angle(rule)),
+        (psi.absolute, psi.relu),
+        strict=True,
+    ):
+        assert exact.upper <= read
+        assert bound.value <= read * (1 + 1e-12)
+        assert read <= bound.value * 1.02
+
+
+def test_engine_agrees_with_python_on_200_random_models(visit: Any) -> None:  # noqa: F811
+    rng = np.random.default_rng(21)
+    models = [random_model(rng) for _ in range(200)]
+    assert {type(model) for model in models} == {Params, MLPParams}
+    assert {model.config.activation for model in models} == set(ACTIVATIONS)
+    page = visit("small")
+    for start in range(0, len(models), 20):
+        some = models[start : start + 20]
+        files = [base64.b64encode(to_bytes(model)).decode() for model in some]
+        for found, model in zip(page.page.evaluate(COMPUTE, files), some, strict=True):
+            compare(found, model)
+
+
+def test_bounds_are_written_rounded_up_and_lower_bounds_down(visit: Any) -> None:  # noqa: F811
+    rng = np.random.default_rng(6)
+    values = [
+        *(10.0 ** rng.uniform(-12, 8, 2000)).tolist(),
+        0.1,
+        0.26341,
+        0.9995,
+        9.995,
+        99.95,
+        999.4,
+        999.6,
+        1e-4,
+        1234.5,
+    ]
+    page = visit("small")
+    written = page.page.evaluate(
+        "(all) => all.map((x) => ['atMost', 'atLeast', 'short'].map((how) => Q.numbers[how](x)))", values
+    )
+    for value, (up, down, near_by) in zip(values, written, strict=True):
+        assert float(down) <= value <= float(up)
+        assert float(near_by) in (float(up), float(down))
+        assert float(up) - float(down) <= max(
+            0.1 * value if value < 1e-3 else 0.0101 * value, 1.0 if value > 999 else 0.0
+        )

@@ -197,5 +197,5 @@ Q.controls = (() => {
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
 
-  return { fit, show, bind, say };
+  return { fit, show, bind, say, openFile };
 })();
