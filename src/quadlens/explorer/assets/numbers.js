@@ -9,6 +9,7 @@ Q.numbers = (() => {
   /** The nearest number, away from zero (sign 1) or towards it (sign -1) where the nearest lies on the wrong side. */
   function beside(size, sign) {
     const nearest = Number(digits(size));
+    // Where both are the same double the decimal may lie off by less than rounding, which `claims` allows for.
     if (sign * (nearest - size) >= 0 || nearest === 0) return digits(size);
     const exponent = Math.floor(Math.log10(nearest) + 1e-12), last = nearest >= 999.5 ? 0 : exponent - (nearest < 1e-4 ? 1 : 2);
     return digits(nearest + sign * 10 ** last);
