@@ -1,9 +1,11 @@
 """The report on disk: every file, the tables, the page in a browser, and that it is written whole or not at all."""
 
 import csv
+import dataclasses
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import subprocess
@@ -16,17 +18,17 @@ import html5lib
 import pytest
 
 from quadlens.errors import BadFile
+from quadlens.figures.answers import secondary_repair
 from quadlens.figures.registry import all_pictures, chosen_pictures
 from quadlens.figures.style import FIGURE_FORMATS, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.fact_tables import model_table
-from quadlens.pages.page import page_html
+from quadlens.pages.page import page_html, page_tables, rule_errors
 from quadlens.pages.render import Rendered
-from quadlens.pages.story import story, story_tables, warnings
 from quadlens.pages.tables import bound_tables, to_csv, to_latex
-from quadlens.studies import Results, study_of
+from quadlens.studies import Study, study_of
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -58,21 +60,28 @@ def _make(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def mainline() -> Results:
+def mainline() -> Study:
     return study_of("mainline").without_proofs()
 
 
 @pytest.fixture(scope="module")
-def page(mainline: Results, made: tuple[Path, dict[str, Any]]) -> str:
+def page(mainline: Study, made: tuple[Path, dict[str, Any]]) -> str:
     """The page of the mainline model with one small picture in every place: all its words and tables, quickly."""
-    stand_in = Rendered(
-        "any",
-        (
-            ("svg", (made[0] / "figures" / "freqcount.svg").read_bytes()),
-            ("png", (made[0] / "figures" / "freqcount.png").read_bytes()),
+    return words_of(
+        mainline,
+        Rendered(
+            "any", tuple((kind, (made[0] / "figures" / f"freqcount.{kind}").read_bytes()) for kind in FIGURE_FORMATS)
         ),
     )
-    return page_html(mainline, {picture.name: stand_in for picture in all_pictures(mainline)})
+
+
+# The smallest picture that a page can hold.
+DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_bytes(4, "big") * 2)))
+
+
+def words_of(study: Study, picture: Rendered = DOT) -> str:
+    """The page with one picture in every place."""
+    return page_html(study, {one.name: picture for one in all_pictures(study)})
 
 
 def test_the_command_says_what_it_made(made: tuple[Path, dict[str, Any]]) -> None:
@@ -133,12 +142,12 @@ def test_valid_html_with_words_for_every_picture(which: str, made: tuple[Path, d
     assert len([1 for caption in document.iter("b") if caption.text == "How to read this figure."]) == len(images)
 
 
-def test_every_picture_is_on_the_page_once(mainline: Results, page: str) -> None:
+def test_every_picture_is_on_the_page_once(mainline: Study, page: str) -> None:
     for picture in all_pictures(mainline):
         assert page.count(f'id="fig-{picture.name}"') == 1
-    for table in story_tables(mainline):
+    for table in page_tables(mainline):
         assert page.count(f'id="table-{table.name}"') == 1
-    assert [section.name for section in story(mainline)][:9] == [
+    assert re.findall(r'<section id="(\w+)">', page)[:9] == [
         "task",
         "algorithm",
         "neuron",
@@ -151,9 +160,8 @@ def test_every_picture_is_on_the_page_once(mainline: Results, page: str) -> None
     ]
 
 
-def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(mainline: Results) -> None:
-    text = " ".join(block.text for section in story(mainline) for block in section.blocks if hasattr(block, "text"))
-    (said,) = re.findall(r"here ψ = 2φ holds with R² ([\d.]+)\.", text)
+def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(mainline: Study, page: str) -> None:
+    (said,) = re.findall(r"here ψ = 2φ holds with R² ([\d.]+)\.", page)
     (picture,) = chosen_pictures(mainline, [f"angles-{mainline.clusters[0].k}"])
     assert f"R² = {said}." in picture.finding
     captions = [re.findall(r"R² = ([\d.]+)\.", one.finding)[0] for one in chosen_pictures(mainline, ["angles"])]
@@ -161,7 +169,7 @@ def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(mainline: R
     assert facts["least R² of ψ = 2φ"].ours == (min(captions),)
 
 
-def test_tables_hold_our_numbers_and_the_papers(mainline: Results) -> None:
+def test_tables_hold_our_numbers_and_the_papers(mainline: Study) -> None:
     relative, more, relu, beyond = bound_tables(mainline)
     assert (relative.label, more.label, relu.label, beyond.label) == (
         "table:error",
@@ -189,12 +197,72 @@ def test_tables_hold_our_numbers_and_the_papers(mainline: Results) -> None:
 def test_an_honest_page_for_a_model_without_structure() -> None:
     noisy = build_mlp(Recipe(p=7, keys=(1, 2, 3), neurons=30, noise=5.0))
     results = study_of(noisy, "noisy")
-    words = " ".join(notice.text for notice in warnings(results))
-    assert "This model is wrong on" in words
-    assert "no clear clusters" in words
-    text = " ".join(block.text for section in story(results) for block in section.blocks if hasattr(block, "text"))
+    text = words_of(results)
+    assert "This model is wrong on" in text
+    assert "no clear clusters" in text
     assert "it cannot be said to follow these steps" in text
     assert "its error is" not in text
+
+
+def test_the_error_of_the_relu_rule_is_not_that_of_its_absolute_part(mainline: Study, page: str) -> None:
+    rules = rule_errors(mainline)
+    assert rules is not None
+    relu = max(one.exact_psi.relu.upper / (one.baseline.lower / 2) for one in mainline.clusters)
+    assert math.isclose(rules.relu, relu, rel_tol=1e-9)
+    assert 0.09 < rules.relu < 0.1
+    assert 0.04 < rules.absolute < 0.05
+    assert "right to within 10.0 % of the integral’s mean size at every input" in page
+    assert "|x|/2 alone is right to within 4.1 %" in page
+    assert "nothing neglected" not in page
+    assert "They leave out the identity part, x/2; with it, the ReLU rule’s exact worst error is 0.0994" in page
+
+
+def test_one_quantity_has_one_value_on_the_page(mainline: Study, page: str) -> None:
+    logits = mainline.explanation.logits
+    assert logits is not None
+    for r2 in (logits.forms.by_parts.r2, logits.r2.all_logits.clock, logits.r2.abs_component.pizza):
+        assert r2 is not None
+        assert page.count(f"{r2:.3f}") >= 2
+        down = f"{math.floor(r2 * 1000) / 1000:.3f}"
+        assert down == f"{r2:.3f}" or down not in page
+
+
+def test_each_form_of_the_logits_has_its_own_name(page: str) -> None:
+    text = re.sub(r"data:image[^\"]*", "", page)
+    assert "closed form" not in text
+    assert "The two-term form Σ_k (C_k|cos u| + D_k cos 2u)" in text
+
+
+@pytest.mark.parametrize(("activation", "words"), [("square", "30 x² neurons"), ("abs", "30 |x| neurons")])
+def test_the_page_names_the_models_own_activation(activation: Any, words: str) -> None:
+    built = build_mlp(Recipe(p=13, keys=(1, 2), neurons=30))
+    model = dataclasses.replace(built, config=dataclasses.replace(built.config, activation=activation))
+    study = study_of(model, "other").without_proofs()
+    page = words_of(study)
+    assert words in page
+    assert "ReLU neurons" not in page.split('id="task"')[1]
+    assert bool(study.clusters) == (activation == "abs")
+    if activation == "abs":
+        assert page.count("<table>") == 6
+        assert "∫ |cos(s + φ)| · cos(k w c + 2φ) dφ = (4/3)" in page
+        assert not any(one.name.startswith(("integrated-relu", "3D")) for one in all_pictures(study))
+
+
+def test_many_frequencies_the_strongest_are_shown_and_pairs_are_counted() -> None:
+    noisy = build_mlp(Recipe(p=41, keys=tuple(range(1, 21)), neurons=400))
+    study = study_of(noisy, "many").without_proofs()
+    keys = study.keys
+    assert len(keys) > 8
+    weights = {one.k: float((one.rho * one.omega).sum()) for one in study.explanation.clusters}
+    shown = study.strongest_keys
+    assert len(shown) == 8
+    assert min(weights[k] for k in shown) >= max(weights[k] for k in keys if k not in shown)
+    assert len(secondary_repair(study).axes) == 9
+    summary = study.explanation.summary()
+    (said,) = re.findall(r"(\d+) key frequencies are another's double modulo 41: ([^.]*)\.", summary)
+    assert int(said[0]) == len(study.explanation.doubled_keys)
+    assert said[1].count(" of ") == 4
+    assert said[1].endswith(f"and {int(said[0]) - 4} more")
 
 
 def test_refuses_a_place_that_cannot_be_written_before_any_work(tmp_path: Path) -> None:

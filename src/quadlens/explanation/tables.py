@@ -118,7 +118,7 @@ def _print_coefficients(logits: LogitExplanation, console: Console) -> None:
                 *(number(x, 2) for x in weak),
             )
         )
-    title = "Closed form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and smallest |cos u|"
+    title = "Two-term form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and smallest |cos u|"
     print_table(console, title, header, rows)
 
 
@@ -127,9 +127,9 @@ def _measure_table(logits: LogitExplanation) -> Table:
     inputs = forms.by_parts.p**2
     table = Table(title="Measures", title_justify="left", show_header=False, box=None, padding=(0, 1))
     rows = {
-        "closed form, by parts": f"R² {number(forms.by_parts.r2)}, {forms.by_parts.correct} of {inputs} inputs right",
-        "closed form, fitted": f"R² {number(forms.fitted.r2)}, {forms.fitted.correct} of {inputs} inputs right",
-        "closed form, D = 0": f"R² {number(forms.pizza_only.r2)}, {forms.pizza_only.correct} of {inputs} inputs right",
+        "two-term form, by parts": f"R² {number(forms.by_parts.r2)}, {forms.by_parts.correct} of {inputs} inputs right",
+        "two-term form, fitted": f"R² {number(forms.fitted.r2)}, {forms.fitted.correct} of {inputs} inputs right",
+        "pizza form (D = 0)": f"R² {number(forms.pizza_only.r2)}, {forms.pizza_only.correct} of {inputs} inputs right",
         "skip connection's share of variance": number(logits.skip_share, 4),
         "identity part held by c-2a, c-2b": f"{number(identity.of_a.share)}, {number(identity.of_b.share)}",
         "gradient symmetricity": f"{number(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)",

@@ -7,7 +7,7 @@ import numpy as np
 from quadlens.explanation.value import Explanation, LogitExplanation
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-MANY = 12
+MANY, FEW = 12, 4
 
 
 def summarise(explanation: Explanation) -> str:
@@ -16,8 +16,7 @@ def summarise(explanation: Explanation) -> str:
     if explanation.clusters:
         sentences += [_variance(explanation), _phases(explanation), _secondary(explanation)]
     if explanation.doubled_keys:
-        pairs = ", ".join(f"{double} of {k}" for k, double in explanation.doubled_keys)
-        sentences.append(f"One key frequency is another's double modulo {explanation.p}: {pairs}.")
+        sentences.append(_doubled_keys(explanation))
     if explanation.logits:
         sentences += _logits(explanation.logits)
     return " ".join(sentence for sentence in sentences if sentence)
@@ -85,6 +84,16 @@ def _secondary(explanation: Explanation) -> str:
     )
 
 
+def _doubled_keys(explanation: Explanation) -> str:
+    """Key frequencies that are the double of another; all of them where they are few, else how many."""
+    found = explanation.doubled_keys
+    pairs = ", ".join(f"{double} of {k}" for k, double in found[:FEW])
+    if len(found) == 1:
+        return f"One key frequency is another's double modulo {explanation.p}: {pairs}."
+    more = f", and {len(found) - FEW} more" if len(found) > FEW else ""
+    return f"{len(found)} key frequencies are another's double modulo {explanation.p}: {pairs}{more}."
+
+
 def _logits(logits: LogitExplanation) -> list[str]:
     whole, even, form = logits.r2.all_logits, logits.r2.abs_component, logits.forms.by_parts
     if whole.clock is None or whole.pizza is None or form.r2 is None or logits.skip_share is None:
@@ -97,7 +106,7 @@ def _logits(logits: LogitExplanation) -> list[str]:
             f"the absolute-value part of the MLP alone fits them with {even.clock:.3f} and {even.pizza:.3f}."
         )
     sentences.append(
-        f"The closed form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f} and alone answers "
+        f"The two-term form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f} and alone answers "
         f"{form.correct:,} of {form.p**2:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)."
     )
     sentences.append(f"The skip connection makes {neglected(logits.skip_share)} of the logits' variance.")

@@ -12,7 +12,7 @@ from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colo
 from quadlens.logits import cos_u
 from quadlens.model.evaluate import pair_logits
 from quadlens.numbers import percent
-from quadlens.studies import MAX_FREQUENCIES, Study, study_of
+from quadlens.studies import Study, study_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -229,7 +229,7 @@ def secondary_repair(study: Any, ax: Target = None) -> "Figure":
         ax: One axes per key frequency (at most eight), or a Figure or SubFigure to make them in.
     """
     study = study_of(study)
-    logits, keys = study.explanation.logits, study.keys[:MAX_FREQUENCIES]
+    logits, keys = study.explanation.logits, study.strongest_keys
     if logits is None or not keys:
         raise BadConfig("this model has no key frequencies, or its explanation has no logits")
     columns = min(3, len(keys))
@@ -264,7 +264,7 @@ def _repair_pictures(study: Study) -> tuple[Picture, ...]:
     logits = study.explanation.logits
     if logits is None or not study.keys:
         return ()
-    keys = study.keys[:MAX_FREQUENCIES]
+    keys = study.strongest_keys
     parts = [
         f"k = {spot.k}: {spot.abs_component:.1f} from the absolute part, {spot.identity_component:+.1f} from the "
         "identity part"

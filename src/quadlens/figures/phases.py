@@ -13,7 +13,7 @@ from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colo
 from quadlens.numbers import at_least, listed, percent
 from quadlens.spectrum import Cluster, ClusterPhases
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
-from quadlens.studies import MAX_FREQUENCIES, Study, study_of
+from quadlens.studies import Study, study_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def draw_multiple(axis: "Axes", m: int, offset: float) -> None:
 def _angles_pictures(study: Study) -> tuple[Picture, ...]:
     """One per key frequency."""
     explanation = study.explanation
-    chosen = [cluster.k for cluster in study.clusters] or list(study.keys[:MAX_FREQUENCIES])
+    chosen = [cluster.k for cluster in study.clusters] or study.strongest_keys
     return tuple(
         _angles_picture(study, cluster, phases)
         for cluster, phases in zip(explanation.clusters, explanation.phases, strict=True)

@@ -177,7 +177,7 @@ def _frontier_pictures(study: Study) -> tuple[Picture, ...]:
 
 
 def logit_waterfall(study: Any, ax: Target = None) -> "Figure":
-    """Draw the itemised bound on |logit - closed form|: each term's bound, stacked up, and in it what the term is.
+    """Draw the itemised bound on |logit - pizza form|: each term's bound, stacked up, and in it what the term is.
 
     Args:
         study: A study, a model, a path or the name of a bundled model.
@@ -210,7 +210,7 @@ def draw_budget(steps: tuple[WaterfallStep, ...], lead: float, ax: Target = None
         axis.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1, ncols=3)
         axis.set_yticks(range(len(steps)), [step.term for step in steps])
         axis.invert_yaxis()
-        axis.set(xlabel="bound on |logit − closed form|, added up", xlim=(0, 1.22 * max(start, lead, 1e-9)))
+        axis.set(xlabel="bound on |logit − pizza form|, added up", xlim=(0, 1.22 * max(start, lead, 1e-9)))
         axis.grid(visible=False, axis="y")
         return drawn.figure
 
@@ -237,9 +237,9 @@ def _waterfall_pictures(study: Study) -> tuple[Picture, ...]:
             finding=f"Bounding every term by itself (strategy {certificate.proof.strategy}) leaves "
             f"{at_most(whole.bound, 1)} logits of doubt; the largest term is {worst.term} with "
             f"{at_most(worst.bound, 1)}. The smallest margin is {study.evaluation.min_margin:.1f}; {proved}.{measured}",
-            how_to_read="Each bar is the proved worst case of one thing that the closed form neglects, added up from "
+            how_to_read="Each bar is the proved worst case of one thing that the pizza form neglects, added up from "
             "top to bottom; the thin black bar, and the number in brackets, is the largest change of a logit it really "
-            "makes. An input is proved right where twice the sum stays below the lead that the closed form gives the "
+            "makes. An input is proved right where twice the sum stays below the lead that the pizza form gives the "
             "right answer; the green line, the model's smallest margin, is for scale.",
             data="data/certificates.json",
             draw=partial(logit_waterfall, study),

@@ -2,19 +2,28 @@
 
 import base64
 import io
+from dataclasses import dataclass
 from importlib.resources import files
 from urllib.parse import quote
 
 from quadlens import __version__
+from quadlens.figures.neurons import ACTIVATION_WORDS
+from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
+from quadlens.numbers import at_least, at_most, decimals, listed, percent
+from quadlens.pages.fact_tables import model_table, population_table
 from quadlens.pages.render import Rendered
-from quadlens.pages.story import lead, story, summary_facts, warnings
-from quadlens.studies import Results
+from quadlens.pages.tables import ReportTable, bound_tables
+from quadlens.published import MODELS, MODELS_IN_FIGURES
+from quadlens.quadrature.integrals import half_of
+from quadlens.studies import MAX_FREQUENCIES, Study
 
 # A vector picture larger than this is put on the page as pixels; the vector file is beside the page anyway.
 LARGEST_SVG = 72_000
 COLOURS = 128
 PAGE_PIXELS = 100
+# A relative error below this and the sum may be called an integral without a caveat.
+GOOD_RULE = 0.2
 # Characters that may stand in a data address inside double quotes; the others are percent-encoded.
 PLAIN = " !$&'()*+,-./:;=?@[]^_`{|}~"
 
@@ -40,12 +49,59 @@ def _few_colours(png: bytes) -> bytes:
 
 
 def size_of(rendered: Rendered) -> tuple[int, int]:
-    """Width and height on the page, from the PNG's header (bytes 16 to 24): a hundred CSS pixels an inch."""
+    """Width and height on the page, from the PNG's header (bytes 16 to 24): a hundred CSS pixels per inch."""
     header, scale = rendered.content("png")[16:24], PAGE_PIXELS / PNG_PIXELS
     return round(int.from_bytes(header[:4], "big") * scale), round(int.from_bytes(header[4:], "big") * scale)
 
 
-def page_html(results: Results, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
+@dataclass(frozen=True)
+class RuleErrors:
+    """Worst errors over the key frequencies that are quadrature rules, each over the mean size of its integral.
+
+    Attributes:
+        absolute: Exact, of the absolute part |cos|, output phases as the model has them.
+        relu: Exact, of ReLU: the identity part included.
+        model: That of the two which is this model's activation.
+        bound: The paper's bound on `absolute`.
+        moment: The moment bound on `absolute`.
+    """
+
+    absolute: float
+    relu: float
+    model: float
+    bound: float
+    moment: float
+
+
+def rule_errors(study: Study) -> RuleErrors | None:
+    """Upper ends throughout, so that "at most" is true; None for a model without quadrature rules."""
+    if not study.clusters:
+        return None
+    absolute = max(one.relative_exact_psi.upper for one in study.clusters)
+    # ReLU's integral is half of the absolute part's.
+    relu = max(one.exact_psi.relu.relative_to(half_of(one.baseline)).upper for one in study.clusters)
+    return RuleErrors(
+        absolute,
+        relu,
+        relu if study.config.activation == "relu" else absolute,
+        max(one.relative_bound.value for one in study.clusters),
+        max(one.relative_moment_bound_psi.value for one in study.clusters),
+    )
+
+
+def cost_shares(study: Study) -> dict[str, tuple[float, float]]:
+    """By strategy: all its operations over all of brute force's, the collapse in both; and both beyond the collapse."""
+    collapse = max((one.collapse_flops for one in study.certificates), default=0)
+    return {
+        one.proof.strategy: (
+            one.total_flops / (one.brute_force_flops + collapse),
+            one.proof.operations.total / one.brute_force_flops,
+        )
+        for one in study.certificates
+    }
+
+
+def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
     """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     import jinja2
 
@@ -55,17 +111,34 @@ def page_html(results: Results, rendered: dict[str, Rendered], explorer: str | N
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
+    environment.filters.update({one.__name__: one for one in (at_least, at_most, decimals, listed, percent)})
     environment.filters["thousands"] = lambda value: f"{value:,}"
+    pictures, bounds = pictures_by_family(study), bound_tables(study)
+    first = study.clusters[0].k if study.clusters else None
     return environment.get_template("page.html.j2").render(
-        results=results,
+        study=study,
+        activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
+        certificate=study.certificate,
+        costs=cost_shares(study),
+        rules=rule_errors(study),
+        good_rule=GOOD_RULE,
+        strongest=study.strongest_keys,
+        most=MAX_FREQUENCIES,
+        angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None),
+        pictures=pictures,
+        paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
+        bound_tables=bounds,
+        tables={table.name: table for table in (model_table(study), population_table(study))},
+        paper_models=MODELS,
+        paper_models_in_figures=MODELS_IN_FIGURES,
         explorer=explorer,
-        sections=story(results),
-        facts=summary_facts(results),
-        warnings=warnings(results),
-        lead=lead(results),
-        summary=results.explanation.summary(),
         addresses={name: data_address(one) for name, one in rendered.items()},
         sizes={name: size_of(one) for name, one in rendered.items()},
         style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
         version=__version__,
     )
+
+
+def page_tables(study: Study) -> tuple[ReportTable, ...]:
+    """Every table of the page."""
+    return (*bound_tables(study), model_table(study), population_table(study))

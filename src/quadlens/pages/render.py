@@ -7,11 +7,8 @@ from pathlib import Path
 from quadlens.figures.picture import Picture
 from quadlens.figures.registry import all_pictures
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
-from quadlens.studies import Results
+from quadlens.studies import Study
 from quadlens.workers import deaf_to_interrupts
-
-# Portions each process draws, one after the other: enough that none waits long for the last.
-CHUNKS = 4
 
 
 @dataclass(frozen=True)
@@ -26,32 +23,31 @@ class Rendered:
         return dict(self.files)[kind]
 
 
-def render(results: Results, workers: int, progress: Callable[[int, int], None]) -> dict[str, Rendered]:
+def render(study: Study, workers: int, progress: Callable[[int, int], None]) -> dict[str, Rendered]:
     """Every picture of the model, drawn once and saved in each format; `progress` gets (done, all)."""
-    pictures = all_pictures(results)
+    pictures = all_pictures(study)
     done: dict[str, Rendered] = {}
-    for one in _drawn(results, pictures, workers):
+    for one in _drawn(study, pictures, workers):
         done[one.name] = one
         progress(len(done), len(pictures))
     return {picture.name: done[picture.name] for picture in pictures}
 
 
-def _drawn(results: Results, pictures: tuple[Picture, ...], workers: int) -> Iterator[Rendered]:
+def _drawn(study: Study, pictures: tuple[Picture, ...], workers: int) -> Iterator[Rendered]:
     if workers <= 1:
         yield from (_draw(picture) for picture in pictures)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    names = [picture.name for picture in pictures]
-    chunks = [names[start :: CHUNKS * workers] for start in range(CHUNKS * workers)]
     # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(study,)) as pool:
         with deaf_to_interrupts():
-            futures = [pool.submit(_draw_named, results, chunk) for chunk in chunks if chunk]
+            futures = [pool.submit(_draw_named, picture.name) for picture in pictures]
         try:
             for future in as_completed(futures):
-                yield from future.result()
+                yield future.result()
         except BaseException:
             # Leaving the pool would wait for pictures that nobody wants any more.
             for worker in multiprocessing.active_children():
@@ -59,9 +55,17 @@ def _drawn(results: Results, pictures: tuple[Picture, ...], workers: int) -> Ite
             raise
 
 
-def _draw_named(results: Results, names: list[str]) -> list[Rendered]:
-    """In a worker: functions cannot be sent to it, results and names can."""
-    return [_draw(picture) for picture in all_pictures(results) if picture.name in names]
+# In a worker: the pictures of the study that it draws, by name.
+_in_worker: dict[str, Picture] = {}
+
+
+def _begin(study: Study) -> None:
+    """In a worker, once: the study comes with all that was computed, so that nothing is computed again."""
+    _in_worker.update({picture.name: picture for picture in all_pictures(study)})
+
+
+def _draw_named(name: str) -> Rendered:
+    return _draw(_in_worker[name])
 
 
 def _draw(picture: Picture) -> Rendered:

@@ -11,9 +11,8 @@ from quadlens.explorer import LARGEST_P, build_page
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.manifest import write_manifest
-from quadlens.pages.page import page_html
+from quadlens.pages.page import page_html, page_tables
 from quadlens.pages.render import render, write_rendered
-from quadlens.pages.story import story_tables
 from quadlens.pages.tables import to_csv, to_latex
 from quadlens.studies import Study, study_of
 
@@ -92,7 +91,7 @@ def write_report(
             (fresh / folder).mkdir()
         for name, content in data_files(results).items():
             (fresh / name).write_bytes(content)
-        for table in story_tables(results):
+        for table in page_tables(results):
             (fresh / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
             (fresh / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
         if explorer is not None:

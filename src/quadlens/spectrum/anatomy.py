@@ -70,6 +70,10 @@ class Anatomy:
         """The clusters that matter."""
         return key_frequencies(self.clusters)
 
+    def __getstate__(self) -> dict[str, object]:
+        """For another process: all that is computed but the exact numbers, which do not travel and only proofs need."""
+        return {name: value for name, value in vars(self).items() if name not in ("exact", "integers")}
+
     @cached_property
     def harmonics(self) -> Harmonics:
         """Primary to quaternary frequency of every neuron's input."""

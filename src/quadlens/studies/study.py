@@ -13,6 +13,7 @@ from quadlens.display import Displayed
 from quadlens.errors import BadConfig, WrongArgument
 from quadlens.explanation import Explanation, explain
 from quadlens.logits.parts import skip_shares
+from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, resolve
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
@@ -112,9 +113,16 @@ class Study(Displayed):
         return self.anatomy.key_frequencies
 
     @cached_property
+    def strongest_keys(self) -> tuple[int, ...]:
+        """The key frequencies whose clusters weigh most (Σ ρω), in order of k: those that pictures are drawn of."""
+        weights = {one.k: float((one.rho * one.omega).sum()) for one in self.explanation.clusters}
+        return tuple(sorted(sorted(self.keys, key=lambda k: -weights.get(k, 0.0))[:MAX_FREQUENCIES]))
+
+    @cached_property
     def bounds(self) -> Bounds | None:
         """The clusters as quadrature rules; None where the activation has none."""
-        return None if self.config.activation == "square" else bounds(self.anatomy)
+        rules = NONLINEARITIES[self.config.activation].is_piecewise_linear
+        return bounds(self.anatomy) if rules else None
 
     @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:
@@ -197,6 +205,10 @@ class Study(Displayed):
     def population(self) -> PopulationSummary:
         """Our own, over many models."""
         return read_population()
+
+    def __getstate__(self) -> dict[str, object]:
+        """For another process, such as one that draws: all that is computed but what proofs are made with."""
+        return {name: value for name, value in vars(self).items() if name not in ("prover", "_proved")}
 
     def without_proofs(self) -> "Study":
         """The same study, what it has computed included, that leaves out proofs."""
