@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from quadlens.population.comparison import Comparison
 
 
+# The checker's time per certificate.
+CHECK_SECONDS = 600.0
+
+
 def command(
     out: Output,
     directory: Annotated[
@@ -46,6 +50,14 @@ def command(
         str | None, typer.Option("--format", help="File formats of --figures, separated by commas; svg if left out.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap.")] = 0,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Prove every certificate again and compare what is claimed with it, instead of the comparison; "
+            "of a dataset alone, only that it does not contradict itself. Exit code 1 if anything is not supported.",
+        ),
+    ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown, to paste into a document.")] = False,
 ) -> None:
     """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
@@ -57,6 +69,9 @@ def command(
     from quadlens.population.dataset import filter_models
 
     _check_flags(by, by_model, figures, format, markdown, out.json)
+    if verify:
+        _verify(directory or dataset.shipped_path(), out)
+        return
     every = dataset.read(directory or dataset.shipped_path())
     frame = filter_models(every, where or [])
     if frame.is_empty():
@@ -88,6 +103,24 @@ def command(
         tables.render(comparison, console)
 
     out.emit({**comparison.to_dict(), "figures": [str(path) for path in written]}, render)
+
+
+def _verify(path: Path, out: Output) -> None:
+    """`--verify`: one line per problem, or that there is none."""
+    from quadlens.population.verify import verify
+
+    with out.step_line() as step:
+        found = verify(path, CHECK_SECONDS, lambda done: step(f"verifying model {done + 1}"))
+
+    def render(console: "Console") -> None:
+        for name, problem in found.problems.items():
+            console.print(f"{name}: {problem}", markup=False, soft_wrap=True)
+        what = found.to_dict()["verified"]
+        console.print(f"{found.models} models, {what}: {len(found.problems) or 'no'} problems", markup=False)
+
+    out.emit(found.to_dict(), render)
+    if found.problems:
+        raise typer.Exit(1)
 
 
 def _check_flags(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
-from quadlens.population.store import ModelManifest, RunDirectory, Store
+from quadlens.population.store import MAX_FILE_BYTES, ModelManifest, RunDirectory, Store, read_here
 
 if TYPE_CHECKING:
     import polars
@@ -131,6 +131,8 @@ def read(path: Path) -> "polars.DataFrame":
             )
         return frame
     try:
+        if not path.is_file():
+            raise FileNotFoundError
         frame = pl.read_parquet(path)
     except FileNotFoundError:
         raise BadFile(f"{path}: no such file or directory; give the directory of a sweep") from None
@@ -170,16 +172,16 @@ def shipped_path() -> Path:
 def _row(run: RunDirectory) -> dict[str, Any]:
     try:
         manifest = run.read_manifest()
-        results = json.loads(run.results.read_bytes())
+        results = run.read_results()
         return {
             **{name: getattr(manifest.config, name) for name in CONFIG_COLUMNS},
             **_scalars(manifest, results),
             "skip_share_quantiles": results["skip_share_quantiles"],
             "clusters": _clusters(results),
             "proofs": [_proof(proof, manifest.seconds) for proof in results["proofs"]],
-            "neurons": _neurons(run.neurons),
+            "neurons": _neurons(read_here(run.neurons, MAX_FILE_BYTES)),
         }
-    except (OSError, BadConfig, ValueError, KeyError, TypeError) as error:
+    except (OSError, BadConfig, BadFile, ValueError, KeyError, TypeError) as error:
         raise BadFile(
             f"{run.path} is damaged ({type(error).__name__}: {error}); run the sweep again to make it again"
         ) from None
@@ -227,8 +229,8 @@ def _proof(proof: dict[str, Any], seconds: Mapping[str, float]) -> dict[str, Any
     return {**{name: proof[name] for name in names}, "seconds": seconds.get(f"certify_{proof['strategy']}")}
 
 
-def _neurons(path: Path) -> list[dict[str, Any]]:
+def _neurons(content: bytes) -> list[dict[str, Any]]:
     import polars as pl
 
     columns = ["k_in", "k_out", "role", "variance_input", "variance_output", "secondary_multiple"]
-    return pl.read_parquet(path, columns=columns).to_dicts()
+    return pl.read_parquet(io.BytesIO(content), columns=columns).to_dicts()

@@ -13,12 +13,23 @@ from typing import Any
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
+from quadlens.model.native import read_limited
 from quadlens.schema import from_json
 from quadlens.training.config import TrainConfig
 from quadlens.training.outputs import RunFiles, check_run_id
 
 # A worker whose node was lost may live a little longer than the news of its loss.
 LOCK_SECONDS = 60.0
+# More than any model of a sweep needs; a directory that somebody sends must not fill the memory.
+MAX_FILE_BYTES = 1 << 30
+MAX_JSON_BYTES = 1 << 26
+
+
+def read_here(path: Path, limit: int) -> bytes:
+    """A file of a model's directory: itself and not a link to elsewhere, regular, and of a size that fits in memory."""
+    if path.is_symlink():
+        raise BadFile(f"{path.name} is a link; expected a file of the model's own")
+    return read_limited(path, limit, "cannot read")
 
 
 class Busy(QuadlensError):
@@ -49,6 +60,10 @@ class ModelManifest:
 
     def __post_init__(self) -> None:
         check_run_id(self.run_id, self.config)
+        # A name from a file may lead anywhere: only plain names of files in the directory itself.
+        for name in self.sha256:
+            if name in (".", "..") or any(sign in name for sign in ("/", "\\", "\0")):
+                raise BadConfig(f"sha256 names {name!r}; expected the name of a file in the model's directory")
 
 
 @dataclass(frozen=True)
@@ -93,12 +108,12 @@ class RunDirectory:
             if manifest.run_id != run_id:
                 return f"its manifest is of run {manifest.run_id}"
             for name, digest in manifest.sha256.items():
-                if hashlib.sha256((self.path / name).read_bytes()).hexdigest() != digest:
+                if hashlib.sha256(read_here(self.path / name, MAX_FILE_BYTES)).hexdigest() != digest:
                     return f"{name} does not match its hash"
-        except OSError as error:
-            return f"{Path(error.filename or self.path).name} cannot be read: {error.strerror}"
-        except BadConfig:
-            return f"{self.manifest.name} is damaged"
+        except BadFile as error:
+            return str(error)
+        except BadConfig as error:
+            return f"{self.manifest.name} is damaged: {error}"
         analysis = {self.results.name, self.neurons.name, self.certificate.name}
         required = {self.training.model.name, *(analysis if analysis & set(manifest.sha256) else ())}
         missing = sorted(required - set(manifest.sha256))
@@ -106,7 +121,7 @@ class RunDirectory:
 
     def read_manifest(self) -> ModelManifest:
         """The manifest; `BadConfig` when the file is damaged."""
-        return from_json(ModelManifest, self.manifest.read_bytes(), str(self.manifest))
+        return from_json(ModelManifest, read_here(self.manifest, MAX_JSON_BYTES), str(self.manifest))
 
     @property
     def analysed(self) -> bool:
@@ -117,7 +132,12 @@ class RunDirectory:
         """The proof strategies that were tried on a whole model; none where it was only trained."""
         if not self.analysed:
             return set()
-        return {proof["strategy"] for proof in json.loads(self.results.read_bytes())["proofs"]}
+        return {proof["strategy"] for proof in self.read_results()["proofs"]}
+
+    def read_results(self) -> dict[str, Any]:
+        """What results.json says; `BadFile` or `ValueError` when the file is damaged."""
+        results: dict[str, Any] = json.loads(read_here(self.results, MAX_JSON_BYTES))
+        return results
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.evaluate import Evaluation, evaluate
-from quadlens.model.native import to_bytes
+from quadlens.model.native import MAX_FILE_BYTES, read_limited, to_bytes
 from quadlens.schema import from_json, to_json
 from quadlens.training.config import DEFAULT_PRESET, TrainConfig, read_preset
 from quadlens.training.layout import Layout
@@ -25,6 +25,7 @@ SUFFIX = ".safetensors"
 # Weights, two moments and history, twice: the old checkpoint stays until the new one is whole.
 CHECKPOINT_BYTES_PER_WEIGHT = 2 * 3 * 8
 SPARE_BYTES = 8 << 20
+MAX_MANIFEST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -204,9 +205,9 @@ def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> Traini
 def finished_manifest(files: RunFiles, config: TrainConfig) -> TrainingManifest | None:
     """The manifest of a run with these settings that is already whole on disk, else None."""
     try:
-        manifest = from_json(TrainingManifest, files.manifest.read_bytes(), str(files.manifest))
-        digest = hashlib.sha256(files.model.read_bytes()).hexdigest()
-    except (OSError, BadConfig):
+        manifest = from_json(TrainingManifest, read_limited(files.manifest, MAX_MANIFEST_BYTES), str(files.manifest))
+        digest = hashlib.sha256(read_limited(files.model, MAX_FILE_BYTES)).hexdigest()
+    except (BadFile, BadConfig):
         return None
     whole = manifest.sha256.get(files.model.name) == digest
     return manifest if whole and manifest.config == config else None
