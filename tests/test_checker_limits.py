@@ -208,3 +208,30 @@ def test_the_memory_limit_is_kept_by_the_function_too(folder: Path) -> None:
     report = check(str(folder / "large.json"), str(folder / "large.safetensors"), 600.0, 300_000_000)
     assert (report.verdict, report.reason) == ("REJECTED", "the check needs more memory than it may use")
     assert report.seconds < 60
+
+
+def working(process: str) -> bool:
+    """Whether a process runs; one that has ended may still be listed until somebody asks for its exit code."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_nothing_is_left_working_when_the_program_is_killed(folder: Path) -> None:
+    content, certificate = transformer(d_mlp=1_000_000)
+    (folder / "long.safetensors").write_bytes(content)
+    (folder / "long.json").write_bytes(certificate)
+    names = str(folder / "long.json"), str(folder / "long.safetensors")
+    command = [sys.executable, "-I", "-S", str(folder / "checker.pyz"), *names, "--max-seconds", "5000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    until = time.monotonic() + 20
+    while not (started := children.read_text().split()) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    (child,) = started
+    while working(child) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not working(child)

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, replace
 
@@ -37,10 +38,14 @@ def check(
     began, sources = time.monotonic(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     words = [certificate_path, model_path, repr(float(max_seconds)), str(max_bytes)]
     command = [sys.executable, "-I", "-S", "-c", START, sources, *words]
+    alive, held = os.pipe()  # closed when this process ends, however it ends: the other one watches it
     try:
-        done = subprocess.run(command, capture_output=True, timeout=max_seconds, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=max_seconds, stdin=alive, check=False)
     except subprocess.TimeoutExpired:
         return CheckReport("TIMEOUT", f"not verified within {max_seconds:g} seconds", time.monotonic() - began)
+    finally:
+        os.close(alive)
+        os.close(held)
     seconds = time.monotonic() - began
     if done.returncode != 0:
         return CheckReport(
@@ -55,6 +60,7 @@ def check(
 def work(certificate_path: str, model_path: str, max_seconds: str, max_bytes: str) -> None:
     """In the process that can be ended: check, and print the report as JSON."""
     set_limits(int(max_bytes), float(max_seconds))
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         value = asdict(check_here(certificate_path, model_path, float(max_seconds)))
     except OSError as error:
@@ -62,8 +68,15 @@ def work(certificate_path: str, model_path: str, max_seconds: str, max_bytes: st
     sys.stdout.write(json.dumps(value))
 
 
+def end_with_parent() -> None:
+    """Wait until the process that asked is gone, then end this one."""
+    with contextlib.suppress(OSError):
+        os.read(0, 1)
+    os._exit(1)
+
+
 def set_limits(max_bytes: int, max_seconds: float) -> None:
-    """Limit this process where the system can, also in time, should nobody be left to end it."""
+    """Limit this process where the system can."""
     try:
         import resource
     except ImportError:
