@@ -16,12 +16,11 @@ from jaxtyping import Float, Int
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.proofs.arcs import ArcsStrategy
-from quadlens.proofs.attempt import attempt
 from quadlens.proofs.brute import Brute, brute_force_operations
+from quadlens.proofs.certificate import rounded_down
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
-from quadlens.proofs.proof import Strategy
-from quadlens.proofs.summary import rounded_down
+from quadlens.proofs.proof import Strategy, attempt
 from quadlens.terminal_table import print_table
 
 MODULI = (59, 113, 251, 499, 997, 2003)
@@ -116,7 +115,7 @@ def run_certify_bench(
                 CertifyRow(
                     p=p,
                     d_mlp=d_mlp,
-                    strategy=strategy.name,
+                    strategy=strategy.facts.name,
                     flops=proof.operations.total,
                     seconds=seconds,
                     brute_force_flops=brute_force_operations(p, d_mlp),

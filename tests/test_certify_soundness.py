@@ -26,14 +26,13 @@ from quadlens.proofs import STRATEGIES, certify
 from quadlens.proofs import plan as plan_module
 from quadlens.proofs.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_operations
-from quadlens.proofs.collapse_cost import collapse_operations
 from quadlens.proofs.float32 import bound_float32
 from quadlens.proofs.lipschitz import TERMS, Lipschitz, lipschitz_operations
 from quadlens.proofs.low_rank import LowRank
 from quadlens.proofs.moments import Moments, moments_operations, score_margins
 from quadlens.proofs.moments_large import moments_large_operations, prove_large
-from quadlens.proofs.operations import Operations
-from quadlens.proofs.order import group_by_frequency
+from quadlens.proofs.operations import Operations, collapse_operations
+from quadlens.proofs.plan import group_by_frequency
 from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
 from soundness import check_complete, check_sound, true_margins
@@ -192,7 +191,7 @@ def test_lipschitz_says_when_float64_is_not_enough() -> None:
     shapes, rng = MLPParams.shapes(MLPConfig(5, 6)), np.random.default_rng(0)
     model = MLPParams(MLPConfig(5, 6), **{n: 1e300 * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     proof = Lipschitz().prove(model)
-    assert proof.verdict == "NOT"
+    assert proof.verdict == "UNPROVED"
     assert "beyond float64" in str(proof.reason)
 
 
@@ -244,7 +243,7 @@ def test_exactly_tied_logits_are_not_certified() -> None:
     model = MLPParams(config, **{n: np.zeros(s, np.float32) for n, s in MLPParams.shapes(config).items()})
     for strategy in STRATEGIES.values():
         proof = strategy.prove(model)
-        assert proof.verdict == "NOT"
+        assert proof.verdict == "UNPROVED"
         assert proof.margin is None
         assert proof.reason
 
@@ -296,7 +295,7 @@ def test_collapse_cost_counts_every_product_of_the_exact_collapse(model: Params)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Dyadic, "__matmul__", counting)
         collapse_exactly(model)
-    assert collapse_operations(model) == 2 * products
+    assert collapse_operations(model.config) == 2 * products
 
 
 def float32_logits(model: Model) -> np.ndarray:
@@ -345,5 +344,5 @@ def test_square_models_are_refused_by_arcs_with_a_reason() -> None:
     config = MLPConfig(5, 2, "square")
     model = MLPParams(config, **{n: np.ones(s, np.float32) for n, s in MLPParams.shapes(config).items()})
     certificate = certify(model, "arcs")
-    assert certificate.verdict == "NOT"
+    assert certificate.verdict == "UNPROVED"
     assert "piecewise linear" in str(certificate.proof.reason)

@@ -19,7 +19,8 @@ from quadlens.proofs import STRATEGIES
 
 CERTIFY_KEYS = {
     "verdict", "strategy", "p", "inputs", "certified_inputs", "accuracy_lower_bound", "margin_lower_bound",
-    "logit_error_bound", "terms", "flops", "brute_force_flops", "seconds", "model_sha256",
+    "logit_error_bound", "terms", "flops", "collapse_flops", "brute_force_flops", "brute_force_collapse_flops",
+    "cost_share", "cost_share_beyond_collapse", "seconds", "model_sha256",
 }  # fmt: skip
 CHECK_KEYS = {"verdict", "reason", "seconds", "model_sha256"}
 
@@ -141,7 +142,7 @@ def test_auto_takes_the_cheapest_that_proves_everything(cli: Cli, folder: Path) 
 def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(cli: Cli, folder: Path) -> None:
     model = folder / "square.safetensors"
     code, value = cli.json("certify", model, "--strategy", "arcs", "-o", folder / "none.json")
-    assert (code, value["verdict"], value["margin_lower_bound"]) == (1, "NOT", None)
+    assert (code, value["verdict"], value["margin_lower_bound"]) == (1, "UNPROVED", None)
     assert "--strategy brute" in value["reason"]
     code, report = cli.json("check", folder / "none.json", model)
     assert (code, report["verdict"], report["reason"]) == (1, "REJECTED", "the certificate claims nothing")
@@ -200,7 +201,7 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
         "thin",
     ]
     by_name = {point["strategy"]: point for point in value["points"]}
-    assert by_name["brute"]["share_of_brute_force"] == 1.0
+    assert by_name["brute"]["cost_share"] == by_name["brute"]["cost_share_beyond_collapse"] == 1.0
     assert by_name["arcs"]["margin_lower_bound"] == by_name["brute"]["margin_lower_bound"]
     assert {step["term"] for step in value["waterfall"]} >= {"quadrature", "phase", "kink", "skip", "rounding", "all"}
     assert all(step["measured"] <= step["bound"] for step in value["waterfall"] if step["measured"] is not None)

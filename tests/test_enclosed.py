@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadlens.proofs import enclosed as enclosed_module
-from quadlens.proofs.circle import circle, enclosed_waves
-from quadlens.proofs.enclosed import Enclosed, bound_weighted_sum
+from quadlens.proofs.enclosed import Enclosed, bound_weighted_sum, circle, enclosed_waves
 from quadlens.proofs.lipschitz import TWO_PI, bound_rectangles
 
 # Subnormal, huge and ordinary: half of all floats by exponent, so that products stay finite.

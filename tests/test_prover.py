@@ -1,17 +1,29 @@
-"""What the proofs of one model share is computed once."""
+"""What strategies say of themselves, what the proofs of one model share, and which of them can be written down."""
 
+import pickle
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from quadlens.model.handmade import Recipe, build_transformer
-from quadlens.model.params import Params
+from quadlens.errors import BadConfig
+from quadlens.model import load
+from quadlens.model.activation import Activation
+from quadlens.model.config import MLPConfig
+from quadlens.model.handmade import Recipe, build_mlp, build_transformer
+from quadlens.model.native import save
+from quadlens.model.params import MLPParams, Model, Params
+from quadlens.proofs.brute import brute_force_operations
+from quadlens.proofs.certificate import summary
 from quadlens.proofs.frontier import frontier
-from quadlens.proofs.produce import STRATEGIES, Prover, certify
+from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certify, strategies
 from quadlens.spectrum import anatomy as anatomy_module
 from quadlens.spectrum.anatomy import Anatomy
+from quadlens_checker import check
 
 
 @pytest.fixture
@@ -51,3 +63,125 @@ def test_the_frontier_takes_a_model_apart_once(computed: Counter[str]) -> None:
 def test_an_anatomy_proves_what_its_model_proves(strategy: str) -> None:
     model = build_transformer(Recipe(7, (1, 2), 24, noise=0.02))
     assert certify(Anatomy(model), strategy).to_bytes() == certify(model, strategy).to_bytes()
+
+
+def test_strategies_say_what_they_are() -> None:
+    for name, strategy in STRATEGIES.items():
+        facts = strategy.facts
+        assert facts.name == name
+        assert facts.description.endswith(".")
+        assert set(facts.activations) >= {"relu"}
+    assert strategies() == ("brute", "lipschitz", "arcs", "moments", "thin")
+    assert strategies(10, p=11, d_mlp=48) == ("lipschitz", "moments")
+    marks = [strategy.facts.mark.shape for strategy in STRATEGIES.values()]
+    assert len(set(marks)) == len(marks)
+
+
+@pytest.mark.parametrize("name", strategies())
+def test_proofs_keep_what_the_facts_say(name: str) -> None:
+    facts = STRATEGIES[name].facts
+    certificate = certify(build_transformer(Recipe(11, (1, 2, 4), 48)), name)
+    assert certificate.proof.exact == facts.exact
+    assert certificate.proof.own_collapse == facts.own_collapse
+    assert (certificate.collapse_flops == 0) == facts.own_collapse
+    assert (certificate.proof.hints is not None) == facts.has_certificate
+    square = certify(square_mlp(1.0), name)
+    assert ("square" in facts.activations) == (square.proof.reason is None or "inputs" in square.proof.reason)
+
+
+def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
+    prover = Prover(Anatomy(load("mainline")))
+    brute = prover.collapse_flops + brute_force_operations(59, 512)
+    found = {name: prover.certify(name) for name in ("arcs", "moments", "thin")}
+    for one in found.values():
+        assert one.cost_share == (one.proof.operations.total + one.collapse_flops) / brute
+        assert one.cost_share_beyond_collapse == one.proof.operations.total / one.brute_force_flops
+    assert min(found, key=lambda name: found[name].cost_share) == "thin"
+    best = best_certificate(found.values())
+    assert best is found["thin"]
+    assert best.float32_certified
+
+
+def square_mlp(size: float, tiny: float = 1.0) -> MLPParams:
+    """x² neurons, weights of two sizes."""
+    config, rng = MLPConfig(5, 6, "square"), np.random.default_rng(0)
+    tensors = {name: size * rng.uniform(-1, 1, shape) for name, shape in MLPParams.shapes(config).items()}
+    tensors["W_a"][0] *= tiny
+    return MLPParams(config, **tensors)
+
+
+def extreme_transformer(activation: Activation) -> Params:
+    """Weights from 5e-324 to 1e300: margins of some 10,000 digits."""
+    model = build_transformer(Recipe(5, (1, 2), 20, jitter=0.02, seed=1))
+    tensors = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors().items()}
+    tensors["W_out"] *= 1e300
+    config = replace(model.config, attention=(1 / 3, 1 / 3), activation=activation)
+    return replace(model, config=config, **tensors)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "brute", "arcs", "moments", "thin"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        square_mlp(1e300, 1e-300),
+        square_mlp(5e-324),
+        square_mlp(1e-150),
+        extreme_transformer("relu"),
+        extreme_transformer("square"),
+        build_mlp(Recipe(7, (1, 2), 24)),
+    ],
+    ids=["square, wide", "square, denormal", "square, tiny", "transformer", "transformer, square", "usual"],
+)
+def test_a_certificate_is_written_only_if_the_checker_can_read_it(model: Model, strategy: str, tmp_path: Path) -> None:
+    """Whatever the weights: a file that is verified, or a refusal in words; never a certificate that is rejected."""
+    certificate = certify(model, strategy, checkable=True)
+    assert summary(certificate)["verdict"] == certificate.verdict
+    if certificate.obstacle:
+        with pytest.raises(BadConfig, match=f"{certificate.verdict}: .* but no certificate is written: .*digits"):
+            certificate.save(tmp_path / "c.json")
+        assert not (tmp_path / "c.json").exists()
+        return
+    certificate.save(tmp_path / "c.json")
+    save(model, tmp_path / "m.safetensors")
+    report = check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors"))
+    assert report.verdict == "VERIFIED" or report.reason == "the certificate claims nothing"
+
+
+@pytest.mark.parametrize("exponent", [-1000, -980, -600])
+def test_moments_of_tiny_weights_stay_within_the_checkers_shift(exponent: int, tmp_path: Path) -> None:
+    model = build_mlp(Recipe(31, (3, 7, 11, 13), 100, jitter=0.01))
+    tiny = MLPParams(model.config, model.W_a, model.W_b, np.ldexp(model.W_out.astype(np.float64), exponent))
+    save(tiny, tmp_path / "m.safetensors")
+    for strategy in ("moments", "auto"):
+        certificate = certify(tiny, strategy, checkable=True)
+        certificate.save(tmp_path / "c.json")
+        report = check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors"))
+        assert report.verdict == "VERIFIED" or report.reason == "the certificate claims nothing"
+    assert certificate.verdict == "CERTIFIED"
+
+
+def test_what_the_checker_never_reads_is_refused_before_the_proof() -> None:
+    quartic = MLPParams(MLPConfig(5, 6, "quartic"), *(np.ones(s) for s in ((5, 6), (5, 6), (6, 5))))
+    with pytest.raises(BadConfig, match=r"knows the activations relu, abs, square, and this model has quartic; run wi"):
+        certify(quartic, checkable=True)
+    large = build_mlp(Recipe(259, (1, 2), 8))
+    with pytest.raises(BadConfig, match="p up to 257, and this model has p = 259"):
+        certify(large, checkable=True)
+    with pytest.raises(BadConfig, match="bounds that the checker does not know"):
+        certify(build_mlp(Recipe(7, (1, 2), 24)), "lipschitz", checkable=True)
+
+
+def test_an_activation_without_exact_values_is_unproved_in_words() -> None:
+    gelu = MLPParams(MLPConfig(5, 6, "gelu"), *(np.ones(s) for s in ((5, 6), (5, 6), (6, 5))))
+    for strategy in STRATEGIES:
+        certificate = certify(gelu, strategy)
+        assert certificate.verdict == "UNPROVED"
+        assert "gelu" in str(certificate.proof.reason) or "this model is none" in str(certificate.proof.reason)
+
+
+def test_what_is_computed_travels_to_another_process() -> None:
+    prover = Prover(Anatomy(build_transformer(Recipe(11, (1, 2, 4), 48))))
+    here = prover.certify("arcs").to_bytes()
+    there = pickle.loads(pickle.dumps(prover))
+    assert {"collapsed", "spectra"} <= set(vars(there.anatomy))
+    assert there.certify("arcs").to_bytes() == here

@@ -90,7 +90,7 @@ def test_the_command_says_what_it_made(made: tuple[Path, dict[str, Any]]) -> Non
     assert '<a href="explorer.html">' in (directory / "index.html").read_text()
     assert "Drag a neuron" in (directory / "explorer.html").read_text()
     assert said["page_bytes"] == (directory / "index.html").stat().st_size < 4_000_000
-    assert said["verdict"] in ("CERTIFIED", "PARTLY", "NOT")
+    assert said["verdict"] in ("CERTIFIED", "PARTLY", "UNPROVED")
     on_disk = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     assert on_disk == {*said["files"], "manifest.json"}
     assert not [path for path in directory.parent.iterdir() if path.name.startswith(".")]

@@ -19,12 +19,11 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model import Recipe, build_transformer
 from quadlens.model.native import load_with_sha256
 from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, Watch, dataset, sweep
-from quadlens.population.analysis import ALL_STRATEGIES, analyse, best_certificate, results_to_bytes
+from quadlens.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
 from quadlens.population.backends import Backend
 from quadlens.population.one_model import Task, make_model, usable_checkpoint
 from quadlens.population.store import Busy
-from quadlens.proofs.produce import certify
-from quadlens.proofs.proof import NoHints
+from quadlens.proofs.produce import best_certificate, certify
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
 from sweep_help import (
@@ -283,20 +282,20 @@ def test_a_short_run_comes_out_as_it_is_stored(tmp_path: Path) -> None:
 def test_the_certificate_kept_is_the_cheapest_of_the_strongest_that_can_be_checked() -> None:
     model = build_transformer(Recipe(p=7, keys=(1, 2), neurons=32))
     certificates = {name: certify(model, name) for name in ("brute", "lipschitz", "arcs")}
-    best = best_certificate(list(certificates.values()))
+    best = best_certificate(certificates.values(), checkable=True)
     assert best is not None
     assert best.certified_inputs == 49
     strongest = [certificates[name] for name in ("brute", "arcs")]
     assert best.proof.operations.total == min(one.proof.operations.total for one in strongest)
-    proof = dataclasses.replace(certificates["arcs"].proof, hints=NoHints())
-    assert best_certificate([dataclasses.replace(certificates["arcs"], proof=proof)]) is None
+    proof = dataclasses.replace(certificates["arcs"].proof, hints=None)
+    assert best_certificate([dataclasses.replace(certificates["arcs"], proof=proof)], checkable=True) is None
 
 
 def test_a_certificate_names_the_file_also_when_no_strategy_asked_for_can_be_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = build_transformer(Recipe(p=7, keys=(1, 2), neurons=32))
-    monkeypatch.setattr("quadlens.population.analysis.best_certificate", lambda certificates: None)
+    monkeypatch.setattr("quadlens.population.analysis.best_certificate", lambda certificates, checkable: None)
     assert analyse(model, "f" * 64, ("lipschitz",)).certificate.model_sha256 == "f" * 64
 
 

@@ -58,7 +58,7 @@ def read_config(value: Any) -> Config:
     require(set(value) == set(expected), "the config has unknown or missing keys")
     p, d_mlp = integers([value["p"], value["d_mlp"]], "config", 2, 1, limits.MAX_MODEL_BYTES)
     require(3 <= p <= limits.MAX_MODULUS and p % 2 == 1, f"p is not an odd number in 3…{limits.MAX_MODULUS}")
-    require(value["activation"] in ("relu", "abs", "square"), "unknown activation")
+    require(value["activation"] in limits.ACTIVATIONS, "unknown activation")
     common = value["architecture"], p, d_mlp, value["activation"]
     if value["architecture"] == "mlp":
         return Config(*common)

@@ -1,11 +1,23 @@
 """`quadlens certify`: prove what a model answers, for every input at once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import Command, DebugFlag, JsonFlag, ModelArgument, QuietFlag
+
+
+class Help(Command):
+    """The help, with the strategies as they describe themselves; they are loaded when it is asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Add one sentence per strategy to the command's own text."""
+        from quadlens.proofs import STRATEGIES
+
+        known = [f"{facts.name}: {facts.description}" for facts in (one.facts for one in STRATEGIES.values())]
+        self.help = "\n\n".join([(self.help or "").strip(), "Strategies:", *known])
+        super().format_help(ctx, formatter)
 
 
 def command(
@@ -14,7 +26,7 @@ def command(
         str,
         typer.Option(
             "--strategy",
-            help="arcs, brute, moments, thin, lipschitz or auto (the cheaper of moments and arcs).",
+            help="How to prove it; the strategies are listed above.",
         ),
     ] = "auto",
     output: Annotated[
@@ -26,22 +38,20 @@ def command(
 ) -> None:
     """Prove that a model answers a + b mod p for all a, b, and write the proof to a certificate.
 
-    Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), NOT 1 (none).
+    Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none).
     """
     import time
 
     from rich.console import Console
 
     from quadlens.cli.output import emit, key_value_table, note, rounded
-    from quadlens.errors import BadConfig
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
-    from quadlens.proofs.produce import STRATEGIES, certify
-    from quadlens.proofs.summary import summary
+    from quadlens.proofs.certificate import summary
+    from quadlens.proofs.produce import certify, find_strategy
 
-    if strategy not in STRATEGIES:
-        raise BadConfig(f"strategy {strategy!r} is not known; expected one of {', '.join(STRATEGIES)}")
+    find_strategy(strategy)
     loaded, digest = load_with_sha256(resolve(model))
     if output is not None:
         check_writable(output)

@@ -58,13 +58,23 @@ def command(
                 point.verdict,
                 f"{rounded(100 * Fraction(point.certified_share), 'down')}%",
                 rounded(point.margin_lower_bound, "down"),
-                f"{point.flops:.3g}",
-                f"{point.share_of_brute_force:.3%}",
+                f"{point.flops + point.collapse_flops:.3g}",
+                f"{point.cost_share:.3%}",
+                f"{point.cost_share_beyond_collapse:.3%}",
                 f"{point.seconds:.2f}",
             )
             for point in result.points
         ]
-        header = ("strategy", "verdict", "certified", "margin", "operations", "of brute force", "seconds")
+        header = (
+            "strategy",
+            "verdict",
+            "certified",
+            "margin",
+            "operations",
+            "of brute force",
+            "both without collapse",
+            "seconds",
+        )
         print_table(console, f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1))
         for point in result.points:
             if point.reason:

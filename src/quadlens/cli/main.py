@@ -75,7 +75,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
 )
 for _name, _command, _example in COMMANDS:
-    app.command(_name, cls=Command, epilog=f"Example: {_example}")(with_common_flags(_command))
+    _class = certify.Help if _name == "certify" else Command
+    app.command(_name, cls=_class, epilog=f"Example: {_example}")(with_common_flags(_command))
 
 
 def main() -> None:

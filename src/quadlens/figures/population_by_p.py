@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quadlens.figures.proved import EXACT_STRATEGIES, STRATEGY_MARKERS
 from quadlens.figures.style import CONCEPT_COLOURS, style
+from quadlens.proofs.produce import STRATEGIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NAME = "population-by-p"
-# Brute force itself is 1 everywhere, and arcs-bounded is close to arcs.
+# Brute force itself is 1 everywhere.
 COSTS = ("arcs", "moments", "lipschitz")
 # Moduli stand at equal distances, 1; models of one modulus side by side, this far apart.
 SPREAD = 0.1
@@ -36,13 +36,13 @@ def draw(rows: Sequence[dict[str, Any]]) -> "Figure":
         errors.set(ylabel="largest exact error / baseline", yscale="log")
         for strategy in COSTS:
             mine = [row for row in rows if f"cost_{strategy}" in row]
-            exact = strategy in EXACT_STRATEGIES
+            mark = STRATEGIES[strategy].facts.mark
             costs.plot(
                 [moduli.index(row["p"]) for row in mine],
                 [row[f"cost_{strategy}"] for row in mine],
-                STRATEGY_MARKERS[strategy],
+                mark.shape,
                 mfc="none",
-                color=CONCEPT_COLOURS["exact" if exact else "bound"],
+                color=CONCEPT_COLOURS[mark.concept],
                 label=strategy,
             )
         costs.set(ylabel="operations / brute force", yscale="log")

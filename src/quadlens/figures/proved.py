@@ -13,8 +13,9 @@ from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Family, Picture
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
 from quadlens.numbers import at_most, percent
+from quadlens.proofs.budget import WaterfallStep
 from quadlens.proofs.certificate import Certificate
-from quadlens.proofs.frontier import WaterfallStep
+from quadlens.proofs.produce import STRATEGIES
 from quadlens.quadrature import ClusterBounds, Exact, UpperBound
 from quadlens.studies import Study, study_of
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RULE_MARKERS = ("o", "s", "^", "D")
-EXACT_STRATEGIES = ("brute", "arcs")
-# One mark per strategy, in every picture.
-STRATEGY_MARKERS = {"brute": "P", "lipschitz": "o", "arcs": "D", "moments": "s", "thin": "v", "auto": "X"}
 
 
 @dataclass(frozen=True)
@@ -120,16 +118,25 @@ def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
 
 def _brute_force(certificates: tuple[Certificate, ...]) -> int:
     """Brute force with the full collapse, which all strategies but thin share."""
-    return certificates[0].brute_force_flops + max(one.collapse_flops for one in certificates)
+    return certificates[0].brute_force_flops + certificates[0].brute_force_collapse_flops
 
 
 def _mark(axis: "Axes", strategy: str, operations: int, y: float) -> None:
     """Bounds are filled, exact strategies hollow and larger: two that cost the same can both be seen."""
-    exact = strategy in EXACT_STRATEGIES
-    colour = CONCEPT_COLOURS["exact" if exact else "bound"]
-    size, face = (11, "none") if exact else (8, colour)
-    marker = STRATEGY_MARKERS.get(strategy, "*")
-    axis.plot([max(operations, 1)], [y], marker, ms=size, mfc=face, mec=colour, mew=1.8, label=strategy, clip_on=False)
+    facts = STRATEGIES[strategy].facts
+    colour = CONCEPT_COLOURS[facts.mark.concept]
+    size, face = (11, "none") if facts.exact else (8, colour)
+    axis.plot(
+        [max(operations, 1)],
+        [y],
+        facts.mark.shape,
+        ms=size,
+        mfc=face,
+        mec=colour,
+        mew=1.8,
+        label=strategy,
+        clip_on=False,
+    )
 
 
 def draw_strategies(points: tuple[ProofPoint, ...], ax: Target = None) -> "Figure":

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.exact import ExactCollapsed
 
@@ -72,11 +71,6 @@ def finer(model: IntegerModel, shift_w: int) -> IntegerModel:
         S_a=model.S_a * (1 << extra),
         S_b=model.S_b * (1 << extra),
     )
-
-
-def is_piecewise_linear(activation: Activation) -> bool:
-    """Whether `integer_model` can express this activation."""
-    return NONLINEARITIES[activation].is_piecewise_linear
 
 
 def integers(matrix: Dyadic, shift: int) -> Shaped[np.ndarray, "rows columns"]:

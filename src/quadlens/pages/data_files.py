@@ -13,7 +13,7 @@ from quadlens.figures.error_sizes import DRAWN, errors
 from quadlens.figures.proved import rule_points
 from quadlens.figures.rectangles import h
 from quadlens.plain_json import plain
-from quadlens.proofs.summary import summary
+from quadlens.proofs.certificate import summary
 from quadlens.quadrature import moments, rectangles, to_json
 from quadlens.studies import Results
 
@@ -72,10 +72,13 @@ def _cluster_files(results: Results) -> dict[str, bytes]:
 def _frontier(results: Results) -> bytes:
     rows: list[tuple[Any, ...]] = []
     if results.clusters:
-        rows += [("T1", name, cost, worst, "") for name, cost, worst, _ in rule_points(results.clusters)]
+        rows += [("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(results.clusters)]
     for one in results.certificates:
-        rows.append(("T3", one.proof.strategy, one.proof.operations.total, "", one.certified_inputs / one.p**2))
-    return _csv(("statement", "method", "operations", "worst_relative_error", "share_of_inputs_proved"), rows)
+        share = one.certified_inputs / one.p**2
+        costs = one.cost_share, one.cost_share_beyond_collapse
+        rows.append(("T3", one.proof.strategy, one.total_flops, "", share, *costs))
+    head = "statement", "method", "operations", "worst_relative_error", "share_of_inputs_proved"
+    return _csv((*head, "cost_share", "cost_share_beyond_collapse"), rows)
 
 
 def _margins(results: Results) -> bytes:

@@ -89,18 +89,6 @@ def rule_errors(study: Study) -> RuleErrors | None:
     )
 
 
-def cost_shares(study: Study) -> dict[str, tuple[float, float]]:
-    """By strategy: all its operations over all of brute force's, the collapse in both; and both beyond the collapse."""
-    collapse = max((one.collapse_flops for one in study.certificates), default=0)
-    return {
-        one.proof.strategy: (
-            one.total_flops / (one.brute_force_flops + collapse),
-            one.proof.operations.total / one.brute_force_flops,
-        )
-        for one in study.certificates
-    }
-
-
 def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
     """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     import jinja2
@@ -119,7 +107,6 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         study=study,
         activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
         certificate=study.certificate,
-        costs=cost_shares(study),
         rules=rule_errors(study),
         good_rule=GOOD_RULE,
         strongest=study.strongest_keys,

@@ -4,7 +4,7 @@ import dataclasses
 import io
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +18,17 @@ from quadlens.model.evaluate import evaluate
 from quadlens.model.params import Model
 from quadlens.plain_json import plain
 from quadlens.proofs import STRATEGIES, Certificate
-from quadlens.proofs.produce import certify
-from quadlens.proofs.summary import summary
+from quadlens.proofs.certificate import summary
+from quadlens.proofs.produce import best_certificate, certify, strategies
 from quadlens.quadrature import bounds
 from quadlens.quadrature.views import to_json as bounds_to_json
 
 # Quantiles of the skip connection's share over the p² inputs; enough to draw the paper's ten bins.
 SKIP_QUANTILES = 200
 # Every strategy but the one that chooses among the others.
-ALL_STRATEGIES = tuple(name for name in STRATEGIES if name != "auto")
-# Those that share one collapse, so that their costs stand side by side; `thin` counts its own and is tried on demand.
-DEFAULT_STRATEGIES = tuple(name for name in ALL_STRATEGIES if name != "thin")
+ALL_STRATEGIES = strategies()
+# Those that share one collapse, so that their costs stand side by side; one that counts its own is tried on demand.
+DEFAULT_STRATEGIES = tuple(name for name in ALL_STRATEGIES if not STRATEGIES[name].facts.own_collapse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +48,13 @@ class Analysis:
     seconds: dict[str, float]
 
 
-def analyse(model: Model, model_sha256: str, strategies: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analysis:
+def analyse(model: Model, model_sha256: str, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analysis:
     """Run the whole pipeline on one model.
 
     Args:
         model: The weights.
         model_sha256: Of the file the weights are in, as `load_with_sha256` gives it; every certificate names it.
-        strategies: Names of proof strategies, at least one.
+        names: Of proof strategies, at least one.
     """
     seconds, clock = {}, time.perf_counter
     began = clock()
@@ -73,7 +73,7 @@ def analyse(model: Model, model_sha256: str, strategies: tuple[str, ...] = DEFAU
     clusters = [{name: value for name, value in row.items() if name != "claims"} for row in table["clusters"]]
     seconds["bounds"] = clock() - began
     certificates = []
-    for strategy in strategies:
+    for strategy in names:
         began = clock()
         certificates.append(certify(model, strategy, model_sha256))
         seconds[f"certify_{strategy}"] = clock() - began
@@ -87,15 +87,9 @@ def analyse(model: Model, model_sha256: str, strategies: tuple[str, ...] = DEFAU
     return Analysis(
         plain(results),
         neurons.getvalue(),
-        best_certificate(certificates) or certify(model, "arcs", model_sha256),
+        best_certificate(certificates, checkable=True) or certify(model, "arcs", model_sha256),
         seconds,
     )
-
-
-def best_certificate(certificates: Sequence[Certificate]) -> Certificate | None:
-    """The proof of most inputs that a checker can follow, the cheapest among equals; None if there is none."""
-    usable = [one for one in certificates if one.checkable and one.proof.margin is not None]
-    return min(usable, key=lambda one: (-one.certified_inputs, one.total_flops), default=None)
 
 
 def results_to_bytes(results: Mapping[str, Any]) -> bytes:

@@ -8,19 +8,22 @@ Cost, with F arc ends that are not 0 and Q mispredicted neurons, both summed ove
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.integers import IntegerModel, is_piecewise_linear
+from quadlens.model.activation import NONLINEARITIES
+from quadlens.model.integers import IntegerModel
 from quadlens.model.params import Model
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.order import Group, group_by_frequency
-from quadlens.proofs.plan import ArcPlan, correction_sizes, hidden_sums, plan_arcs
-from quadlens.proofs.proof import Proof, nothing_proved
+from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, group_by_frequency, hidden_sums, plan_arcs
+from quadlens.proofs.proof import Mark, Proof, StrategyFacts, nothing_proved
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+
+# The activations that `integer_model` can express.
+PIECEWISE_LINEAR = tuple(name for name, one in NONLINEARITIES.items() if one.is_piecewise_linear)
 
 
 def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
@@ -58,20 +61,27 @@ class ArcHints:
 class ArcsStrategy:
     """Exact, for every piecewise linear model, at a fraction of brute force's cost when neurons form clusters."""
 
-    name: str = "arcs"
+    facts: ClassVar = StrategyFacts(
+        name="arcs",
+        description="Proves exactly what brute force proves, by running sums over arcs of active neurons.",
+        activations=PIECEWISE_LINEAR,
+        mark=Mark("D", "exact"),
+        exact=True,
+        in_integers=True,
+    )
 
     def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
         anatomy, ops = anatomy_of(subject), Operations()
-        if not is_piecewise_linear(anatomy.config.activation):
-            return needs_arcs(self.name, anatomy)
+        if anatomy.config.activation not in self.facts.activations:
+            return needs_arcs(self.facts.name, anatomy)
         groups = group_by_frequency(anatomy.spectra.input)
         answers, plan = arc_answers(anatomy.integers, np.concatenate([group.neurons for group in groups]), ops)
         return Proof(
-            strategy=self.name,
+            strategy=self.facts.name,
             certified=answers.right,
             margin=answers.smallest_margin,
-            exact=True,
+            exact=self.facts.exact,
             witnesses=answers.witnesses,
             hints=ArcHints(groups, plan),
             operations=ops,

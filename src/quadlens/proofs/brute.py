@@ -8,16 +8,18 @@ for the output, 2 p³ additions for the skip terms, p² (p - 1) comparisons and 
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Shaped
 
+from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.exact import ExactCollapsed, exact_activation
 from quadlens.model.integers import integers
 from quadlens.model.params import Model
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.proof import NoHints, Proof
+from quadlens.proofs.proof import Mark, NoHints, Proof, StrategyFacts, nothing_proved
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 
@@ -30,17 +32,28 @@ def brute_force_operations(p: int, d_mlp: int) -> int:
 class Brute:
     """Try every input (`math.md` §5: brute force)."""
 
-    name: str = "brute"
+    facts: ClassVar = StrategyFacts(
+        name="brute",
+        description="Works out every logit of every input exactly: the yardstick.",
+        activations=tuple(name for name, one in NONLINEARITIES.items() if one.exact is not None),
+        mark=Mark("P", "exact"),
+        exact=True,
+        in_integers=True,
+    )
 
     def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
-        ops = Operations()
-        answers = all_answers(anatomy_of(subject).exact, ops)
+        anatomy, ops = anatomy_of(subject), Operations()
+        activation = anatomy.config.activation
+        if activation not in self.facts.activations:
+            reason = f"{activation} has no exact values, so no strategy here can prove what this model answers"
+            return nothing_proved(self.facts.name, anatomy.config.p, reason)
+        answers = all_answers(anatomy.exact, ops)
         return Proof(
-            strategy=self.name,
+            strategy=self.facts.name,
             certified=answers.right,
             margin=answers.smallest_margin,
-            exact=True,
+            exact=self.facts.exact,
             witnesses=answers.witnesses,
             hints=NoHints(),
             operations=ops,

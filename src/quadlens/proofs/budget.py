@@ -11,10 +11,34 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.model.params import Model
+from quadlens.proofs.brute import brute_force_operations
+from quadlens.proofs.certificate import rounded_up
+from quadlens.proofs.proof import Proof, Term
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.harmonics import doubled
 
 Logits = Float[np.ndarray, "p p p"]
+# Past this many operations of one pass over all logits, the terms are not measured.
+MAX_MEASURED_OPERATIONS = 2e10
+
+
+@dataclass(frozen=True)
+class WaterfallStep:
+    """One term of the error budget (T2): what `lipschitz` proves about it, and what it is.
+
+    Attributes:
+        term: Its name.
+        bound: Proved worst case over all inputs, in logits.
+        worst: The input where the bound is largest, as "a+b"; None when it is the same everywhere.
+        measured: The largest change of a logit that it makes, in float64; None when it was not measured.
+        measured_at: Where, as "a+b→c".
+    """
+
+    term: str
+    bound: float
+    worst: str | None
+    measured: float | None
+    measured_at: str | None
 
 
 @dataclass(frozen=True)
@@ -86,3 +110,24 @@ def _mlp(
 ) -> Logits:
     """Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]), one a at a time."""
     return np.stack([np.maximum(row + U_b, 0) @ W_L.T for row in U_a])
+
+
+def waterfall(subject: Model | Anatomy, proof: Proof) -> tuple[WaterfallStep, ...]:
+    """The terms of the itemised proof beside their measured sizes, and last the whole; none for other proofs."""
+    if not proof.terms or proof.logit_error is None:
+        return ()
+    small = brute_force_operations(subject.config.p, subject.config.d_mlp) <= MAX_MEASURED_OPERATIONS
+    measured = {term.name: term for term in measure_budget(subject)} if small else {}
+    steps = []
+    for name, term in {**proof.terms, "all": Term(proof.logit_error)}.items():
+        found = measured.get(name)
+        steps.append(
+            WaterfallStep(
+                term=name,
+                bound=float(rounded_up(term.bound) or 0.0),
+                worst="+".join(map(str, term.worst)) if term.worst else None,
+                measured=found.largest if found else None,
+                measured_at="{}+{}→{}".format(*found.worst) if found else None,
+            )
+        )
+    return tuple(steps)

@@ -2,9 +2,11 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,13 @@ from quadlens.display import Displayed, facts_html
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation
 from quadlens.model.atomic import write_atomic
+from quadlens.model.params import Model
 from quadlens.proofs.float32 import Float32Bound
-from quadlens.proofs.proof import NoHints, Proof, Verdict
+from quadlens.proofs.proof import Proof, StrategyFacts, Verdict
+from quadlens_checker import limits
 
 FORMAT = "quadlens-certificate"
 VERSION = 1
-# The checker holds p³ exact logits and refuses more.
-LARGEST_CHECKED_P = 257
-# Their proofs carry no hints: the checker has no theorem to check them by.
-UNCHECKED_STRATEGIES = ("lipschitz",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +35,7 @@ class Certificate(Displayed):
         proof: What is proved, in real arithmetic on the stored weights.
         collapse_flops: What the collapse costs; every strategy needs it but `thin`, for which it is 0.
         brute_force_flops: What `brute` costs beyond the collapse.
+        brute_force_collapse_flops: What the full collapse costs, which `brute` needs.
         float32: The second line: how far float32 execution can be from real arithmetic.
     """
 
@@ -45,11 +46,12 @@ class Certificate(Displayed):
     proof: Proof
     collapse_flops: int
     brute_force_flops: int
+    brute_force_collapse_flops: int
     float32: Float32Bound
 
     @property
     def verdict(self) -> Verdict:
-        """CERTIFIED, PARTLY or NOT."""
+        """CERTIFIED, PARTLY or UNPROVED."""
         return self.proof.verdict
 
     @property
@@ -63,10 +65,39 @@ class Certificate(Displayed):
         return self.proof.operations.total + self.collapse_flops
 
     @property
+    def cost_share(self) -> float:
+        """What the proof costs over what brute force costs, the collapse on both sides."""
+        return self.total_flops / (self.brute_force_flops + self.brute_force_collapse_flops)
+
+    @property
+    def cost_share_beyond_collapse(self) -> float:
+        """The same without the full collapse on either side; a small collapse of a strategy's own is in its cost."""
+        return self.proof.operations.total / self.brute_force_flops
+
+    @cached_property
+    def obstacle(self) -> str | None:
+        """Why the checker could not read this proof's certificate; None when it can. Its own limits are applied."""
+        if self.proof.margin is None:
+            return None
+        known = (
+            _unknown_model(self.p, self.activation)
+            or _too_long("margin", self.proof.margin)
+            or _too_long("float32 error", self.float32.error)
+        )
+        if known is not None:
+            return known
+        if self.proof.hints is None:
+            return f"the checker has no theorem to follow this proof of strategy {self.proof.strategy} by"
+        if len(self.to_bytes()) > limits.MAX_CERTIFICATE_BYTES:
+            return (
+                f"its file would be larger than {limits.MAX_CERTIFICATE_BYTES:,} bytes, which is all the checker reads"
+            )
+        return None
+
+    @property
     def checkable(self) -> bool:
-        """Whether the checker can follow the proof: it has hints or needs none, and p is within the checker's reach."""
-        has_hints = self.proof.strategy == "brute" or not isinstance(self.proof.hints, NoHints)
-        return self.proof.margin is None or (has_hints and self.p <= LARGEST_CHECKED_P)
+        """Whether the checker can follow the proof, or there is nothing to follow."""
+        return self.obstacle is None
 
     @property
     def float32_certified(self) -> bool:
@@ -136,7 +167,7 @@ class Certificate(Displayed):
             },
             "uncertified": [list(pair) for pair in proof.uncertified],
             "witnesses": [list(witness) for witness in proof.witnesses],
-            "hints": dict(proof.hints.to_json()),
+            "hints": {} if proof.hints is None else dict(proof.hints.to_json()),
             "cost": {
                 "flops": proof.operations.total,
                 "collapse_flops": self.collapse_flops,
@@ -154,20 +185,50 @@ class Certificate(Displayed):
         Raises:
             BadConfig: for a proof that nobody could check.
         """
-        if not self.checkable:
-            raise BadConfig(not_checkable(self.proof.strategy, self.p))
+        if self.obstacle:
+            raise BadConfig(
+                f"{self.verdict}: {self.certified_inputs} of {self.p**2} inputs are proved, but no certificate is "
+                f"written: {self.obstacle}; run without -o to see the proof"
+            )
         write_atomic(path, self.to_bytes())
 
 
-def not_checkable(strategy: str, p: int) -> str:
-    """Why a proof by this strategy has no certificate file, and what to do."""
-    if p > LARGEST_CHECKED_P:
-        why, advice = f"is beyond the checker, which takes p up to {LARGEST_CHECKED_P}", ""
-    elif strategy in UNCHECKED_STRATEGIES:
-        why, advice = "uses bounds that the checker does not know", ", or with --strategy arcs"
-    else:
-        why, advice = "is in float64 with a rounding bound", ", or with --strategy arcs"
-    return f"the proof of strategy {strategy} at p = {p} {why} and has no certificate; run without -o{advice}"
+def model_obstacle(model: Model, facts: StrategyFacts) -> str | None:
+    """Why no proof of this model by this strategy can have a certificate, as far as it is known before the proof."""
+    size = sum(array.nbytes for array in model.tensors().values())
+    unknown = _unknown_model(model.config.p, model.config.activation)
+    if unknown is None and size > limits.MAX_MODEL_BYTES:
+        unknown = f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} bytes, and this one has {size:,}"
+    if unknown is not None:
+        return f"{unknown}; run without -o"
+    if not facts.has_certificate:
+        return "it uses bounds that the checker does not know; run without -o, or with --strategy arcs"
+    return None
+
+
+def _unknown_model(p: int, activation: Activation) -> str | None:
+    """Why the checker refuses every model of this kind."""
+    if p > limits.MAX_MODULUS:
+        return f"the checker takes p up to {limits.MAX_MODULUS}, and this model has p = {p}"
+    if activation not in limits.ACTIVATIONS:
+        return f"the checker knows the activations {', '.join(limits.ACTIVATIONS)}, and this model has {activation}"
+    return None
+
+
+def _too_long(name: str, number: Fraction | None) -> str | None:
+    """Why the checker refuses this rational."""
+    digits = 0 if number is None else _digits(number.numerator) + 1 + _digits(number.denominator)
+    if digits <= limits.MAX_RATIONAL_LENGTH:
+        return None
+    return (
+        f"the {name} has some {digits:,} digits when it is written out exactly, and the checker reads "
+        f"{limits.MAX_RATIONAL_LENGTH:,}: weights of so different sizes are beyond it"
+    )
+
+
+def _digits(n: int) -> int:
+    """Decimal digits of n > 0, at most one too many: Python refuses to print very long integers, so none is printed."""
+    return n.bit_length() * 30103 // 100000 + 1
 
 
 def rational(x: Fraction | None) -> str | None:
@@ -179,3 +240,51 @@ def _nine_decimals(x: Fraction, rounded: Callable[[Fraction], int]) -> str:
     """A positive number with nine decimals, rounded by `math.floor` or `math.ceil`."""
     whole, part = divmod(rounded(x * 10**9), 10**9)
     return f"{whole}.{part:09d}"
+
+
+def summary(certificate: Certificate) -> dict[str, Any]:
+    """The JSON of `quadlens certify`, each a plain number; lower bounds are rounded down and upper bounds up."""
+    proof = certificate.proof
+    return {
+        "verdict": certificate.verdict,
+        "statement": certificate.statement,
+        "strategy": proof.strategy,
+        "p": certificate.p,
+        "d_mlp": certificate.d_mlp,
+        "inputs": certificate.p**2,
+        "certified_inputs": certificate.certified_inputs,
+        "accuracy_lower_bound": rounded_down(Fraction(certificate.certified_inputs, certificate.p**2)),
+        "margin_lower_bound": rounded_down(proof.margin),
+        "margin_is_exact": proof.exact,
+        "logit_error_bound": rounded_up(proof.logit_error),
+        "terms": {name: rounded_up(term.bound) for name, term in proof.terms.items()},
+        "worst_inputs": {name: list(term.worst) for name, term in proof.terms.items() if term.worst is not None},
+        "reason": proof.reason,
+        "witnesses": [list(witness) for witness in proof.witnesses],
+        "float32_error": rounded_up(certificate.float32.error),
+        "float32_certified": certificate.float32_certified,
+        "flops": proof.operations.total,
+        "collapse_flops": certificate.collapse_flops,
+        "brute_force_flops": certificate.brute_force_flops,
+        "brute_force_collapse_flops": certificate.brute_force_collapse_flops,
+        "cost_share": certificate.cost_share,
+        "cost_share_beyond_collapse": certificate.cost_share_beyond_collapse,
+        "model_sha256": certificate.model_sha256,
+    }
+
+
+def rounded_down(x: Fraction | None) -> float | None:
+    """The largest double that is not above x; beyond the doubles, the largest of them or minus infinity."""
+    if x is None:
+        return None
+    try:
+        nearest = float(x)
+    except OverflowError:
+        return sys.float_info.max if x > 0 else -math.inf
+    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
+
+
+def rounded_up(x: Fraction | None) -> float | None:
+    """The smallest double that is not below x."""
+    down = rounded_down(None if x is None else -x)
+    return None if down is None else -down + 0.0  # no minus zero

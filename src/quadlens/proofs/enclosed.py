@@ -8,15 +8,22 @@ not negative with at most 16 roundings on a path, each of which loses at most a 
 radius or is not a number; `finite` tells.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.params import MLPParams
+from quadlens.spectrum.anatomy import Anatomy
+
 UNIT = 2.0**-53
 RELATIVE = 2.0**-48
 ABSOLUTE = 2.0**-1000
+# Every cosine and sine is within this of the true value: 4 u of Arb's radius, less than 2 u of reading its middle.
+TRIGONOMETRY = 2.0**-50
 
 Array = Float[np.ndarray, "..."]
 
@@ -128,3 +135,65 @@ def _radius_of_sum(n: int, radii: Array, sizes: Array) -> Array:
 def bound_weighted_sum(x: Float[np.ndarray, "... n"], weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, "..."]:
     """Not below Σ_i x_i weights_i, all numbers not negative: n products and additions in any order, fused or not."""
     return upward(np.asarray(x @ weights * (1 + 4 * (len(weights) + 2) * UNIT)))
+
+
+def circle(n: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """cos(2π m/n) and sin(2π m/n) for m = 0 … n-1, each within 2^-50 of the true value."""
+    from flint import arb, fmpq
+
+    angles = [fmpq(2 * m, n) for m in range(n)]
+    return _middles(map(arb.cos_pi_fmpq, angles)), _middles(map(arb.sin_pi_fmpq, angles))
+
+
+def enclosed_circle(n: int) -> tuple[Enclosed, Enclosed]:
+    """The same, as enclosures."""
+    cos, sin = circle(n)
+    return Enclosed(cos, np.full(n, TRIGONOMETRY)), Enclosed(sin, np.full(n, TRIGONOMETRY))
+
+
+def enclosed_waves(phase: Float[np.ndarray, " n"]) -> tuple[Enclosed, Enclosed]:
+    """The cos and sin of these very floats."""
+    from flint import arb
+
+    balls = [arb(x) for x in phase.tolist()]
+    radius = np.full(len(phase), TRIGONOMETRY)
+    return Enclosed(_middles(ball.cos() for ball in balls), radius), Enclosed(
+        _middles(ball.sin() for ball in balls), radius
+    )
+
+
+def _middles(balls: Any) -> Float[np.ndarray, " n"]:
+    enclosures: Sequence[Any] = list(balls)
+    if not all(float(ball.rad()) < 4 * UNIT for ball in enclosures):
+        raise ValueError("Arb's enclosure of a cosine or sine is wider than 2^-51")
+    return np.array([float(ball.mid()) for ball in enclosures])
+
+
+@dataclass(frozen=True, eq=False)
+class EnclosedCollapsed:
+    """U_a, U_b, W_L of `math.md` §1; S_a and S_b are None when there are no skip terms."""
+
+    U_a: Enclosed
+    U_b: Enclosed
+    W_L: Enclosed
+    S_a: Enclosed | None
+    S_b: Enclosed | None
+
+
+def enclosed_collapse(anatomy: Anatomy) -> EnclosedCollapsed:
+    """An MLP's weights are its collapse; a transformer's is exact integers first. OverflowError beyond float64."""
+    model = anatomy.model
+    if isinstance(model, MLPParams):
+        U_a, U_b, W_L = (
+            Enclosed.exactly(np.ascontiguousarray(x, dtype=np.float64)) for x in (model.W_a, model.W_b, model.W_out.T)
+        )
+        return EnclosedCollapsed(U_a, U_b, W_L, None, None)
+    exact = anatomy.exact
+    U_a, U_b, W_L, S_a, S_b = map(_rounded, (exact.U_a, exact.U_b, exact.W_L, exact.S_a, exact.S_b))
+    return EnclosedCollapsed(U_a, U_b, W_L, S_a, S_b)
+
+
+def _rounded(exact: Dyadic) -> Enclosed:
+    """Python's division of integers returns the nearest float."""
+    unit = 1 << exact.shift
+    return Enclosed.nearest(np.array([int(n) / unit for n in exact.numerators.entries()]).reshape(exact.shape))

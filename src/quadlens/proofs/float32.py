@@ -30,9 +30,10 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.exact import collapse_exactly
-from quadlens.model.integers import integers, is_piecewise_linear
+from quadlens.model.integers import integers
 from quadlens.model.params import MLPParams, Model, Params
 
 UNIT_ROUNDOFFS = 1 << 24
@@ -61,7 +62,7 @@ class Float32Bound:
 def bound_float32(model: Model) -> Float32Bound:
     """The theorem above, for `model`."""
     N, G = roundings(model.config), gain(model)
-    if N >= UNIT_ROUNDOFFS or G >= LARGEST_GAIN or not is_piecewise_linear(model.config.activation):
+    if N >= UNIT_ROUNDOFFS or G >= LARGEST_GAIN or not NONLINEARITIES[model.config.activation].is_piecewise_linear:
         return Float32Bound(None, N)
     return Float32Bound(rounded_up(Fraction(N, UNIT_ROUNDOFFS - N) * (magnitude(model) + N * G * PHANTOM)), N)
 

@@ -31,16 +31,25 @@ how much and why. Cost: `lipschitz_operations`, O(p d_mlp + p² |K|); one operat
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from quadlens.model.params import Model
-from quadlens.proofs.circle import enclosed_circle, enclosed_waves
-from quadlens.proofs.enclosed import RELATIVE, Enclosed, bound_weighted_sum, upward, upward_sum
-from quadlens.proofs.enclosed_collapse import EnclosedCollapsed, enclosed_collapse
+from quadlens.proofs.enclosed import (
+    RELATIVE,
+    Enclosed,
+    EnclosedCollapsed,
+    bound_weighted_sum,
+    enclosed_circle,
+    enclosed_collapse,
+    enclosed_waves,
+    upward,
+    upward_sum,
+)
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.proof import NoHints, Proof, Term, nothing_proved
+from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
 from quadlens.spectrum.amplitude_phase import AmplitudePhase
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra
@@ -91,15 +100,21 @@ class Budget:
 class Lipschitz:
     """Sound, and expected to prove nothing: the terms say where the margin goes."""
 
-    name: str = "lipschitz"
+    facts: ClassVar = StrategyFacts(
+        name="lipschitz",
+        description="Bounds each thing the closed form neglects by itself: proves little, says where the margin goes.",
+        activations=("relu",),
+        mark=Mark("o", "bound"),
+        has_certificate=False,
+    )
 
     def prove(self, subject: Model | Anatomy) -> Proof:
         """T2 with its terms, and T3 wherever the closed form leads by more than 2 ε."""
         anatomy = anatomy_of(subject)
         p = anatomy.config.p
-        if anatomy.config.activation != "relu":
+        if anatomy.config.activation not in self.facts.activations:
             return nothing_proved(
-                self.name,
+                self.facts.name,
                 p,
                 f"lipschitz knows the closed form of relu models; this one has {anatomy.config.activation}: "
                 "use --strategy arcs (abs) or brute",
@@ -109,7 +124,7 @@ class Lipschitz:
         try:
             collapsed = enclosed_collapse(anatomy)
         except OverflowError:
-            return nothing_proved(self.name, p, too_large)
+            return nothing_proved(self.facts.name, p, too_large)
         with np.errstate(over="ignore", invalid="ignore"):
             budget = error_budget(p, collapsed, spectra, clusters, ops)
             tables = {name: budget.table(name) for name in TERMS}
@@ -120,7 +135,7 @@ class Lipschitz:
             lead = budget.lead[np.subtract.outer(np.arange(p), np.arange(p)) % p]
             margins = (Enclosed.exactly(lead) - Enclosed.exactly(2 * error)).lower()
         if not (np.isfinite(error).all() and np.isfinite(margins).all()):
-            return nothing_proved(self.name, p, too_large)
+            return nothing_proved(self.facts.name, p, too_large)
         certified = margins > 0
         # Eight tables added up, one doubled and taken from the lead, one comparison.
         ops.additions += 9 * p * p
@@ -128,12 +143,12 @@ class Lipschitz:
         terms = {name: Term(Fraction(float(table.max())), _where(table)) for name, table in tables.items()}
         worst = max(tables, key=lambda name: float(tables[name].max()))
         return Proof(
-            strategy=self.name,
+            strategy=self.facts.name,
             certified=certified,
             margin=Fraction(float(margins[certified].min())) if certified.any() else None,
             exact=False,
             witnesses=(),
-            hints=NoHints(),
+            hints=None,
             operations=ops,
             terms={**terms, "rounding": Term(Fraction(rounding))},
             logit_error=Fraction(float(error.max())),

@@ -20,21 +20,20 @@ Cost: `moments_operations`. No step costs p³ d_mlp, and only signs and arcs cos
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from quadlens.model.integers import IntegerModel, finer, is_piecewise_linear
+from quadlens.model.integers import IntegerModel, finer
 from quadlens.model.params import MLPParams, Model
-from quadlens.proofs.arcs import ArcHints, needs_arcs
+from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, needs_arcs
 from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.order import Group, group_by_frequency
-from quadlens.proofs.plan import ArcPlan, correction_sizes, hidden_sums, plan_arcs
-from quadlens.proofs.proof import Proof, Term
+from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, group_by_frequency, hidden_sums, plan_arcs
+from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # When the natural rank does not prove everything, twice and four times as many functions are tried.
@@ -77,16 +76,21 @@ class MomentHints:
 class Moments:
     """Compact: its cost beyond signs does not grow with p · d_mlp · p, and its margin is within ρ of the true one."""
 
-    name: str = "moments"
+    facts: ClassVar = StrategyFacts(
+        name="moments",
+        description="Replaces the output map by a few functions of the answer and bounds what they leave out.",
+        activations=PIECEWISE_LINEAR,
+        mark=Mark("s", "bound"),
+    )
     largest_integer_p: int = LARGEST_INTEGER_P
 
     def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify every input whose low-rank score leads by more than ρ."""
         anatomy = anatomy_of(subject)
-        if not is_piecewise_linear(anatomy.config.activation):
-            return needs_arcs(self.name, anatomy)
+        if anatomy.config.activation not in self.facts.activations:
+            return needs_arcs(self.facts.name, anatomy)
         if anatomy.config.p > self.largest_integer_p and _suits_float64(anatomy.model):
-            return prove_large(self.name, anatomy.collapsed, anatomy.spectra)
+            return prove_large(self.facts.name, anatomy.collapsed, anatomy.spectra)
         exact, groups = anatomy.integers, group_by_frequency(anatomy.spectra.input)
         spectrum = output_spectrum(anatomy.collapsed)
         most = min(spectrum.vectors.shape[1], max(SMALLEST_CAP, exact.p // 4))
@@ -118,7 +122,7 @@ class Moments:
                 f"{_largest(exact, order, spread, a, b)})"
             )
         return Proof(
-            strategy=self.name,
+            strategy=self.facts.name,
             certified=certified,
             margin=Fraction(int(margins[certified].min()), unit) if certified.any() else None,
             exact=False,

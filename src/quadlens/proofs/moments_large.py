@@ -32,12 +32,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.model.collapsed import Collapsed
-from quadlens.proofs.circle import TRIGONOMETRY, circle
-from quadlens.proofs.enclosed import UNIT
+from quadlens.proofs.enclosed import TRIGONOMETRY, UNIT, circle
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.order import group_by_frequency
-from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes
-from quadlens.proofs.proof import NoHints, Proof, Term
+from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes, group_by_frequency
+from quadlens.proofs.proof import Proof, Term
 from quadlens.spectrum.cluster import NeuronSpectra
 
 SECOND_ORDER = 1.01
@@ -132,7 +130,7 @@ def prove_large(strategy: str, collapsed: Collapsed, spectra: NeuronSpectra) -> 
         margin=Fraction(float(margins[sure].min())) if sure.any() else None,
         exact=False,
         witnesses=(),
-        hints=NoHints(),
+        hints=None,
         operations=ops,
         terms={
             # rho is itself a rounded sum: with the rounding term added it is an upper bound.

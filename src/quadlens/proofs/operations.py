@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Shaped
 
+from quadlens.model.config import Config, MLPConfig
+
 
 @dataclass
 class Operations:
@@ -86,3 +88,24 @@ class Operations:
         """Record a matrix product of these sizes, done elsewhere: one multiplication and one addition a term."""
         self.multiplications += rows * inner * columns
         self.additions += rows * inner * columns
+
+
+def collapse_operations(config: Config | MLPConfig) -> int:
+    """Multiplications and additions of the matrix products of `quadlens.model.exact.collapse_exactly`.
+
+    OV = Σ_h W_V W_O, the two token streams times OV, then times W_in and W_U, and W_out W_U; the products with one row
+    (biases, '=') are counted too. An MLP is its own collapse and costs nothing.
+    """
+    if not isinstance(config, Config):
+        return 0
+    ops, p, d, d_mlp = Operations(), config.p, config.d_model, config.d_mlp
+    for _ in range(config.n_heads):
+        ops.count_product(d, config.d_head, d)
+        ops.count_product(1, config.d_head, d)
+    for rows in (p, p, 1)[: len(config.attention)]:
+        ops.count_product(rows, d, d)
+    for _ in ("a", "b"):
+        ops.count_product(p, d, d_mlp)
+        ops.count_product(p, d, p)
+    ops.count_product(d_mlp, d, p)
+    return ops.total

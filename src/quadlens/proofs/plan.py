@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
 from quadlens.proofs.operations import Operations
+from quadlens.spectrum.amplitude_phase import AmplitudePhase
 
 # An arc end and a mispredicted neuron cost the same (two operations a sum), so a run of one neuron is cheaper as a
 # misprediction (1) than as an arc (2 ends); a run of two costs the same either way and is left an arc.
@@ -100,11 +101,6 @@ class Signs:
 def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> ArcPlan:
     """Arcs and corrections for all inputs at once."""
     return Signs.of(U_a, U_b).plan(0, len(U_a), ops)
-
-
-def arcs_along(p: int, active: Bool[np.ndarray, "inputs d_mlp"], ops: Operations) -> ArcPlan:
-    """Arcs and corrections of any predicted pattern, one row an input: what differs from the arcs is in `wrong`."""
-    return _compressed(p, len(active), active.shape[1], *_flips(active, ops))
 
 
 def _flips(
@@ -198,3 +194,31 @@ def correction_sizes(
     """|pre_i| of every mispredicted neuron: one addition each."""
     pre = ops.add(U_a[plan.wrong_row // plan.p, plan.wrong], U_b[plan.wrong_row % plan.p, plan.wrong])
     return np.abs(pre)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Neurons that read the same frequency, in order of their input phase φ.
+
+    Attributes:
+        k: The frequency.
+        neurons: Their indices.
+    """
+
+    k: int
+    neurons: Int[np.ndarray, " n"]
+
+
+def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
+    """Every neuron in exactly one group, by the spectrum of what it reads: only that decides when it is active.
+
+    Neurons of one group are close to copies of one function of the angle k w (a + b)/2 + φ (`math.md` §5), so
+    in this order the active ones form few arcs.
+    """
+    k_in = spectrum.primary
+    _, phi = spectrum.at(k_in)
+    groups = []
+    for k in np.unique(k_in):
+        mine = np.flatnonzero(k_in == k)
+        groups.append(Group(int(k), mine[np.argsort(phi[mine], kind="stable")]))
+    return tuple(groups)

@@ -1,27 +1,92 @@
-"""From a model to a certificate: run a strategy, add the cost of its surroundings and the float32 line."""
+"""From a model to a certificate: the strategies by name, and the best of what they prove."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from quadlens.errors import BadConfig
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
-from quadlens.proofs.arcs import ArcsStrategy
-from quadlens.proofs.attempt import attempt
-from quadlens.proofs.auto import Auto
+from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_operations
-from quadlens.proofs.certificate import LARGEST_CHECKED_P, UNCHECKED_STRATEGIES, Certificate, not_checkable
-from quadlens.proofs.collapse_cost import collapse_operations
+from quadlens.proofs.certificate import Certificate, model_obstacle
 from quadlens.proofs.float32 import Float32Bound, bound_float32
 from quadlens.proofs.lipschitz import Lipschitz
-from quadlens.proofs.moments import Moments
-from quadlens.proofs.proof import Strategy
+from quadlens.proofs.moments import MomentHints, Moments
+from quadlens.proofs.operations import collapse_operations
+from quadlens.proofs.proof import Mark, Proof, Strategy, StrategyFacts, attempt
 from quadlens.proofs.thin import Thin
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
+# Past this many of brute force's operations, strategies that work out every logit in integers take minutes.
+MAX_INTEGER_OPERATIONS = 2 * 10**10
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Moments when they prove every input; else arcs, or brute force without arcs, which prove all that is true.
+
+    Attributes:
+        checkable: Pass over a proof that the checker cannot follow (moments in float64, for large p).
+    """
+
+    facts: ClassVar = StrategyFacts(
+        name="auto",
+        description="The cheapest of moments and arcs that proves all it can; brute for an activation of x².",
+        activations=Brute.facts.activations,
+        mark=Mark("X", "bound"),
+        chooses=True,
+    )
+    checkable: bool = False
+
+    def prove(self, subject: Model | Anatomy) -> Proof:
+        """The proof of the strategy chosen, under that strategy's own name."""
+        anatomy = anatomy_of(subject)
+        if anatomy.config.activation not in ArcsStrategy.facts.activations:
+            return Brute().prove(anatomy)
+        proof = attempt(Moments(), anatomy)
+        if proof.verdict != "CERTIFIED":
+            return ArcsStrategy().prove(anatomy)
+        plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
+        if plan is None:
+            return ArcsStrategy().prove(anatomy) if self.checkable else proof
+        # Both strategies use the same plan, so what arcs would cost is known before they are tried.
+        p, d_mlp = anatomy.config.p, anatomy.config.d_mlp
+        dearer = proof.operations.total > arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+        return ArcsStrategy().prove(anatomy) if dearer else proof
+
+
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), Moments(), Thin(), Auto())
+    strategy.facts.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), Moments(), Thin(), Auto())
 }
+
+
+def strategies(most: int | None = None, p: int = 0, d_mlp: int = 0) -> tuple[str, ...]:
+    """Names of the strategies that prove something themselves.
+
+    Args:
+        most: Where brute force would take more operations than this, what works in integers is left out.
+        p: Modulus of the model they are for.
+        d_mlp: Its neurons.
+    """
+    too_large = most is not None and brute_force_operations(p, d_mlp) > most
+    return tuple(
+        name
+        for name, strategy in STRATEGIES.items()
+        if not strategy.facts.chooses and not (strategy.facts.in_integers and too_large)
+    )
+
+
+def find_strategy(name: str) -> Strategy:
+    """The strategy of this name.
+
+    Raises:
+        BadConfig: when there is none.
+    """
+    if name not in STRATEGIES:
+        raise BadConfig(f"strategy {name!r} is not known; expected one of {', '.join(STRATEGIES)}")
+    return STRATEGIES[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +114,14 @@ class Prover:
     @cached_property
     def collapse_flops(self) -> int:
         """Operations of the full collapse."""
-        return collapse_operations(self.anatomy.model)
+        return collapse_operations(self.anatomy.config)
 
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
         """Prove what can be proved with the strategy named; parameters and errors as for the function `certify`."""
-        if strategy not in STRATEGIES:
-            raise BadConfig(f"strategy {strategy!r} is not known; expected one of {', '.join(STRATEGIES)}")
-        config = self.anatomy.config
-        if checkable and (strategy in UNCHECKED_STRATEGIES or config.p > LARGEST_CHECKED_P):
-            raise BadConfig(not_checkable(strategy, config.p))
-        proof = attempt(Auto(checkable=checkable) if strategy == "auto" else STRATEGIES[strategy], self.anatomy)
+        chosen, config = find_strategy(strategy), self.anatomy.config
+        if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
+            raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
+        proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
         return Certificate(
             model_sha256=self.model_sha256,
             p=config.p,
@@ -67,6 +130,7 @@ class Prover:
             proof=proof,
             collapse_flops=0 if proof.own_collapse else self.collapse_flops,
             brute_force_flops=brute_force_operations(config.p, config.d_mlp),
+            brute_force_collapse_flops=self.collapse_flops,
             float32=self.float32,
         )
 
@@ -86,3 +150,21 @@ def certify(
         BadConfig: for a strategy that is not known, or that can never give a checkable proof when one is asked for.
     """
     return Prover(anatomy_of(subject), model_sha256).certify(strategy, checkable)
+
+
+def best_certificate(certificates: Iterable[Certificate], checkable: bool = False) -> Certificate | None:
+    """The one to show or to keep: the strongest statement, and among equals the cheapest.
+
+    Most inputs proved; then one that can be checked; then one whose margin is enough for float32 execution too; then
+    the fewest operations in total. The size of the margin does not count beyond that: the answers are the same.
+
+    Args:
+        certificates: Of one model.
+        checkable: To keep: only those that prove something and that the checker can follow. None when there is none.
+    """
+    usable = [one for one in certificates if not checkable or (one.checkable and one.proof.margin is not None)]
+    return min(usable, key=_weakness, default=None)
+
+
+def _weakness(one: Certificate) -> tuple[int, bool, bool, int]:
+    return -one.certified_inputs, not one.checkable, not one.float32_certified, one.total_flops

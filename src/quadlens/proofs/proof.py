@@ -8,11 +8,14 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool
 
+from quadlens.errors import BadConfig, BadWeights
+from quadlens.model.activation import Activation
+from quadlens.model.config import Config, MLPConfig, check_modulus
 from quadlens.model.params import Model
 from quadlens.proofs.operations import Operations
 from quadlens.spectrum.anatomy import Anatomy
 
-Verdict = Literal["CERTIFIED", "PARTLY", "NOT"]
+Verdict = Literal["CERTIFIED", "PARTLY", "UNPROVED"]
 
 MAX_WITNESSES = 100
 
@@ -63,7 +66,7 @@ class Proof:
         margin: A lower bound of the margin on all certified inputs; None when there are none.
         exact: Whether `margin` is the true smallest margin and every input left out is in fact not answered right.
         witnesses: Inputs proved wrong, (a, b, answered); a tie counts as wrong. At most 100.
-        hints: For the checker.
+        hints: For the checker; None when it has no theorem to follow this proof by.
         operations: What the proof cost, beyond the collapse.
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
         logit_error: T2: |logit - closed form| ≤ logit_error for all a, b, c, logits taken relative to their mean over c
@@ -77,7 +80,7 @@ class Proof:
     margin: Fraction | None
     exact: bool
     witnesses: tuple[tuple[int, int, int], ...]
-    hints: Hints
+    hints: Hints | None
     operations: Operations
     terms: Mapping[str, Term] = field(default_factory=dict)
     logit_error: Fraction | None = None
@@ -94,10 +97,10 @@ class Proof:
 
     @property
     def verdict(self) -> Verdict:
-        """CERTIFIED when all inputs are proved right, PARTLY when some are, NOT when none is."""
+        """CERTIFIED when all inputs are proved right, PARTLY when some are, UNPROVED when none is."""
         if self.certified.all():
             return "CERTIFIED"
-        return "PARTLY" if self.certified.any() else "NOT"
+        return "PARTLY" if self.certified.any() else "UNPROVED"
 
     @property
     def uncertified(self) -> tuple[tuple[int, int], ...]:
@@ -105,13 +108,53 @@ class Proof:
         return tuple((int(a), int(b)) for a, b in np.argwhere(~self.certified))
 
 
+@dataclass(frozen=True)
+class Mark:
+    """How a strategy is drawn, the same in every picture.
+
+    Attributes:
+        shape: Of its point, as matplotlib names it.
+        concept: The colour, as `figures.style` names it; exact strategies are drawn hollow.
+    """
+
+    shape: str
+    concept: Literal["exact", "bound"]
+
+
+@dataclass(frozen=True)
+class StrategyFacts:
+    """What a strategy says about itself.
+
+    Attributes:
+        name: As in `quadlens certify --strategy NAME`.
+        description: One sentence: what it does and what it proves.
+        activations: Those it can read.
+        mark: How it is drawn.
+        exact: Whether it proves all that is true, with the true smallest margin.
+        in_integers: Whether it works in Python's integers at every p, which takes minutes on large models.
+        has_certificate: Whether the checker knows its theorem.
+        own_collapse: Whether it does without the full collapse, so that its cost has everything in it.
+        chooses: Whether it only chooses among the others, whose names its proofs carry.
+    """
+
+    name: str
+    description: str
+    activations: tuple[Activation, ...]
+    mark: Mark
+    exact: bool = False
+    in_integers: bool = False
+    has_certificate: bool = True
+    own_collapse: bool = False
+    chooses: bool = False
+
+
 @runtime_checkable
 class Strategy(Protocol):
     """A way to prove what a model does. `prove` never raises because a model is wrong or out of reach: it says so."""
 
     @property
-    def name(self) -> str:
-        """As in `quadlens certify --strategy NAME`."""
+    def facts(self) -> StrategyFacts:
+        """What it is."""
 
     def prove(self, subject: Model | Anatomy) -> Proof:
         """The strongest statement this strategy has for a model; an anatomy is used as far as it is computed."""
@@ -120,3 +163,27 @@ class Strategy(Protocol):
 def nothing_proved(strategy: str, p: int, reason: str) -> Proof:
     """The outcome of a strategy that cannot read a model."""
     return Proof(strategy, np.zeros((p, p), dtype=bool), None, False, (), NoHints(), Operations(), reason=reason)
+
+
+def attempt(strategy: Strategy, subject: Model | Anatomy) -> Proof:
+    """The strategy's proof; weights beyond what its float64 planning can hold prove nothing, and the reason says so.
+
+    An overflow or an invalid operation anywhere in the planning ends it: no claim is made from infinities.
+    """
+    refuse_out_of_scope(subject.config)
+    try:
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            return strategy.prove(subject)
+    except (ArithmeticError, ValueError, np.linalg.LinAlgError, BadWeights) as error:
+        name = strategy.facts.name
+        reason = f"{name} cannot plan in float64 with weights of this size ({error}); try --strategy brute"
+        return nothing_proved(name, subject.config.p, reason)
+
+
+def refuse_out_of_scope(config: Config | MLPConfig) -> None:
+    """Refuse a model that the proofs are not about: another task than addition, attention that is not constant."""
+    if config.task.name != "add":
+        raise BadConfig(f"this model's task is {config.task.words}; proofs are about addition so far")
+    if isinstance(config, Config) and config.softmax is not None:
+        raise BadConfig(f"this model's attention is a {config.attention_kind}; proofs need constant attention so far")
+    check_modulus(config.p)

@@ -32,7 +32,7 @@ one become (p + d) r d_mlp and d r' d_mlp.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -42,13 +42,11 @@ from quadlens.model.dyadic import Dyadic
 from quadlens.model.integers import integers
 from quadlens.model.params import Model, Params
 from quadlens.proofs.arcs import ArcHints
-from quadlens.proofs.directions import DIRECTION_BITS, directions, floats, stacked, token_mean
-from quadlens.proofs.low_rank import output_spectrum
+from quadlens.proofs.low_rank import DIRECTION_BITS, directions, floats, output_spectrum, stacked, token_mean
 from quadlens.proofs.moments import scores_and_residual
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.order import Group, group_by_frequency
-from quadlens.proofs.plan import ArcPlan, correction_sizes, plan_arcs
-from quadlens.proofs.proof import Proof, Term, nothing_proved
+from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, group_by_frequency, plan_arcs
+from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
 from quadlens.proofs.streams import Streams, mixing_cost, residual_streams, stream_rows
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
@@ -160,15 +158,23 @@ class ThinHints:
 class Thin:
     """Cheaper than the collapse alone of the other strategies, for some of the margin."""
 
-    name: str = "thin"
+    facts: ClassVar = StrategyFacts(
+        name="thin",
+        description="Moments without the collapse: the residual stream is cut down to the few directions that matter.",
+        activations=("relu",),
+        mark=Mark("v", "bound"),
+        in_integers=True,
+        own_collapse=True,
+    )
 
     def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify every input whose score leads by more than all that was left out; ranks grow until all are."""
         anatomy = anatomy_of(subject)
         model = anatomy.model
-        if not isinstance(model, Params) or model.config.activation != "relu" or model.config.softmax is not None:
+        constant = isinstance(model, Params) and model.config.softmax is None
+        if not isinstance(model, Params) or not constant or model.config.activation not in self.facts.activations:
             return nothing_proved(
-                self.name,
+                self.facts.name,
                 model.config.p,
                 "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy auto",
             )
@@ -208,7 +214,7 @@ class Thin:
                 f"{float(rho[a, b]):.3g} and {float(loss[a, b]):.3g} along {r} and {r_out} directions"
             )
         return Proof(
-            strategy=self.name,
+            strategy=self.facts.name,
             certified=certified,
             margin=min(left[certified]) if certified.any() else None,
             exact=False,
@@ -220,7 +226,7 @@ class Thin:
                 np.concatenate([integers(mean, DIRECTION_BITS) for mean in means]),
             ),
             operations=ops,
-            own_collapse=True,
+            own_collapse=self.facts.own_collapse,
             terms={"output residual": _worst(rho), "input residual": _worst(loss)},
             reason=reason,
         )

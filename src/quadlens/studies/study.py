@@ -20,10 +20,9 @@ from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, evaluate, margins
 from quadlens.model.native import load_with_sha256, sha256
 from quadlens.model.params import Model
-from quadlens.proofs import STRATEGIES, Certificate
-from quadlens.proofs.brute import brute_force_operations
-from quadlens.proofs.frontier import IN_INTEGERS, WaterfallStep, waterfall
-from quadlens.proofs.produce import Prover
+from quadlens.proofs import Certificate, Prover, best_certificate
+from quadlens.proofs.budget import WaterfallStep, waterfall
+from quadlens.proofs.produce import strategies
 from quadlens.published import PopulationSummary, Published, read_population, read_published
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
 from quadlens.spectrum import Anatomy
@@ -149,13 +148,11 @@ class Study(Displayed):
     @cached_property
     def proofs(self) -> tuple[Certificate, ...]:
         """One certificate per strategy, cheapest first; brute force only where no cheaper strategy is exact."""
-        names = [name for name in STRATEGIES if name not in ("auto", "brute")]
-        if brute_force_operations(self.config.p, self.config.d_mlp) > EXACT_LIMIT:
-            names = [name for name in names if name not in IN_INTEGERS]
-        found = [self.certify(name) for name in names]
-        if "arcs" in names and not any(one.proof.exact for one in found):
+        tried = strategies(EXACT_LIMIT, self.p, self.config.d_mlp)
+        found = [self.certify(name) for name in tried if name != "brute"]
+        if "brute" in tried and not any(one.proof.exact for one in found):
             found.append(self.certify("brute"))
-        return tuple(sorted(found, key=lambda one: one.proof.operations.total))
+        return tuple(sorted(found, key=lambda one: one.total_flops))
 
     @cached_property
     def error_budget(self) -> tuple[WaterfallStep, ...]:
@@ -175,17 +172,8 @@ class Study(Displayed):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The one to show: most inputs proved, then one that can be checked, the largest margin, and the cheapest."""
-        return max(
-            self.certificates,
-            key=lambda one: (
-                one.certified_inputs,
-                one.checkable,
-                one.proof.margin or 0,
-                -one.proof.operations.total,
-            ),
-            default=None,
-        )
+        """The one to show, by the rule of `best_certificate`."""
+        return best_certificate(self.certificates)
 
     @cached_property
     def history(self) -> History | None:
