@@ -29,6 +29,7 @@ from quadlens_checker.collapse import collapse
 from quadlens_checker.model_file import read_model
 from quadlens_checker.verdict import check_here, statement, verify
 from small_models import random_transformers, small_models
+from soundness import true_margins
 from strategies import mlps
 
 STRATEGIES = ["arcs", "brute", "moments", "thin"]
@@ -301,6 +302,49 @@ def test_a_wrong_operation_count_is_reported_and_the_proof_still_holds(folder: P
     assert (report.verdict, report.cost_matches, report.exit_code) == ("VERIFIED", False, 0)
     (note,) = report.notes
     assert re.fullmatch(r"the cost claimed is not the cost found: \w+ is \d+, not \d+", note)
+
+
+JUNK = [None, True, False, 0, 1, -1, 3, 10**17, "", "1/3", "x", [], [0], [[0, 0]], {}, {"k": 1}]
+
+
+def _places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every path into a JSON value but its root."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, item in inside for place in [(*path, key), *_places(item, (*path, key))]]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_mutant_is_rejected_or_true(tmp_path: Path, strategy: str) -> None:
+    """Anything anywhere in a certificate: the checker never fails to answer, and what it verifies is true."""
+    model = build_transformer(Recipe(7, (1, 2), 16, jitter=0.05, noise=0.03, seed=1))
+    truth, rng, verified = true_margins(model), np.random.default_rng(0), 0
+    save(model, tmp_path / "m.safetensors")
+    original = certify(model, strategy).to_bytes()
+    for _ in range(120):
+        certificate = json.loads(original)
+        places = _places(certificate)
+        for _ in range(rng.integers(1, 3)):
+            # Half of the places near the top, where most of the meaning is.
+            near = [place for place in places if len(place) <= 2] if rng.random() < 0.5 else places
+            *path, last = near[rng.integers(len(near))]
+            place = certificate
+            try:
+                for key in path:
+                    place = place[key]
+                old = place[last]
+                steps = [old + 1, old - 1, -old] if type(old) is int else []
+                place[last] = [*JUNK, *steps * 4][rng.integers(len(JUNK) + 4 * len(steps))]
+            except (LookupError, TypeError):
+                continue  # the first change took away the place of the second
+        (tmp_path / "c.json").write_text(json.dumps(certificate))
+        report = check_here(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors"), 60.0)
+        assert report.verdict in ("VERIFIED", "REJECTED")
+        if report.verdict == "VERIFIED":
+            verified += 1
+            margin, open_inputs = Fraction(report.claims["margin"]), certificate["uncertified"]
+            for a, b in ((n // 7, n % 7) for n in range(49)):
+                assert [a, b] in open_inputs or truth[a][b] >= margin
+    assert 0 < verified < 120
 
 
 def test_thin_is_for_transformers(folder: Path) -> None:
