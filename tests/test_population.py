@@ -14,14 +14,14 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.patches import StepPatch
+from matplotlib.patches import Rectangle, StepPatch
 from rich.console import Console
 
 import quadlens as quadlens_package
 from quadlens import published
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
-from quadlens.figures import population_by_p, population_certified, population_histogram, population_key_frequencies
+from quadlens.figures.population_sweep import draw_by_p, draw_certified, draw_comparison, draw_key_frequencies
 from quadlens.model import load
 from quadlens.model.bundled import resolve
 from quadlens.model.native import sha256
@@ -311,13 +311,14 @@ def test_by_model_and_by_group(frame: pl.DataFrame) -> None:
 
 def test_figures_draw_ours_over_theirs(frame: pl.DataFrame, comparison: Comparison) -> None:
     for histogram in comparison.histograms:
-        (axis,) = population_histogram.draw(histogram).axes
-        theirs, ours = (patch.get_data()[0] for patch in axis.patches if isinstance(patch, StepPatch))
-        np.testing.assert_allclose(theirs, histogram.paper / histogram.paper.sum())
-        np.testing.assert_allclose(ours, histogram.ours[1:-1] / histogram.ours.sum())
-    (axis,) = population_key_frequencies.draw(comparison.key_counts).axes
+        (axis,) = draw_comparison(histogram).axes
+        (ours,) = (patch.get_data()[0] for patch in axis.patches if isinstance(patch, StepPatch))
+        theirs = [patch.get_height() for patch in axis.patches if isinstance(patch, Rectangle)]
+        np.testing.assert_allclose(theirs, histogram.paper)
+        np.testing.assert_allclose(ours / histogram.paper.sum(), histogram.ours[1:-1] / histogram.ours.sum())
+    (axis,) = draw_key_frequencies(comparison.key_counts).axes
     assert len(axis.patches) == 2 * len(comparison.key_counts.ours)
-    (axis,) = population_certified.draw(by_model(frame)).axes
+    (axis,) = draw_certified(by_model(frame)).axes
     assert sum(np.size(line.get_xdata()) for line in axis.lines) == frame["proofs"].list.len().sum()
 
 
@@ -337,7 +338,7 @@ def test_markdown_has_every_statement_and_cell(frame: pl.DataFrame, comparison: 
 def test_the_picture_over_p_has_every_model(frame: pl.DataFrame) -> None:
     rows = by_model(frame)
     with_equals = [{**row, "p": 31, "equals": True} for row in rows[:2]]
-    frequencies, errors, costs = population_by_p.draw([*rows, *with_equals]).axes
+    frequencies, errors, costs = draw_by_p([*rows, *with_equals]).axes
     for axis in (frequencies, errors):
         assert [np.size(line.get_xdata()) for line in axis.lines] == [len(rows), 2]
         assert [label.get_text() for label in axis.get_xticklabels()] == ["31", "59"]

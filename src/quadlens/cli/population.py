@@ -148,26 +148,23 @@ def _which(left: int, every: int, directory: Path | None) -> str:
 
 def _write_all(comparison: "Comparison", frame: "polars.DataFrame", directory: Path, formats: str) -> list[Path]:
     """Every figure of the population in every format asked for; returns the files."""
-    from quadlens.figures import population_certified, population_histogram, population_key_frequencies
+    from quadlens.figures.population_sweep import comparison_figures
     from quadlens.figures.style import write_figure
     from quadlens.population.tables import by_model
 
     kinds = _ready(directory, formats)
-    drawn = {population_key_frequencies.NAME: population_key_frequencies.draw(comparison.key_counts)}
-    for histogram in comparison.histograms:
-        drawn[population_histogram.name_of(histogram)] = population_histogram.draw(histogram)
-    drawn[population_certified.NAME] = population_certified.draw(by_model(frame))
-    return [path for name, figure in drawn.items() for path in write_figure(figure, directory, name, kinds)]
+    drawn = comparison_figures(comparison, by_model(frame))
+    return [path for name, figure in drawn for path in write_figure(figure, directory, name, kinds)]
 
 
 def _write_by_p(frame: "polars.DataFrame", directory: Path, formats: str) -> list[Path]:
     """How things depend on p, in every format asked for; returns the files."""
-    from quadlens.figures import population_by_p
+    from quadlens.figures.population_sweep import draw_by_p
     from quadlens.figures.style import write_figure
     from quadlens.population.tables import by_model
 
     kinds = _ready(directory, formats)
-    return write_figure(population_by_p.draw(by_model(frame)), directory, population_by_p.NAME, kinds)
+    return write_figure(draw_by_p(by_model(frame)), directory, "population-by-p", kinds)
 
 
 def _ready(directory: Path, formats: str) -> "tuple[FigureFormat, ...]":

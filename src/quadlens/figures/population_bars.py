@@ -15,6 +15,7 @@ from quadlens.published import Histogram, PopulationSummary
 from quadlens.studies import Study, study_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Counts = tuple[tuple[int, float], ...]
@@ -111,20 +112,42 @@ def population_counts(study: Any, label: str = "nfreqcountmul", ax: Target = Non
     paper, ours = _counts(label, study.published.population), _counts(label, study.population)
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
-        x, y = _columns(paper or ())
-        beside = 0.2 if ours is not None else 0.0
-        axis.bar(x - beside, y, width=0.4 if beside else 0.7, color=CONCEPT_COLOURS["paper"], label="the paper's")
-        if ours is not None:
-            u, v = _columns(ours)
-            scaled = v * y.sum() / max(float(v.sum()), 1.0)
-            axis.bar(u + beside, scaled, width=0.4, color=CONCEPT_COLOURS["ours"], label="ours, scaled")
+        draw_counts(axis, paper or (), ours)
         if label == "nfreqcountmul":
             axis.axvline(len(study.keys), color=CONCEPT_COLOURS["truth"], lw=1.3, ls="--", label="this model")
         axis.set(xlabel=shown.across, ylabel=shown.counted)
-        axis.locator_params(axis="x", integer=True)
         axis.legend(loc="best", fontsize=8)
-        axis.grid(visible=False, axis="x")
         return drawn.figure
+
+
+def draw_counts(axis: "Axes", paper: Counts, ours: Counts | None) -> None:
+    """Bars side by side: the paper's, and ours scaled to their total."""
+    x, y = _columns(paper)
+    beside = 0.2 if ours is not None else 0.0
+    axis.bar(x - beside, y, width=0.4 if beside else 0.7, color=CONCEPT_COLOURS["paper"], label="the paper's")
+    if ours is not None:
+        u, v = _columns(ours)
+        scaled = v * y.sum() / max(float(v.sum()), 1.0)
+        axis.bar(u + beside, scaled, width=0.4, color=CONCEPT_COLOURS["ours"], label="ours, scaled")
+    axis.locator_params(axis="x", integer=True)
+    axis.grid(visible=False, axis="x")
+
+
+def draw_histogram(axis: "Axes", paper: Histogram, ours: Histogram | None, counted: float | None = None) -> None:
+    """The paper's bars, and ours over them as a line.
+
+    Args:
+        axis: Where.
+        paper: Its histogram.
+        ours: Ours, drawn with the same area: bins of another width and another number of models still compare.
+        counted: All that ours counts, where some of it lies outside the bins.
+    """
+    width, colour = np.diff(paper.edges), CONCEPT_COLOURS["paper"]
+    axis.bar(paper.edges[:-1], paper.count, width=width, align="edge", color=colour, label="the paper's")
+    total = counted if counted is not None else ours.total if ours is not None else 0.0
+    if ours is not None and total > 0:
+        height = ours.count / total * paper.total * paper.width / ours.width
+        axis.stairs(height, ours.edges, color=CONCEPT_COLOURS["ours"], lw=1.6, label="ours (same area)")
 
 
 def _chosen(figures: dict[str, Shown], label: str) -> Shown:
@@ -189,12 +212,7 @@ def population_histograms(study: Any, label: str = "freqstrengthmul", ax: Target
     ours, mark = _our_histogram(study, shown), this_model(study, label)
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
-        width, colour = np.diff(paper.edges), CONCEPT_COLOURS["paper"]
-        axis.bar(paper.edges[:-1], paper.count, width=width, align="edge", color=colour, label="the paper's")
-        if ours is not None and ours.total > 0:
-            # Equal areas: bins of another width and another number of models still compare.
-            height = ours.count / ours.total * paper.total * paper.width / ours.width
-            axis.stairs(height, ours.edges, color=CONCEPT_COLOURS["ours"], lw=1.6, label="ours (same area)")
+        draw_histogram(axis, paper, ours)
         if mark is not None:
             axis.axvline(mark, color=CONCEPT_COLOURS["truth"], lw=1.3, ls="--", label="this model")
         axis.set(xlabel=shown.across, ylabel=shown.counted)

@@ -1,0 +1,159 @@
+"""The figures of a sweep: the paper's bars with ours and a verdict, what is proved of each model, and how p matters."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadlens.figures.population_bars import draw_counts, draw_histogram
+from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, style
+from quadlens.population.comparison import Comparison, KeyCounts
+from quadlens.population.histograms import HistogramComparison
+from quadlens.proofs.produce import STRATEGIES
+from quadlens.published import Histogram
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Past this share in the largest bin the others would vanish on a linear axis.
+LOGARITHMIC_SHARE = 0.5
+# Brute force itself is 1 everywhere.
+COSTS = ("arcs", "moments", "lipschitz")
+# Moduli stand at equal distances, 1; models of one modulus side by side, this far apart.
+SPREAD = 0.1
+
+
+def comparison_figures(comparison: Comparison, rows: Sequence[dict[str, Any]]) -> "Iterator[tuple[str, Figure]]":
+    """Every figure of a comparison, by its file name.
+
+    Args:
+        comparison: With the paper.
+        rows: As `population.tables.by_model` gives them.
+    """
+    yield "population-key-frequencies", draw_key_frequencies(comparison.key_counts)
+    for one in comparison.histograms:
+        yield f"population-{one.name.replace('_', '-')}", draw_comparison(one)
+    yield "population-certified", draw_certified(rows)
+
+
+def draw_key_frequencies(counts: KeyCounts) -> "Figure":
+    """How many models have how many key frequencies, with Wilson's intervals on ours (figure `nfreqcountmul`)."""
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        axis = figure.subplots()
+        kinds = sorted({*counts.ours, *counts.paper})
+        n, m = sum(counts.ours.values()), sum(counts.paper.values())
+        ours = np.array([counts.ours.get(k, 0) for k in kinds]) * m / n
+        draw_counts(
+            axis,
+            tuple((k, float(counts.paper.get(k, 0))) for k in kinds),
+            tuple((k, float(counts.ours.get(k, 0))) for k in kinds),
+        )
+        ends = np.array([counts.intervals.get(k, (0.0, 0.0)) for k in kinds]) * m / n
+        errors = np.maximum([ours - ends[:, 0], ends[:, 1] - ours], 0)
+        axis.errorbar(np.array(kinds) + 0.2, ours, errors, fmt="none", ecolor=CONCEPT_COLOURS["truth"], capsize=3, lw=1)
+        axis.set(xlabel="key frequencies of a model", ylabel="models", title=f"{counts.verdict}: {counts.why}")
+        axis.title.set_fontsize(9)
+        axis.legend()
+        return figure
+
+
+def draw_comparison(one: HistogramComparison) -> "Figure":
+    """A histogram of the paper with ours over it; what of ours lies outside its bins is said in the label."""
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        axis = figure.subplots()
+        paper, total = Histogram(one.edges, one.paper), float(one.ours.sum())
+        draw_histogram(axis, paper, Histogram(one.edges, one.ours[1:-1]), total)
+        outside = (one.ours[0] + one.ours[-1]) / max(total, 1.0)
+        note = f"; {outside:.1%} of ours lie outside these bins" if outside else ""
+        if max(one.paper.max() / paper.total, one.ours[1:-1].max() / max(total, 1.0)) > LOGARITHMIC_SHARE:
+            axis.set_yscale("log")
+            axis.set_ylim(bottom=min(float(one.paper[one.paper > 0].min()), 1e-3 * paper.total) / 2)
+        axis.set(xlabel=one.words + note, ylabel="the paper's count", title=f"{one.verdict}: {one.why}")
+        axis.title.set_fontsize(9)
+        axis.legend()
+        return figure
+
+
+def draw_certified(rows: Sequence[dict[str, Any]]) -> "Figure":
+    """Cost over brute force against the share of inputs proved, one point per model and strategy.
+
+    Args:
+        rows: As `population.tables.by_model` gives them.
+    """
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        axis = figure.subplots()
+        strategies = dict.fromkeys(
+            name.removeprefix("cost_") for row in rows for name in row if name.startswith("cost_")
+        )
+        for colour, strategy in zip(FREQUENCY_COLOURS, strategies, strict=False):
+            mine = [row for row in rows if f"cost_{strategy}" in row]
+            good = [row["good_model"] for row in mine]
+            for is_good, marker in ((True, "o"), (False, "x")):
+                points = [row for row, flag in zip(mine, good, strict=True) if flag == is_good]
+                label = f"{strategy}, {'good' if is_good else 'other'} models: {len(points)}"
+                x = [row[f"cost_{strategy}"] for row in points]
+                y = [100 * row[f"certified_{strategy}"] for row in points]
+                axis.plot(x, y, marker, color=colour, label=label, ms=6)
+        axis.set(xscale="log", xlabel="operations over brute force", ylabel="inputs proved, %", ylim=(-5, 105))
+        axis.set_title(f"What is proved of {len(rows)} models")
+        axis.legend(fontsize=8)
+        return figure
+
+
+def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
+    """Three panels over p; dots are models without, rings models with an '=' token.
+
+    Args:
+        rows: As `population.tables.by_model` gives them.
+    """
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9.2, 3.4))
+        frequencies, errors, costs = figure.subplots(1, 3)
+        moduli = sorted({row["p"] for row in rows})
+        _models(frequencies, rows, [float(len(row["key_frequencies"])) for row in rows])
+        frequencies.set(ylabel="key frequencies of a model", ylim=(0, None))
+        frequencies.locator_params(axis="y", integer=True)
+        _models(errors, rows, [row["largest_relative_exact_error"] for row in rows])
+        errors.set(ylabel="largest exact error / baseline", yscale="log")
+        for strategy in COSTS:
+            mine = [row for row in rows if f"cost_{strategy}" in row]
+            mark = STRATEGIES[strategy].facts.mark
+            costs.plot(
+                [moduli.index(row["p"]) for row in mine],
+                [row[f"cost_{strategy}"] for row in mine],
+                mark.shape,
+                mfc="none",
+                color=CONCEPT_COLOURS[mark.concept],
+                label=strategy,
+            )
+        costs.set(ylabel="operations / brute force", yscale="log")
+        costs.legend(fontsize=8)
+        for axis in (frequencies, errors, costs):
+            axis.set(xlabel="modulus p", xlim=(-0.6, len(moduli) - 0.4))
+            axis.set_xticks(range(len(moduli)), [str(p) for p in moduli])
+        return figure
+
+
+def _models(axis: "Axes", rows: Sequence[dict[str, Any]], values: Sequence[float | None]) -> None:
+    moduli = sorted({row["p"] for row in rows})
+    for equals, face, label in ((False, CONCEPT_COLOURS["ours"], "no '='"), (True, "none", "with '='")):
+        chosen = [(row, y) for row, y in zip(rows, values, strict=True) if row["equals"] == equals and y is not None]
+        seen: dict[int, int] = {}
+        x = []
+        for row, _ in chosen:
+            place = seen[row["p"]] = seen.get(row["p"], 0) + 1
+            x.append(moduli.index(row["p"]) + (-SPREAD if equals else SPREAD) * (place - 0.5))
+        axis.plot(x, [y for _, y in chosen], "o", ms=5, mfc=face, mec=CONCEPT_COLOURS["ours"], label=label)
+    axis.legend(fontsize=8)
