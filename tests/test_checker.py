@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import inspect
 import json
 import re
 import subprocess
@@ -17,6 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quadlens import proofs
+from quadlens.cli.check import command
 from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256, to_bytes
@@ -637,6 +640,22 @@ def test_the_checker_imports_only_the_standard_library_and_itself() -> None:
         names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names) | {"quadlens_checker"}
+
+
+def test_the_producer_takes_the_checkers_limits_and_nothing_else_of_it() -> None:
+    for file in Path(str(proofs.__file__)).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quadlens_checker"):
+                named = {alias.name for alias in node.names} if node.module == "quadlens_checker" else {node.module}
+                assert named <= {"limits", "quadlens_checker.limits"}, file.name
+            elif isinstance(node, ast.Import):
+                assert not [alias for alias in node.names if alias.name.startswith("quadlens_checker")], file.name
+
+
+def test_the_command_has_the_checkers_own_limits() -> None:
+    defaults = {name: value.default for name, value in inspect.signature(command).parameters.items()}
+    assert defaults["max_seconds"] == limits.DEFAULT_SECONDS
+    assert defaults["max_memory"] * 10**6 == limits.DEFAULT_MEMORY_BYTES
 
 
 def test_certificates_have_deterministic_bytes_and_the_models_hash(folder: Path) -> None:
