@@ -111,13 +111,17 @@ def chughtai_table(name: str) -> Int[np.ndarray, "n n"]:
         if name[:1] in ("S", "A"):
             raise BadConfig(f"Chughtai et al.'s order of {name} is not known; expected one of {', '.join(_CHAINS)}")
         return group_table(name)
+    return permutation_table(_chain_elements(name)).T
+
+
+def _chain_elements(name: str) -> list[Permutation]:
     base, generators = _CHAINS[name]
     elements: list[Permutation] = [tuple(range(len(generators[0])))]
     for level in reversed(range(len(base))):
         fixing = [g for g in generators if all(g[point] == point for point in base[:level])]
         cosets = _transversal(base[level], fixing)
         elements = [tuple(u[i] for i in g) for g in elements for _, u in sorted(cosets.items())]
-    return permutation_table(elements).T
+    return elements
 
 
 def _transversal(point: int, generators: Sequence[Permutation]) -> dict[int, Permutation]:
@@ -130,3 +134,68 @@ def _transversal(point: int, generators: Sequence[Permutation]) -> dict[int, Per
                 found[generator[image]] = tuple(generator[i] for i in found[image])
                 queue.append(generator[image])
     return found
+
+
+def elements_of(name: str, table: Int[np.ndarray, "n n"]) -> list[Permutation] | None:
+    """The permutations that the elements of S_n or A_n are, if the table has our order or Chughtai et al.'s."""
+    match = re.fullmatch(r"([SA])(\d+)", name)
+    if match is None:
+        return None
+    if np.array_equal(table, group_table(name)):
+        return [p for p in permutations(range(int(match[2]))) if match[1] == "S" or is_even(p)]
+    if name in _CHAINS and np.array_equal(table, chughtai_table(name)):
+        return _chain_elements(name)
+    return None
+
+
+def cycle_type(permutation: Permutation) -> tuple[int, ...]:
+    """Lengths of its cycles, longest first.
+
+    >>> cycle_type((1, 0, 3, 4, 2))
+    (3, 2)
+    """
+    lengths, seen = [], set()
+    for start in range(len(permutation)):
+        length, i = 0, start
+        while i not in seen:
+            seen.add(i)
+            i = permutation[i]
+            length += 1
+        lengths += [length] if length else []
+    return tuple(sorted(lengths, reverse=True))
+
+
+def partitions(n: int, largest: int | None = None) -> list[tuple[int, ...]]:
+    """All ways to write n as a sum, parts in descending order.
+
+    >>> partitions(4)
+    [(4,), (3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1)]
+    """
+    if n == 0:
+        return [()]
+    return [(part, *rest) for part in range(min(n, largest or n), 0, -1) for rest in partitions(n - part, part)]
+
+
+def specht_character(shape: tuple[int, ...], cycles: tuple[int, ...]) -> int:
+    """Character of the irrep of S_n that belongs to a partition, at a cycle type (Murnaghan and Nakayama).
+
+    Taking a rim hook of length m off a partition lowers one of its first-column hook lengths by m; the sign is minus
+    for every other hook length that is jumped over.
+
+    >>> specht_character((4, 1), (2, 1, 1, 1)), specht_character((2, 2, 1), (5,))
+    (2, 0)
+    """
+    rows = len(shape)
+    return _by_hooks(frozenset(part + rows - 1 - i for i, part in enumerate(shape)), cycles)
+
+
+def _by_hooks(hooks: frozenset[int], cycles: tuple[int, ...]) -> int:
+    if not cycles:
+        return 1
+    total = 0
+    for hook in hooks:
+        lower = hook - cycles[0]
+        if lower >= 0 and lower not in hooks:
+            jumped = sum(lower < other < hook for other in hooks)
+            total += (-1) ** jumped * _by_hooks(hooks - {hook} | {lower}, cycles[1:])
+    return total
