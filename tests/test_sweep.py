@@ -17,13 +17,13 @@ from polars.testing import assert_frame_equal
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import Recipe, build_transformer
-from quadlens.model.native import load_with_sha256
 from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, Watch, dataset, sweep
 from quadlens.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
 from quadlens.population.backends import Backend
 from quadlens.population.one_model import Task, make_model, usable_checkpoint
 from quadlens.population.store import Busy
 from quadlens.proofs.produce import best_certificate, certify
+from quadlens.studies import study_of
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
 from sweep_help import (
@@ -66,7 +66,7 @@ def test_a_finished_model_is_all_there_and_is_what_the_pipeline_gives(undisturbe
         manifest = json.loads(directory.manifest.read_text())
         assert manifest["config"] == dataclasses.asdict(config)
         assert set(manifest["sha256"]) == {f.name for f in directory.path.iterdir()} - {"manifest.json"}
-        again = analyse(*load_with_sha256(directory.training.model), STRATEGIES)
+        again = analyse(study_of(directory.training.model), STRATEGIES)
         assert results_to_bytes(again.results) == directory.results.read_bytes()
         assert again.certificate.to_bytes() == directory.certificate.read_bytes()
     assert not [f for f in (undisturbed / "unfinished").iterdir() if f.is_dir()]
@@ -295,8 +295,9 @@ def test_a_certificate_names_the_file_also_when_no_strategy_asked_for_can_be_che
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = build_transformer(Recipe(p=7, keys=(1, 2), neurons=32))
+    study = dataclasses.replace(study_of(model), file_sha256="f" * 64)
     monkeypatch.setattr("quadlens.population.analysis.best_certificate", lambda certificates, checkable: None)
-    assert analyse(model, "f" * 64, ("lipschitz",)).certificate.model_sha256 == "f" * 64
+    assert analyse(study, ("lipschitz",)).certificate.model_sha256 == "f" * 64
 
 
 def test_all_strategies_are_the_rooms_own() -> None:

@@ -1,29 +1,26 @@
-"""Everything that is computed about one trained model: evaluation, explanation, bounds, a proof by each strategy."""
+"""What a sweep stores of one trained model: evaluation, explanation, bounds, a proof by each strategy."""
 
 import dataclasses
 import io
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Float
 
-from quadlens.explanation import explain
-from quadlens.logits.parts import skip_shares
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.evaluate import evaluate
-from quadlens.model.params import Model
 from quadlens.plain_json import plain
 from quadlens.proofs import STRATEGIES, Certificate
 from quadlens.proofs.certificate import summary
-from quadlens.proofs.produce import best_certificate, certify, strategies
-from quadlens.quadrature import bounds
+from quadlens.proofs.produce import best_certificate, strategies
 from quadlens.quadrature.views import to_json as bounds_to_json
+from quadlens.studies import Study
 
-# Quantiles of the skip connection's share over the p² inputs; enough to draw the paper's ten bins.
+T = TypeVar("T")
+# Quantiles of the skip connection's share over the p² inputs, the one with index j of rank (j + ½)/200: enough to draw
+# the paper's ten bins.
 SKIP_QUANTILES = 200
 # Every strategy but the one that chooses among the others.
 ALL_STRATEGIES = strategies()
@@ -37,7 +34,7 @@ class Analysis:
 
     Attributes:
         results: JSON types only; the same model gives the same value.
-        neurons: The frame of one row a neuron, as a Parquet file's bytes.
+        neurons: The frame of one row per neuron, as a Parquet file's bytes.
         certificate: The proof of most inputs that can be checked, the cheapest among equals.
         seconds: How long each step took.
     """
@@ -48,55 +45,42 @@ class Analysis:
     seconds: dict[str, float]
 
 
-def analyse(model: Model, model_sha256: str, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analysis:
-    """Run the whole pipeline on one model.
+def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analysis:
+    """A study as what a sweep stores of a model.
 
     Args:
-        model: The weights.
-        model_sha256: Of the file the weights are in, as `load_with_sha256` gives it; every certificate names it.
+        study: Of the model's file, which every certificate names.
         names: Of proof strategies, at least one.
     """
-    seconds, clock = {}, time.perf_counter
-    began = clock()
-    collapsed = model.collapse()
-    evaluation = dataclasses.asdict(evaluate(collapsed))
-    skip = skip_quantiles(collapsed)
-    seconds["evaluate"] = clock() - began
-    began = clock()
-    explanation = explain(model)
+    seconds: dict[str, float] = {}
+
+    def timed(step: str, compute: Callable[[], T]) -> T:
+        began = time.perf_counter()
+        value = compute()
+        seconds[step] = time.perf_counter() - began
+        return value
+
     neurons = io.BytesIO()
+    evaluation, skip = timed("evaluate", lambda: (study.evaluation, study.skip_shares))
+    explanation = timed("explain", lambda: study.explanation)
     explanation.neuron_frame().write_parquet(neurons)
-    seconds["explain"] = clock() - began
-    began = clock()
-    table = bounds_to_json(bounds(model))
+    bounds = timed("bounds", lambda: study.bounds)
+    table = {"baseline": None, "clusters": []} if bounds is None else bounds_to_json(bounds)
     # The claims spell out each number's assumptions; the numbers are enough here.
     clusters = [{name: value for name, value in row.items() if name != "claims"} for row in table["clusters"]]
-    seconds["bounds"] = clock() - began
-    certificates = []
-    for strategy in names:
-        began = clock()
-        certificates.append(certify(model, strategy, model_sha256))
-        seconds[f"certify_{strategy}"] = clock() - began
+    certificates = [timed(f"certify_{name}", partial(study.certify, name)) for name in names]
+    ranks = (np.arange(SKIP_QUANTILES) + 0.5) / SKIP_QUANTILES
     results = {
-        "evaluation": evaluation,
-        "skip_share_quantiles": [float(share) for share in skip],
+        "evaluation": dataclasses.asdict(evaluation),
+        "skip_share_quantiles": [float(share) for share in np.quantile(skip, ranks)],
         "explanation": explanation.to_dict(),
         "bounds": {**table, "clusters": clusters},
         "proofs": [summary(certificate) for certificate in certificates],
     }
-    return Analysis(
-        plain(results),
-        neurons.getvalue(),
-        best_certificate(certificates, checkable=True) or certify(model, "arcs", model_sha256),
-        seconds,
-    )
+    best = best_certificate(certificates, checkable=True) or study.certify("arcs")
+    return Analysis(plain(results), neurons.getvalue(), best, seconds)
 
 
 def results_to_bytes(results: Mapping[str, Any]) -> bytes:
     """The file results.json; equal results are equal bytes."""
     return (json.dumps(results, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
-
-
-def skip_quantiles(collapsed: Collapsed, count: int = SKIP_QUANTILES) -> Float[np.ndarray, " count"]:
-    """Quantiles of the skip connection's share over all (a, b); the one with index j is of rank (j + ½)/count."""
-    return np.quantile(skip_shares(collapsed), (np.arange(count) + 0.5) / count)

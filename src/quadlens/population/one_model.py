@@ -11,7 +11,6 @@ from typing import Literal
 
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
-from quadlens.model.native import load_with_sha256
 from quadlens.population.store import ModelManifest, RunDirectory, Store
 from quadlens.schema import to_json
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
@@ -173,8 +172,9 @@ def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Chec
 def _analyse(task: Task, place: RunDirectory) -> dict[str, float]:
     """Write results, neurons and certificate; returns how long each step took."""
     from quadlens.population.analysis import analyse, results_to_bytes
+    from quadlens.studies import study_of
 
-    found = analyse(*load_with_sha256(place.training.model), task.strategies)
+    found = analyse(study_of(place.training.model), task.strategies)
     write_atomic(place.results, results_to_bytes(found.results))
     write_atomic(place.neurons, found.neurons)
     write_atomic(place.certificate, found.certificate.to_bytes())
