@@ -376,11 +376,11 @@ def test_every_edit_can_be_undone_and_done_again(visit: Any) -> None:
         seen.append(edits(page))
         said.append(words(page))
 
+    page.page.locator("#in-off").check()
+    note()
     for control, value in (("in-jitter", 0.3), ("in-drop", 0.4), ("in-uneven", 0.5), ("in-phi", 1.5), ("in-gain", 2.0)):
         page.set_range(control, value)
         note()
-    page.page.locator("#in-off").check()
-    note()
     page.page.locator("#redraw-seed").click()
     note()
     page.page.locator("input[name=keep][value=primary]").check()
@@ -466,6 +466,19 @@ def test_counts_of_neurons_add_up_whatever_is_dropped(visit: Any) -> None:
         k, rule = page.page.evaluate("[Q.app.state().k, (Q.app.frame().rule || { neurons: [] }).neurons.length]")
         mine = next(int(count) for count, key in re.findall(r"(\d+) at k = (\d+)", said) if int(key) == k)
         assert rule == (mine if mine > 1 else 0)
+
+
+def test_a_neuron_that_a_dial_dropped_is_shown_as_dropped(visit: Any) -> None:
+    page = visit("small", "#drop=1")
+    box = page.page.locator("#in-off")
+    assert box.is_checked()
+    assert box.is_disabled()
+    assert page.text("off-label") == "dropped by a dial"
+    assert ", dropped." in page.text("words-pre")
+    page.page.locator("#reset").click()
+    page.settle()
+    assert not box.is_checked()
+    assert box.is_enabled()
 
 
 def test_words_follow_the_activation(visit: Any) -> None:

@@ -56,7 +56,11 @@ Q.controls = (() => {
     at("out-phi").textContent = Q.numbers.inPi(phi);
     put(at("in-gain"), gain);
     at("out-gain").textContent = `× ${Q.numbers.short(gain)}`;
-    at("in-off").checked = state.off.includes(i);
+    // A dial may have dropped it; then the dial, not the box, brings it back.
+    const byDial = !engine.inUse(i) && !state.off.includes(i) && gain !== 0;
+    at("in-off").checked = byDial || state.off.includes(i);
+    at("in-off").disabled = byDial;
+    at("off-label").textContent = byDial ? "dropped by a dial" : "dropped";
     countNeurons(engine);
     const { done, undone } = f.app.steps();
     at("undo").disabled = !done;

@@ -18,7 +18,8 @@ Q.numbers = (() => {
   function signed(x, write) {
     if (x === null || x === undefined || Number.isNaN(x)) return "–";
     if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
-    return (x < 0 ? "−" : "") + write(Math.abs(x));
+    const words = write(Math.abs(x));
+    return (x < 0 && words !== "0" ? "−" : "") + words;
   }
 
   /** Three significant digits, a real minus sign. */

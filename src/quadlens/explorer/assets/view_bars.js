@@ -216,9 +216,9 @@ Q.views.logits = (() => {
     const { p } = f.engine.model, { a, b } = f.state, right = f.engine.right(a, b), c = f.hoverC === null ? f.c : f.hoverC, { total } = f.split;
     let best = right === 0 ? 1 : 0;
     for (let j = 0; j < p; j++) if (j !== right && total[j] > total[best]) best = j;
-    const list = parts(f).map(({ name, values }) => `${name} ${short(values[c])}`).join(", ");
+    const list = parts(f).map(({ name, values }) => `${short(values[c])} (${name})`).join(" + ");
     const ideal = f.form && f.state.show !== "model" ? ` The interpretation, shifted to the same mean, says ${short(Q.closedForm.logits(f.form, a, b)[c] + mean(total))}.` : "";
-    return `Right answer c = ${right}: logit ${short(total[right])}; the best other is c = ${best} with ${short(total[best])}. Logit at c = ${c}: ${short(total[c])} = ${list}. Neuron ${f.high} adds ${short(f.engine.share(f.high, a, b)[c])}.${ideal}`;
+    return `Right answer c = ${right}: logit ${short(total[right])}; the best other is c = ${best} with ${short(total[best])}. Logit at c = ${c}: ${short(total[c])}${list ? ` = ${list}` : ""}. Neuron ${f.high} adds ${short(f.engine.share(f.high, a, b)[c])}.${ideal}`;
   }
 
   function data(f) {
