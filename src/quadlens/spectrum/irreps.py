@@ -103,7 +103,7 @@ def find_irreps(task: Task) -> Irreps:
     _, class_of = np.unique(conjugates.min(axis=0), return_inverse=True)
     characters = character_table(table, inverse, class_of)
     squares = class_of[table[np.arange(task.n), np.arange(task.n)]]
-    parts = []
+    parts: list[Irrep] = []
     for chi in characters:
         if any(np.allclose(chi.conj(), part.character, atol=TOLERANCE) for part in parts):
             continue
