@@ -198,3 +198,36 @@ def test_what_does_not_fit() -> None:
         Softmax(1.0, -1.0)
     with pytest.raises(BadConfig, match="the task S3 has 6 elements, but the model has p = 5"):
         Config.paper(5).__class__(**{**vars(Config.paper(5)), "task": task_by_name("S3")})
+
+
+@pytest.mark.parametrize("name", ["subtract", "linear:2,5", "multiply", "divide"])
+def test_a_cyclic_task_is_addition_after_renaming(name: str) -> None:
+    from quadlens.model import MLPConfig, MLPParams
+    from quadlens.spectrum.anatomy import Anatomy
+
+    task = task_by_name(name, 12 if name in ("multiply", "divide") else 13)
+    config = MLPConfig(task.n, 4, "relu", task)
+    rng = np.random.default_rng(0)
+    model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+    renamed, found = Anatomy(model).collapsed, task.cyclic
+    assert found is not None
+    assert renamed.task.name == "add"
+    before, after = (np.stack([x.logits(a) for a in range(task.n)]) for x in (model.collapse(), renamed))
+    for a, b, c in np.random.default_rng(1).integers(0, task.n, (50, 3)):
+        assert before[a, b, c] == after[found.of_a[a], found.of_b[b], found.of_c[c]]
+    old, new = evaluate(model.hidden_layer()), evaluate(renamed)
+    assert (old.correct, old.min_margin) == (new.correct, new.min_margin)
+    assert old.loss == pytest.approx(new.loss)
+
+
+def test_a_task_without_a_cyclic_relabelling_says_so() -> None:
+    from quadlens.model import MLPConfig, MLPParams
+    from quadlens.model.exact import agreement
+    from quadlens.spectrum.anatomy import Anatomy
+
+    config = MLPConfig(6, 4, "relu", task_by_name("S3"))
+    rng = np.random.default_rng(0)
+    model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+    with pytest.raises(BadConfig, match=r"S3 \(σ·τ in S3\) has no cyclic relabelling.*evaluate. works"):
+        _ = Anatomy(model).collapsed
+    assert agreement(model).correct == evaluate(model.hidden_layer()).correct

@@ -12,6 +12,7 @@ from quadlens.explorer.first_frame import FirstFrame, first_frame
 from quadlens.explorer.pictures import PICTURES
 from quadlens.explorer.words import VIEWS, View, at_most, numbers, words_by_activation
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
+from quadlens.model.config import check_modulus
 from quadlens.model.native import sha256, to_bytes
 from quadlens.model.params import Model
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
@@ -55,12 +56,15 @@ def build_page(model: Model | Anatomy, name: str) -> str:
         name: What the page calls the model.
 
     Raises:
-        BadConfig: if p is too large for a browser.
+        BadConfig: if p is too large for a browser or even, or the task is not addition.
     """
     anatomy = anatomy_of(model)
     weights, config = anatomy.model, anatomy.config
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
+    if config.task.name != "add":
+        raise BadConfig(f"this model's task is {config.task.words}; the explorer shows addition so far")
+    check_modulus(config.p)
     frame = first_frame(anatomy)
     words = numbers(frame)
     values = {

@@ -13,6 +13,7 @@ from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.task import Task
 
 
 def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]:
@@ -123,14 +124,16 @@ class ExactLogits:
     """All p³ logits as integers over 2^shift.
 
     Attributes:
-        p: Modulus.
+        p: Number of elements.
         shift: logit(a,b,c) = slices[a][b,c] · 2^-shift.
         slices: One fmpz_mat [b, c] for each a.
+        task: What the right answers are.
     """
 
     p: int
     shift: int
     slices: tuple[Any, ...]
+    task: Task
 
     def logit(self, a: int, b: int, c: int) -> Fraction:
         """One logit, exactly."""
@@ -139,7 +142,7 @@ class ExactLogits:
     def margin(self, a: int, b: int) -> Fraction:
         """Right answer's logit minus the largest other; positive exactly when the model answers (a, b) right."""
         row = [int(self.slices[a][b, c]) for c in range(self.p)]
-        right = row.pop((a + b) % self.p)
+        right = row.pop(int(self.task.answers[a, b]))
         return Fraction(right - max(row), 1 << self.shift)
 
     def to_floats(self) -> Float[np.ndarray, "p p p"]:
@@ -154,7 +157,9 @@ def exact_logits(model: Model) -> ExactLogits:
     collapsed = collapse_exactly(model)
     blocks = list(_logit_blocks(collapsed))
     shift = max(block.shift for block in blocks)
-    return ExactLogits(collapsed.p, shift, tuple(block.at_shift(shift).numerators for block in blocks))
+    return ExactLogits(
+        collapsed.p, shift, tuple(block.at_shift(shift).numerators for block in blocks), model.config.task
+    )
 
 
 def _logit_blocks(collapsed: ExactCollapsed) -> Iterator[Dyadic]:

@@ -8,6 +8,7 @@ from quadlens.model.config import Config, MLPConfig
 from quadlens.model.exact import ExactCollapsed, collapse_exactly
 from quadlens.model.integers import IntegerModel, integer_model
 from quadlens.model.params import Model
+from quadlens.model.token_tables import HiddenLayer
 from quadlens.spectrum.cluster import (
     Cluster,
     NeuronRoles,
@@ -36,9 +37,19 @@ class Anatomy:
         return self.model.config
 
     @cached_property
+    def layer(self) -> HiddenLayer:
+        """The hidden layer in float64, for the elements as they are numbered."""
+        return self.model.hidden_layer()
+
+    @cached_property
     def collapsed(self) -> Collapsed:
-        """U_a, U_b, W_L, S_a, S_b in float64."""
-        return self.model.collapse()
+        """U_a, U_b, W_L, S_a, S_b in float64, the elements renamed so that the task is addition.
+
+        Raises:
+            BadConfig: when attention depends on the tokens, or the task has no cyclic relabelling.
+        """
+        collapsed = self.layer if isinstance(self.layer, Collapsed) else self.model.collapse()
+        return collapsed.as_addition()
 
     @cached_property
     def exact(self) -> ExactCollapsed:

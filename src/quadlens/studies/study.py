@@ -88,13 +88,13 @@ class Study(Displayed):
     def evaluation(self) -> Evaluation:
         """Answers over all inputs."""
         self._check_size("looks at all inputs")
-        return evaluate(self.collapsed)
+        return evaluate(self.anatomy.layer)
 
     @cached_property
     def margins(self) -> Float[np.ndarray, "p p"]:
         """Right logit minus the largest other, for every (a, b)."""
         self._check_size("looks at all inputs")
-        return margins(self.collapsed)
+        return margins(self.anatomy.layer)
 
     @cached_property
     def skip_shares(self) -> Float[np.ndarray, "p p"]:
