@@ -18,7 +18,7 @@ from quadlens.errors import BadConfig
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.integrals import brute_force_error
 from quadlens.quadrature.scheme import Scheme
-from quadlens.terminal_table import print_table
+from quadlens.table import Table
 
 NEURONS = (512, 1024, 2048, 4096, 8192, 16384)
 MODULI = (59, 997, 10007, 31627, 100003)
@@ -205,8 +205,8 @@ def main() -> None:
     from rich.console import Console
 
     header = ("d_mlp × p", "exact", "brute force", "ratio", "difference")
-    print_table(
-        Console(), "Worst error over all a, b, c of one rule", header, [_cells(r) for r in result.rows], left=()
+    Table("Worst error over all a, b, c of one rule", header, [_cells(r) for r in result.rows], left=()).print(
+        Console()
     )
     if not all(row.brute_force_measured for row in result.rows):
         print("(…) brute force was not measured there: its time is scaled up from the largest measured size")

@@ -21,7 +21,7 @@ from quadlens.proofs.certificate import rounded_down
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.proof import Strategy, attempt
-from quadlens.terminal_table import print_table
+from quadlens.table import Table
 
 MODULI = (59, 113, 251, 499, 997, 2003)
 WIDTHS = (512, 1024, 2048, 4096)
@@ -208,7 +208,7 @@ def main() -> None:
         )
         for row in result.rows
     ]
-    print_table(Console(), "Proofs against brute force", header, rows, labels=3, left=(2,))
+    Table("Proofs against brute force", header, rows, labels=3, left=(2,)).print(Console())
     for strategy, fit in result.exponents.items():
         print(
             f"{strategy}: operations ~ p^{fit.flops:.2f}, seconds ~ p^{fit.seconds:.2f} "

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from quadlens.terminal_table import print_table
+from quadlens.table import Table
 from quadlens.training.config import TrainConfig, load_config
 from quadlens.training.cpu import CpuEngine
 from quadlens.training.engine import OptimiserState
@@ -198,7 +198,7 @@ def main() -> None:
     rows.append(("times slower than the bare products", f"{result.ratio_to_gemm_floor:.2f}"))
     rows += [(f"our {name}", f"{ms:.2f} ms, {ms / whole:.0%}") for name, ms in result.ms_per_phase.items()]
     title = f"One epoch: p = {options.p}, {options.d_mlp} neurons, {result.threads} threads"
-    print_table(Console(), title, ("", "median"), rows, left=(0,))
+    Table(title, ("", "median"), rows, left=(0,)).print(Console())
 
 
 if __name__ == "__main__":

@@ -26,9 +26,8 @@ from quadlens.quadrature import (
     cluster_bounds,
     scheme_of,
     tables,
-    to_csv,
+    text_table,
     to_json,
-    to_latex,
 )
 from quadlens.quadrature.paper_bounds import ABS_ROWS, RELU_ROWS, PaperRows
 from quadlens.spectrum.cluster import Cluster
@@ -125,11 +124,11 @@ def test_rows_are_named_and_ordered_as_published() -> None:
     assert [row.name for row in absolute.rows] == list(ABS_ROWS)
     assert [row.name for row in relu.rows] == list(RELU_ROWS)
     assert {row.kind for row in own.rows} == {"exact", "upper bound", "estimate"}
-    lines = to_csv(relu).splitlines()
+    lines = text_table(relu, None).to_csv().splitlines()
     assert lines[0] == "row,kind,k=3,k=7,paper k=12,paper k=18,paper k=21,paper k=22"
     assert lines[1].startswith("normalised_relu_cos_error,exact,")
     assert len(lines) == 1 + len(RELU_ROWS)
-    latex = to_latex(absolute)
+    latex = text_table(absolute, 2, marks=False).to_latex()
     assert latex.count(r"\\") == 1 + len(ABS_ROWS)
     assert r"numerical\_abs\_bound\_half & " in latex
 

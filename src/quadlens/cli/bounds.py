@@ -7,11 +7,7 @@ import typer
 from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from quadlens.quadrature import Convergence, Table
-
-# Marks before the numbers of a row.
+    from quadlens.quadrature import Convergence
 
 
 def command(
@@ -36,7 +32,7 @@ def command(
 
     from quadlens.cli.output import counted, emit
     from quadlens.model import load
-    from quadlens.quadrature import bounds, tables, thinning_study, to_csv, to_json, to_latex
+    from quadlens.quadrature import bounds, tables, text_table, thinning_study, to_json
 
     result = bounds(load(model), moments)
     value, views = to_json(result), tables(result)
@@ -49,9 +45,15 @@ def command(
     def render(console: Console) -> None:
         for table in views if result.bounded else ():
             if table_format == "text":
-                _print_table(console, table)
+                text_table(table).print(console)
+                console.print()
             else:
-                console.print(to_csv(table) if table_format == "csv" else to_latex(table), soft_wrap=True, markup=False)
+                text = (
+                    text_table(table, None).to_csv()
+                    if table_format == "csv"
+                    else text_table(table, 2, marks=False).to_latex()
+                )
+                console.print(text, soft_wrap=True, markup=False)
         if result.bounded and table_format == "text":
             console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: docs/quadrature.md")
         for none in result.unbounded:
@@ -62,22 +64,6 @@ def command(
             console.print(study.statement())
 
     emit(json, value, render)
-
-
-def _print_table(console: "Console", table: "Table") -> None:
-    from quadlens.quadrature import MARKS
-    from quadlens.quadrature import shown as digits
-    from quadlens.terminal_table import print_table
-
-    ours = [f"k={k}" for k in table.frequencies]
-    paper = [f"paper {k}" for k in table.paper_frequencies]
-    rows = []
-    for row in table.rows:
-        theirs = [f"{value:.2f}" for value in row.paper] if row.paper else [""] * len(paper)
-        rows.append([row.name, MARKS.get(row.kind, "?"), *(digits(claim, 4) for claim in row.claims), *theirs])
-    header, before = ["row", "", *ours, *paper], 2 + len(ours)
-    print_table(console, table.title, header, rows, labels=2, dim=range(before, len(header)))
-    console.print()
 
 
 def _study_json(study: "Convergence") -> dict[str, object]:

@@ -29,7 +29,7 @@ def command(
     from quadlens.model import load
     from quadlens.model.atomic import write_atomic
     from quadlens.proofs.frontier import frontier, to_csv
-    from quadlens.terminal_table import print_table
+    from quadlens.table import Table
 
     loaded = load(model)
     try:
@@ -75,7 +75,7 @@ def command(
             "both without collapse",
             "seconds",
         )
-        print_table(console, f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1))
+        Table(f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1)).print(console)
         for point in result.points:
             if point.reason:
                 console.print(f"{point.strategy}: {point.reason}", markup=False)

@@ -2,11 +2,11 @@
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from quadlens.explanation.value import Explanation, LogitExplanation
+from quadlens.numbers import decimals
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
-from quadlens.terminal_table import print_table
+from quadlens.table import Table
 
 # The paper's figures draw the fitted line only above this R².
 DRAWN_R2 = 0.9
@@ -23,12 +23,7 @@ def render(explanation: Explanation, console: Console) -> None:
         _print_regressions(explanation.logits, console)
         if explanation.key_frequencies:
             _print_coefficients(explanation.logits, console)
-        console.print(_measure_table(explanation.logits))
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """A number, or a dash where it has no meaning."""
-    return "–" if value is None else f"{value:.{digits}f}"
+        _measures(explanation.logits).print(console)
 
 
 def _print_clusters(explanation: Explanation, console: Console) -> None:
@@ -39,18 +34,18 @@ def _print_clusters(explanation: Explanation, console: Console) -> None:
         (
             str(cluster.k) + ("" if cluster.k in explanation.key_frequencies else " (faint)"),
             str(len(cluster.neurons)),
-            number(float(np.median(roles.variance_input[cluster.neurons]))),
-            number(float(np.median(roles.variance_output[cluster.neurons]))),
-            number(phases.r2, 4),
-            number(phases.spacing.width_mean),
-            number(phases.spacing.width_std),
-            number(doubling.share),
-            number(doubling.phase_r2, 4),
+            decimals(float(np.median(roles.variance_input[cluster.neurons]))),
+            decimals(float(np.median(roles.variance_output[cluster.neurons]))),
+            decimals(phases.r2, 4),
+            decimals(phases.spacing.width_mean),
+            decimals(phases.spacing.width_std),
+            decimals(doubling.share),
+            decimals(doubling.phase_r2, 4),
         )
         for cluster, phases, doubling in found[:MAX_ROWS]
     ]
     caption = f"{len(found) - MAX_ROWS} more with --json" if len(found) > MAX_ROWS else ""
-    print_table(console, "Clusters: neurons that read and write frequency k", header, rows, caption=caption)
+    Table("Clusters: neurons that read and write frequency k", header, rows, caption=caption).print(console)
 
 
 def _worth_showing(fit: HarmonicFit) -> bool:
@@ -69,16 +64,16 @@ def _print_harmonics(explanation: Explanation, console: Console) -> None:
             str(fit.frequency),
             str(fit.multiple or "–"),
             str(fit.neurons),
-            number(fit.r2),
-            number(fit.offset),
-            number(fit.r2_offset),
+            decimals(fit.r2),
+            decimals(fit.offset),
+            decimals(fit.r2_offset),
         )
         for fit in shown
     ]
     hidden = len(explanation.harmonic_fits) - len(shown)
     caption = f"{hidden} more without a clear relation; see --json" if hidden else ""
     title = "Higher frequencies: phase θ = mφ + π where ten neurons or more share them"
-    print_table(console, title, header, rows, labels=3, caption=caption)
+    Table(title, header, rows, labels=3, caption=caption).print(console)
 
 
 def _print_regressions(logits: LogitExplanation, console: Console) -> None:
@@ -87,8 +82,8 @@ def _print_regressions(logits: LogitExplanation, console: Console) -> None:
         ("absolute-value component", logits.r2.abs_component),
         ("MLP output", logits.r2.mlp_output),
     )
-    rows = [(name, number(row.pizza), number(row.clock), number(row.pizza_and_secondary)) for name, row in parts]
-    print_table(console, "R² of the logits against", ("part", "pizza", "clock", "pizza + secondary"), rows)
+    rows = [(name, decimals(row.pizza), decimals(row.clock), decimals(row.pizza_and_secondary)) for name, row in parts]
+    Table("R² of the logits against", ("part", "pizza", "clock", "pizza + secondary"), rows).print(console)
 
 
 def _print_coefficients(logits: LogitExplanation, console: Console) -> None:
@@ -112,30 +107,30 @@ def _print_coefficients(logits: LogitExplanation, console: Console) -> None:
         rows.append(
             (
                 str(spot.k),
-                *(number(float(x), 2) for x in coefficients),
+                *(decimals(float(x), 2) for x in coefficients),
                 f"±{spot.distance}",
-                number(spot.cos_u),
-                *(number(x, 2) for x in weak),
+                decimals(spot.cos_u),
+                *(decimals(x, 2) for x in weak),
             )
         )
     title = "Two-term form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and smallest |cos u|"
-    print_table(console, title, header, rows)
+    Table(title, header, rows).print(console)
 
 
-def _measure_table(logits: LogitExplanation) -> Table:
+def _measures(logits: LogitExplanation) -> Table:
     forms, identity, measures = logits.forms, logits.identity, logits.algorithm
     inputs = forms.by_parts.p**2
-    table = Table(title="Measures", title_justify="left", show_header=False, box=None, padding=(0, 1))
-    rows = {
-        "two-term form, by parts": f"R² {number(forms.by_parts.r2)}, {forms.by_parts.correct} of {inputs} inputs right",
-        "two-term form, fitted": f"R² {number(forms.fitted.r2)}, {forms.fitted.correct} of {inputs} inputs right",
-        "pizza form (D = 0)": f"R² {number(forms.pizza_only.r2)}, {forms.pizza_only.correct} of {inputs} inputs right",
-        "skip connection's share of variance": number(logits.skip_share, 4),
-        "identity part held by c-2a, c-2b": f"{number(identity.of_a.share)}, {number(identity.of_b.share)}",
-        "gradient symmetricity": f"{number(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)",
-        "distance irrelevance": f"{number(measures.distance_irrelevance)} (pizza 0.17, clock 0.85)",
-        "circularity": number(measures.circularity, 4),
+    named = {
+        "two-term form, by parts": forms.by_parts,
+        "two-term form, fitted": forms.fitted,
+        "pizza form (D = 0)": forms.pizza_only,
     }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table
+    rows = {
+        **{name: f"R² {decimals(one.r2)}, {one.correct} of {inputs} inputs right" for name, one in named.items()},
+        "skip connection's share of variance": decimals(logits.skip_share, 4),
+        "identity part held by c-2a, c-2b": f"{decimals(identity.of_a.share)}, {decimals(identity.of_b.share)}",
+        "gradient symmetricity": f"{decimals(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)",
+        "distance irrelevance": f"{decimals(measures.distance_irrelevance)} (pizza 0.17, clock 0.85)",
+        "circularity": decimals(measures.circularity, 4),
+    }
+    return Table("Measures", ("measure", "value"), tuple(rows.items()), left=(0, 1))

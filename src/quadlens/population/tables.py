@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from quadlens.population.comparison import Comparison
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
-from quadlens.terminal_table import print_table
+from quadlens.table import Table
 
 if TYPE_CHECKING:
     import polars
@@ -102,7 +102,7 @@ def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> N
             header = [HEADERS.get(name, name.removeprefix("certified_").removeprefix("cost_")) for name in shown]
             cells = [[cell(row.get(name)) for name in shown] for row in rows]
             console.print()
-            print_table(console, heading, header, cells, labels=labels, left=())
+            Table(heading, header, cells, labels=labels, left=()).print(console)
 
 
 def _mean(values: list[Any]) -> float | None:

@@ -31,13 +31,14 @@ from quadlens.quadrature.paper_bounds import (
 )
 from quadlens.quadrature.scheme import NoBound, NotAScheme, Scheme, scheme_of
 from quadlens.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
-from quadlens.quadrature.views import Row, Table, tables, to_csv, to_json, to_latex
+from quadlens.quadrature.views import ClaimTable, Row, tables, text_table, to_json
 
 __all__ = [
     "MARKS",
     "Bounds",
     "BoxDensity",
     "Claim",
+    "ClaimTable",
     "ClusterBounds",
     "Convergence",
     "ConvergencePoint",
@@ -53,7 +54,6 @@ __all__ = [
     "Row",
     "Scheme",
     "Suprema",
-    "Table",
     "UpperBound",
     "abs_integral",
     "abs_supremum",
@@ -82,9 +82,8 @@ __all__ = [
     "shown",
     "sin_baseline",
     "tables",
+    "text_table",
     "thinned",
     "thinning_study",
-    "to_csv",
     "to_json",
-    "to_latex",
 ]

@@ -6,7 +6,8 @@ what it cost to compute travel with it.
 
 import math
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from quadlens.numbers import at_most, between, decimals
 
 # What every claim of this room rests on, and nothing else.
 DOUBLES = "φ, ψ, ρ, ω are exactly the stored doubles; weights are the real numbers w_i = 2π ρ_i ω_i / Σ ρ_j ω_j"
@@ -190,12 +191,9 @@ def shown(claim: Claim, digits: int) -> str:
 
     An enclosure wider than its last digit (a search that stopped early) is shown by its ends.
     """
-    unit = Decimal(1).scaleb(-digits)
-    if isinstance(claim, Exact) and claim.width > unit:
-        low, high = Decimal(claim.lower).quantize(unit, ROUND_FLOOR), Decimal(claim.upper).quantize(unit, ROUND_CEILING)
-        return f"{low}…{high}"
-    rounding = ROUND_CEILING if isinstance(claim, UpperBound) else ROUND_HALF_EVEN
-    return str(Decimal(printed(claim)).quantize(unit, rounding=rounding))
+    if isinstance(claim, Exact):
+        return between(claim.lower, claim.upper, digits)
+    return at_most(claim.value, digits) if isinstance(claim, UpperBound) else decimals(claim.value, digits)
 
 
 def claim_to_dict(claim: Claim) -> dict[str, object]:

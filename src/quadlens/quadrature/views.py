@@ -1,15 +1,14 @@
 """The paper's three tables and one of our own, as values; text, CSV, LaTeX and JSON are views of them."""
 
-import csv
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from quadlens.published import read_published
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
-from quadlens.quadrature.claims import Claim, Estimate, Exact, claim_to_dict, printed, shown
+from quadlens.quadrature.claims import MARKS, Claim, Estimate, Exact, claim_to_dict, printed, shown
 from quadlens.quadrature.paper_bounds import ABS_ROWS, RELU_ROWS
+from quadlens.table import Table
 
 KIND_NAMES = {"Estimate": "estimate", "UpperBound": "upper bound", "Exact": "exact"}
 
@@ -20,7 +19,7 @@ class Row:
 
     Attributes:
         name: As in published.json, or ours.
-        claims: One a cluster.
+        claims: One per cluster.
         paper: The paper's numbers for its own frequencies; None for rows it does not have.
     """
 
@@ -30,17 +29,17 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """What the numbers are; one kind a row."""
+        """What the numbers are; one kind per row."""
         return " / ".join(sorted({KIND_NAMES[type(claim).__name__] for claim in self.claims}))
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table in the paper's layout.
+class ClaimTable:
+    """A table in the paper's layout, each number a claim.
 
     Attributes:
         name: Key in published.json, or "beyond_the_paper".
-        title: For a person.
+        title: In a few words.
         frequencies: Our columns.
         paper_frequencies: The paper's columns, () if it has no such table.
         rows: The lines.
@@ -53,7 +52,7 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def tables(bounds: Bounds) -> tuple[Table, ...]:
+def tables(bounds: Bounds) -> tuple[ClaimTable, ...]:
     """Relative errors, absolute value and identity, ReLU; then what goes beyond the paper."""
     clusters = bounds.bounded
     return (
@@ -64,30 +63,22 @@ def tables(bounds: Bounds) -> tuple[Table, ...]:
     )
 
 
-def to_csv(table: Table) -> str:
-    """One line a row: name, kind, our columns, the paper's columns."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["row", "kind", *(f"k={k}" for k in table.frequencies), *(f"paper k={k}" for k in table.paper_frequencies)]
-    )
-    for row in table.rows:
-        writer.writerow([row.name, row.kind, *(repr(printed(claim)) for claim in row.claims), *(row.paper or ())])
-    return text.getvalue()
+def text_table(table: ClaimTable, digits: int | None = 4, marks: bool = True) -> Table:
+    """The table as text, the paper's numbers behind ours; None for every digit of ours.
 
-
-def to_latex(table: Table) -> str:
-    """A booktabs tabular with two digits, the paper's numbers behind a rule."""
-    paper = bool(table.paper_frequencies)
-    columns = "l" + "c" * len(table.frequencies) + ("|" + "c" * len(table.paper_frequencies) if paper else "")
-    head = ["Row \\textbackslash{} Freq.", *map(str, table.frequencies), *map(str, table.paper_frequencies)]
-    lines = [f"\\begin{{tabular}}{{{columns}}}", "\\toprule", " & ".join(head) + r" \\", "\\midrule"]
+    With marks a column says what the numbers of a row are: = exact, ≤ bound, ≈ estimate.
+    """
+    name = "k=" if digits is None else ""
+    ours, theirs = [f"k={k}" for k in table.frequencies], [f"paper {name}{k}" for k in table.paper_frequencies]
+    rows = []
     for row in table.rows:
-        name = row.name.replace("_", r"\_")
-        theirs = [f"{value:.2f}" for value in row.paper or ()]
-        cells = [name, *(shown(claim, 2) for claim in row.claims), *theirs]
-        lines.append(" & ".join(cells) + r" \\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+        cells = [repr(printed(claim)) if digits is None else shown(claim, digits) for claim in row.claims]
+        paper = [f"{value:.2f}" for value in row.paper] if row.paper else [""] * len(theirs)
+        kind = [row.kind if digits is None else MARKS.get(row.kind, "?")] * marks
+        rows.append([row.name, *kind, *cells, *paper])
+    header, labels = ["row", *["kind" if digits is None else ""] * marks, *ours, *theirs], 1 + marks
+    dim = range(labels + len(ours), len(header))
+    return Table(table.title, header, rows, labels=labels, left=range(labels), dim=dim)
 
 
 def to_json(bounds: Bounds) -> dict[str, Any]:
@@ -145,15 +136,15 @@ def own_claims(cluster: ClusterBounds) -> dict[str, Claim | None]:
 
 def _paper_table(
     name: str, title: str, clusters: tuple[ClusterBounds, ...], claim_of: Callable[[ClusterBounds, str], Claim]
-) -> Table:
+) -> ClaimTable:
     published = read_published().table(name)
     rows = tuple(
         Row(row, tuple(claim_of(cluster, row) for cluster in clusters), published.row(row)) for row in published.names
     )
-    return Table(name, title, tuple(cluster.k for cluster in clusters), published.frequencies, rows)
+    return ClaimTable(name, title, tuple(cluster.k for cluster in clusters), published.frequencies, rows)
 
 
-def _own_table(clusters: tuple[ClusterBounds, ...]) -> Table:
+def _own_table(clusters: tuple[ClusterBounds, ...]) -> ClaimTable:
     by_cluster = [own_claims(cluster) for cluster in clusters]
     names = list(by_cluster[0]) if by_cluster else []
     rows = tuple(
@@ -161,7 +152,7 @@ def _own_table(clusters: tuple[ClusterBounds, ...]) -> Table:
         for name in names
         if len(claims := tuple(claim for one in by_cluster if (claim := one[name]) is not None)) == len(clusters)
     )
-    return Table("beyond_the_paper", "Beyond the paper", tuple(cluster.k for cluster in clusters), (), rows)
+    return ClaimTable("beyond_the_paper", "Beyond the paper", tuple(cluster.k for cluster in clusters), (), rows)
 
 
 def _paper_row(cluster: ClusterBounds, name: str) -> Claim:

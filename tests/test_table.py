@@ -1,4 +1,4 @@
-"""Tables for a terminal: every number whole at every width."""
+"""One table, its views; in a terminal every number whole at every width."""
 
 import io
 from pathlib import Path
@@ -8,14 +8,14 @@ from rich.console import Console
 
 from cli_runner import quadlens
 from quadlens.model import Recipe, build_mlp, save
-from quadlens.terminal_table import print_table
+from quadlens.table import Table
 
 
 def printed(width: int, **options: object) -> list[str]:
     out = io.StringIO()
     rows = [[f"row {n}", *(f"{n}.{k:04d}" for k in range(12))] for n in range(3)]
     header = ["what it is", *(f"a long name {k}" for k in range(12))]
-    print_table(Console(file=out, width=width), "Title", header, rows, **options)  # type: ignore[arg-type]
+    Table("Title", header, rows, **options).print(Console(file=out, width=width))  # type: ignore[arg-type]
     return out.getvalue().splitlines()
 
 
@@ -55,3 +55,40 @@ def test_bounds_of_many_clusters_at_80_columns(tmp_path: Path, monkeypatch: pyte
     beyond = run.out.split("Beyond the paper", 1)[1]
     shown = [word for line in beyond.splitlines() if line.startswith(" relative_exact ") for word in line.split()[2:]]
     assert shown == [f"{cluster['relative_exact']:.4f}" for cluster in document["clusters"]]
+
+
+TABLE = Table(
+    "A 50 % table",
+    ("row", "k = 5", "paper 12"),
+    (("ψ_max", "0.25", "a|b"), ("$x$", "<1", "")),
+    dim=(2,),
+    groups=(("", 1), ("this model", 1), ("the paper", 1)),
+)
+
+
+def test_csv_and_markdown() -> None:
+    assert TABLE.to_csv().splitlines() == ["row,k = 5,paper 12", "ψ_max,0.25,a|b", "$x$,<1,"]
+    assert TABLE.to_markdown().splitlines() == [
+        "| row | k = 5 | paper 12 |",
+        "| --- | --- | --- |",
+        "| ψ_max | 0.25 | a\\|b |",
+        "| $x$ | <1 |  |",
+    ]
+
+
+def test_latex_escapes_words_and_leaves_mathematics() -> None:
+    latex = TABLE.to_latex("table:one")
+    assert latex.splitlines()[:3] == [r"\begin{table}", r"    \centering", r"    \begin{tabular}{lc|c}"]
+    assert r"\multicolumn{1}{c}{} & \multicolumn{1}{c}{this model} & \multicolumn{1}{c}{the paper} \\" in latex
+    assert r"\cmidrule(lr){2-2} \cmidrule(lr){3-3}" in latex
+    assert r"$\psi$\_max & 0.25 & a|b \\" in latex
+    assert r"$x$ & <1 &  \\" in latex
+    assert r"\caption{\label{table:one}A 50 \% table}" in latex
+    assert TABLE.to_latex().startswith(r"\begin{tabular}")
+
+
+def test_html_escapes_cells_and_marks_the_papers() -> None:
+    text = TABLE.to_html()
+    assert '<th scope="row">ψ_max</th><td>0.25</td><td class="dim">a|b</td>' in text
+    assert "<td>&lt;1</td>" in text
+    assert '<th colspan="1" scope="colgroup">the paper</th>' in text
