@@ -108,17 +108,12 @@ def _draw_rules(axis: "Axes", clusters: tuple[ClusterBounds, ...]) -> None:
 
 def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
     axis.set_title("the whole model (T3)", loc="left")
-    brute = _brute_force(certificates)
+    brute = certificates[0].brute_force_flops + certificates[0].brute_force_collapse_flops
     axis.axvline(brute, color=QUIET_COLOUR, lw=1.2)
     axis.text(brute, 50, "brute force ", rotation=90, ha="right", va="center", fontsize=8, color="#666666")
     for one in certificates:
         _mark(axis, one.proof.strategy, one.total_flops, 100 * one.certified_inputs / one.p**2)
     axis.set(ylabel="inputs proved right, %", ylim=(0, 105))
-
-
-def _brute_force(certificates: tuple[Certificate, ...]) -> int:
-    """Brute force with the full collapse, which all strategies but thin share."""
-    return certificates[0].brute_force_flops + certificates[0].brute_force_collapse_flops
 
 
 def _mark(axis: "Axes", strategy: str, operations: int, y: float) -> None:
@@ -165,8 +160,8 @@ def _frontier_pictures(study: Study) -> tuple[Picture, ...]:
     parts = [f"{name}: at most {at_most(worst, 3)} for {cost:,} operations" for name, cost, worst, _ in rules]
     for one in certificates:
         share = percent(one.certified_inputs / one.p**2)
-        times = _brute_force(certificates) / max(one.total_flops, 1)
-        parts.append(f"strategy {one.proof.strategy}: {share} of inputs proved at 1/{times:.1f} of brute force's cost")
+        cost = percent(one.cost_share)
+        parts.append(f"strategy {one.proof.strategy}: {share} of inputs proved at {cost} of brute force's cost")
     return (
         Picture(
             name="frontier",
