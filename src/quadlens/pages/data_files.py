@@ -1,6 +1,5 @@
 """The numbers behind the page, as CSV and JSON files."""
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from quadlens.plain_json import plain
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature import moments, rectangles, to_json
 from quadlens.studies import Results
+from quadlens.table import csv_text
 
 
 def data_files(results: Results) -> dict[str, bytes]:
@@ -105,11 +105,7 @@ def _population(results: Results) -> dict[str, Any]:
 
 
 def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return csv_text(head, rows).encode()
 
 
 def _json(value: Any) -> bytes:

@@ -1,11 +1,10 @@
 """Tables in the paper's layout, ours and the paper's side by side; the page, LaTeX and CSV are views of one value."""
 
-import csv
-import io
 from dataclasses import dataclass
 
 from quadlens.quadrature import MARKS, Bounds, Claim, Estimate, Exact, UpperBound, printed, shown, tables
 from quadlens.studies import Results
+from quadlens.table import Table, csv_text
 
 LABELS = {
     "table_relative_error": "table:error",
@@ -97,7 +96,7 @@ class ReportTable:
     Attributes:
         name: File name without suffix.
         label: Label in the paper, None if ours.
-        caption: For a person.
+        caption: In words.
         corner: Above the row titles.
         columns: Our columns.
         paper_columns: The paper's columns.
@@ -161,62 +160,23 @@ def plain_row(title: str, ours: str, paper: str = "", latex: str | None = None) 
 
 def to_csv(table: ReportTable) -> str:
     """Every digit of ours, the paper's as printed."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "kind", *table.columns, *(f"paper {name}".strip() for name in table.paper_columns)])
     kinds = {mark: kind for kind, mark in MARKS.items()}
-    for row in table.rows:
-        writer.writerow([row.title, kinds.get(row.mark, row.mark), *row.ours_full, *row.paper])
-    return text.getvalue()
+    header = ["row", "kind", *table.columns, *(f"paper {name}".strip() for name in table.paper_columns)]
+    return csv_text(
+        header, ([row.title, kinds.get(row.mark, row.mark), *row.ours_full, *row.paper] for row in table.rows)
+    )
 
 
 def to_latex(table: ReportTable) -> str:
     """A booktabs table in the paper's layout: our columns, then the paper's, then the equation."""
     ours, theirs = len(table.columns), len(table.paper_columns)
     equations = any(row.equation for row in table.rows)
-    width = 1 + ours + theirs
-    head = [_escape(table.corner), *map(_escape, table.columns), *map(_escape, table.paper_columns)]
-    lines = [
-        r"\begin{table}",
-        r"    \centering",
-        rf"    \begin{{tabular}}{{l{'c' * (ours + theirs)}{'l' * equations}}}",
-        r"        \toprule",
+    header = [table.corner, *table.columns, *table.paper_columns, *["Equation"] * equations]
+    rows = [
+        [row.latex, *row.ours_short, *(row.paper or [""] * theirs), *[rf"$\texttt{{{row.equation}}}$"] * equations]
+        for row in table.rows
     ]
-    if theirs:
-        lines.append(
-            rf"        & \multicolumn{{{ours}}}{{c}}{{this model}} & \multicolumn{{{theirs}}}{{c}}{{the paper}}"
-            + f"{' &' * equations} \\\\"
-        )
-        lines.append(rf"        \cmidrule(lr){{2-{1 + ours}}} \cmidrule(lr){{{2 + ours}-{width}}}")
-    lines.append("        " + " & ".join(head + ["Equation"] * equations) + r" \\")
-    lines.append(r"        \midrule")
-    for row in table.rows:
-        paper = [_escape(cell) for cell in row.paper] or [""] * theirs
-        cells = [row.latex if "$" in row.latex else _escape(row.latex), *map(_escape, row.ours_short), *paper]
-        lines.append("        " + " & ".join(cells + [rf"\texttt{{{row.equation}}}"] * equations) + r" \\")
-    label = table.label or f"table:{table.name}"
-    lines += [
-        r"        \bottomrule",
-        r"    \end{tabular}",
-        rf"    \caption{{\label{{{label}}}{_escape(table.caption)}}}",
-        r"\end{table}",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _escape(text: str) -> str:
-    replaced = text.replace("\\", r"\textbackslash{}")
-    for plain, latex in (("%", r"\%"), ("_", r"\_"), ("&", r"\&"), ("#", r"\#"), ("²", r"$^2$"), ("−", "$-$")):
-        replaced = replaced.replace(plain, latex)
-    for greek, name in (
-        ("φ", "phi"),
-        ("ψ", "psi"),
-        ("π", "pi"),
-        ("ρ", "rho"),
-        ("ω", "omega"),
-        ("≤", "le"),
-        ("≥", "ge"),
-    ):
-        replaced = replaced.replace(greek, rf"$\{name}$")
-    return replaced
+    groups = (("", 1), ("this model", ours), ("the paper", theirs), *[("", 1)] * equations) if theirs else ()
+    words = (0, len(header) - 1) if equations else (0,)
+    made = Table(table.caption, header, rows, left=words, groups=groups)
+    return made.to_latex(table.label or f"table:{table.name}")

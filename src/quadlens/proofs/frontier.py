@@ -1,7 +1,5 @@
 """The frontier: every strategy on one model, what it costs against what it proves."""
 
-import csv
-import io
 import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
@@ -12,6 +10,7 @@ from quadlens.proofs.certificate import Certificate, rounded_down
 from quadlens.proofs.produce import MAX_INTEGER_OPERATIONS, Prover, strategies
 from quadlens.proofs.proof import Verdict
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+from quadlens.table import csv_text
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,4 @@ def _point(certificate: Certificate, seconds: float) -> FrontierPoint:
 
 def to_csv(rows: tuple[FrontierPoint, ...] | tuple[WaterfallStep, ...]) -> str:
     """A header and one line a row; an absent value is empty."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    if rows:
-        writer.writerow([field.name for field in fields(rows[0])])
-    writer.writerows(astuple(row) for row in rows)
-    return stream.getvalue()
+    return csv_text([field.name for field in fields(rows[0])], map(astuple, rows)) if rows else ""
