@@ -16,7 +16,7 @@ class Bounds:
     """What a strategy proves of the logits, and what it costs beyond the collapse.
 
     rows: for each input, a = 0 … p-1 and for each a all b, a lower and an upper bound of each logit over 2^shift; equal
-    where the strategy is exact, and both up to one number an input that is the same for all answers.
+    where the strategy is exact, and both up to one number per input that is the same for all answers.
     """
 
     rows: Iterator[tuple[Sequence[int], Sequence[int]]]

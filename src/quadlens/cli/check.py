@@ -7,7 +7,7 @@ import typer
 
 from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
 
-# Claims that are rationals, and to which side a person's digits are rounded.
+# Claims that are rationals, and to which side the digits shown are rounded.
 SAFE_SIDES: dict[str, Literal["down", "up"]] = {"margin": "down", "float32_error": "up"}
 
 
