@@ -1,5 +1,6 @@
 """The commands info, evaluate, build, import and export: one JSON document, stable keys, help with an example."""
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -7,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,14 +19,18 @@ from hypothesis import strategies as st
 
 from cli_runner import quadlens, refused
 from quadlens.cli.main import app
+from quadlens.cli.options import REGISTRIES
 from quadlens.cli.output import rounded
 from quadlens.explanation import explain
+from quadlens.figures.style import FIGURE_FORMATS
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
 from quadlens.model.formats import READERS, WRITERS
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
+from quadlens.proofs import STRATEGIES
 from quadlens.studies import study_of
+from quadlens.training.config import TrainConfig
 
 COMMANDS = sorted(command.name or "" for command in app.registered_commands)
 
@@ -204,6 +210,27 @@ def test_every_command_has_the_common_flags_and_an_example(command: str, monkeyp
     assert f"quadlens {command}" in run.out
     for flag in ("--json", "--quiet", "--debug"):
         assert flag in run.out, f"{command} has no {flag}"
+    assert "<bool>" not in run.out
+    assert not any(f"{{{word}}}" in run.out for word in REGISTRIES)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"), [("sweep", STRATEGIES), ("export", WRITERS), ("figures", FIGURE_FORMATS)]
+)
+def test_help_names_what_the_registries_have(
+    command: str, names: Iterable[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = " ".join(quadlens(command, "--help").out.split())
+    assert all(name in shown for name in names)
+
+
+def test_every_setting_of_a_run_is_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    flags = {f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(TrainConfig)}
+    for command in ("train", "sweep"):
+        shown = quadlens(command, "--help").out
+        assert {flag for flag in flags if flag not in shown} == set()
 
 
 HEAVY = ["torch", "matplotlib", "flint", "polars", "scipy", "onnx", "pandas", "transformer_lens", "numba"]

@@ -4,13 +4,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output
 
 if TYPE_CHECKING:
     from quadlens.quadrature import Convergence
 
 
 def command(
+    out: Output,
     model: ModelArgument = "mainline",
     moments: Annotated[
         int, typer.Option("--moments", metavar="M", min=1, help="Harmonics used by the moment bound.")
@@ -22,15 +24,12 @@ def command(
         bool, typer.Option("--convergence", help="Also thin each cluster and see how the error falls with neurons.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the thinning.")] = 0,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
     import numpy as np
     from rich.console import Console
 
-    from quadlens.cli.output import counted, emit
+    from quadlens.cli.output import counted
     from quadlens.model import load
     from quadlens.quadrature import bounds, tables, text_table, thinning_study, to_json
 
@@ -63,7 +62,7 @@ def command(
         for study in studies:
             console.print(study.statement())
 
-    emit(json, value, render)
+    out.emit(value, render)
 
 
 def _study_json(study: "Convergence") -> dict[str, object]:

@@ -4,10 +4,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, OutputFile, QuietFlag
+from quadlens.cli.options import OutputFile
+from quadlens.cli.output import Output
 
 
 def command(
+    out: Output,
     output: OutputFile,
     p: Annotated[int, typer.Option("--p", help="Modulus, odd.")] = 59,
     keys: Annotated[
@@ -23,14 +25,11 @@ def command(
     architecture: Annotated[
         Literal["transformer", "mlp"], typer.Option("--architecture", help="Which kind of model holds the weights.")
     ] = "transformer",
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training."""
     from rich.console import Console
 
-    from quadlens.cli.output import check_model_name, emit
+    from quadlens.cli.output import check_model_name
     from quadlens.errors import BadConfig
     from quadlens.model import Recipe, build_mlp, build_transformer, save, sha256
     from quadlens.model.handmade import default_keys
@@ -57,4 +56,4 @@ def command(
             f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {listed}", markup=False, soft_wrap=True
         )
 
-    emit(json, value, render)
+    out.emit(value, render)

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quadlens.cli.options import Command, DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import Command, ModelArgument
+from quadlens.cli.output import Output
 
 
 class Help(Command):
@@ -21,6 +22,7 @@ class Help(Command):
 
 
 def command(
+    out: Output,
     model: ModelArgument = "mainline",
     strategy: Annotated[
         str,
@@ -32,9 +34,6 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="CERT", help="Where to write the certificate (JSON).")
     ] = None,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Prove that a model answers a + b mod p for all a, b, and write the proof to a certificate.
 
@@ -44,7 +43,7 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.cli.output import emit, key_value_table, note, rounded
+    from quadlens.cli.output import key_value_table, rounded
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
@@ -55,7 +54,7 @@ def command(
     loaded, digest = load_with_sha256(resolve(model))
     if output is not None:
         check_writable(output)
-    note(quiet, f"proving {model} with strategy {strategy}")
+    out.note(f"proving {model} with strategy {strategy}")
     began = time.perf_counter()
     certificate = certify(loaded, strategy, digest, checkable=output is not None)
     value = {**summary(certificate), "seconds": time.perf_counter() - began}
@@ -78,6 +77,6 @@ def command(
             terms = {name: rounded(bound, "up") for name, bound in value["terms"].items()}
             key_value_table(console, "error budget (worst case of each term)", terms)
 
-    emit(json, value, render)
+    out.emit(value, render)
     if certificate.verdict != "CERTIFIED":
         raise typer.Exit(1)

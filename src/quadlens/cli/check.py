@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+from quadlens.cli.output import Output
 
 # Claims that are rationals, and to which side the digits shown are rounded.
 SAFE_SIDES: dict[str, Literal["down", "up"]] = {"margin": "down", "float32_error": "up"}
@@ -19,15 +19,13 @@ def bundled_models() -> dict[str, Path]:
 
 
 def command(
+    out: Output,
     certificate: Annotated[str, typer.Argument(metavar="CERT", help="A certificate that `quadlens certify` wrote.")],
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The model it is about: a file or a bundled name.")],
     max_seconds: Annotated[float, typer.Option("--max-seconds", min=0, help="Give up after this: TIMEOUT.")] = 600,
     max_memory: Annotated[
         int, typer.Option("--max-memory", metavar="MB", min=1, help="Reject what needs more.")
     ] = 2000,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Check a certificate against a model file, from scratch, in exact arithmetic with the standard library only.
 
@@ -38,12 +36,12 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.cli.output import emit, key_value_table, note, rounded
+    from quadlens.cli.output import key_value_table, rounded
     from quadlens.errors import BadConfig, BadFile
     from quadlens_checker import check
 
     path = bundled_models().get(model, Path(model))
-    note(quiet, f"checking {certificate} against {path}")
+    out.note(f"checking {certificate} against {path}")
     try:
         report = check(certificate, str(path), max_seconds, max_memory * 10**6)
     except OSError as error:
@@ -66,6 +64,6 @@ def command(
                 shown[name] = f"{rounded(Fraction(shown[name]), towards)} (rounded {towards}; exactly with --json)"
         key_value_table(console, "claims proved again", {**shown, "seconds": f"{report.seconds:.1f}"})
 
-    emit(json, asdict(report), render)
+    out.emit(asdict(report), render)
     if report.exit_code:
         raise typer.Exit(report.exit_code)

@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output
 
 
 def command(
+    out: Output,
     model: ModelArgument = "mainline",
     sample: Annotated[
         int | None, typer.Option("--sample", metavar="N", min=1, help="Try N random pairs instead of all p².")
@@ -16,9 +18,6 @@ def command(
     exact: Annotated[
         bool, typer.Option("--exact", help="Also compute every logit in exact arithmetic and show the agreement.")
     ] = False,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Show accuracy, margins and loss over all p² pairs (float64)."""
     import dataclasses
@@ -27,7 +26,7 @@ def command(
     import numpy as np
     from rich.console import Console
 
-    from quadlens.cli.output import emit, key_value_table, note, progress_bar, rounded
+    from quadlens.cli.output import key_value_table, rounded
     from quadlens.errors import BadConfig
     from quadlens.model import evaluate, load
     from quadlens.model.evaluate import MAX_OPERATIONS, about
@@ -42,11 +41,11 @@ def command(
         )
     pairs = None if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
     layer = loaded.hidden_layer()
-    with progress_bar(quiet, "evaluating", sample or p * p) as progress:
+    with out.progress_bar("evaluating", sample or p * p) as progress:
         result = evaluate(layer, pairs, progress)
     value = dataclasses.asdict(result) | about(loaded, layer)
     if exact:
-        note(quiet, f"computing all {p**3} logits exactly")
+        out.note(f"computing all {p**3} logits exactly")
         value["agreement"] = dataclasses.asdict(agreement(loaded))
 
     def render(console: Console) -> None:
@@ -64,7 +63,7 @@ def command(
         if exact:
             key_value_table(console, "exact arithmetic on the stored weights", _agreement_rows(value["agreement"], p))
 
-    emit(json, value, render)
+    out.emit(value, render)
 
 
 def _agreement_rows(agreement: dict[str, float], p: int) -> dict[str, str]:

@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output
 
 
 def command(
+    out: Output,
     model: ModelArgument = "mainline",
     neurons: Annotated[
         Path | None,
@@ -18,14 +20,10 @@ def command(
         bool, typer.Option("--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the triples of gradient symmetricity.")] = 0,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part."""
     import numpy as np
 
-    from quadlens.cli.output import emit, note
     from quadlens.explanation import explain
     from quadlens.model import load
 
@@ -38,5 +36,5 @@ def command(
         from quadlens.explanation.frame import write_neurons
 
         write_neurons(explanation, neurons)
-        note(quiet, f"wrote {neurons}: {explanation.d_mlp} neurons")
-    emit(json, {"model": model, **explanation.to_dict()} if json else {}, explanation.render)
+        out.note(f"wrote {neurons}: {explanation.d_mlp} neurons")
+    out.emit({"model": model, **explanation.to_dict()} if out.json else {}, explanation.render)

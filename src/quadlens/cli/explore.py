@@ -1,21 +1,19 @@
 """`quadlens explore`: the interactive page."""
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, OutputFile, QuietFlag
+from quadlens.cli.options import ModelArgument, OutputFile
+from quadlens.cli.output import Output
 
 
 def command(
+    out: Output,
     output: OutputFile,
     model: ModelArgument = "mainline",
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Write one offline HTML page: drag a neuron, watch the integral, the logits and the answers follow."""
     from pathlib import Path
 
     from rich.console import Console
 
-    from quadlens.cli.output import emit
     from quadlens.explorer import build_page
     from quadlens.model import load
     from quadlens.model.atomic import write_atomic
@@ -34,4 +32,4 @@ def command(
     def render(console: Console) -> None:
         console.print(f"{output}: {len(content) / 1e6:.2f} MB; open it in any browser, no network needed")
 
-    emit(json, value, render)
+    out.emit(value, render)

@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, OutputFile, QuietFlag
+from quadlens.cli.options import ModelArgument, OutputFile
+from quadlens.cli.output import Output
 
 
 def command(
+    out: Output,
     model: ModelArgument,
     output: OutputFile,
     format_name: Annotated[
@@ -15,17 +17,13 @@ def command(
         typer.Option(
             "--format",
             metavar="F",
-            help="quadlens, transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, onnx.",
+            help="Whose file: {writers}.",
         ),
     ],
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
     from rich.console import Console
 
-    from quadlens.cli.output import emit
     from quadlens.model import load
     from quadlens.model.formats import export_file
 
@@ -38,4 +36,4 @@ def command(
         for line in notes:
             console.print(f"  {line}", markup=False, soft_wrap=True)
 
-    emit(json, value, render)
+    out.emit(value, render)

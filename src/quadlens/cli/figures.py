@@ -5,13 +5,17 @@ from typing import Annotated
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output
 
 
 def command(
+    out: Output,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where the figures go.")],
     model: ModelArgument = "mainline",
-    format: Annotated[str, typer.Option("--format", help="File formats, separated by commas.")] = "svg,pdf,png",
+    format: Annotated[
+        str, typer.Option("--format", help="File formats, separated by commas: {figure_formats}.")
+    ] = "svg,pdf,png",
     only: Annotated[
         str | None,
         typer.Option(
@@ -20,14 +24,10 @@ def command(
             help="Only these, separated by commas: a file name, a label of the paper, or a family such as quadrature.",
         ),
     ] = None,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Write the figures of a model: every figure of the paper and ours, or some by name."""
     from rich.console import Console
 
-    from quadlens.cli.output import emit, step_line
     from quadlens.errors import BadConfig, BadFile
     from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
     from quadlens.figures.style import FIGURE_FORMATS, write_figure
@@ -42,7 +42,7 @@ def command(
     proofs = names is None or needs_proofs(names)
     path = resolve(model)
     check_directory(output)
-    with step_line(quiet) as step:
+    with out.step_line() as step:
         study = study_of(path) if proofs else study_of(path).without_proofs()
         if names is None:
             study.prepare(step)
@@ -61,4 +61,4 @@ def command(
         for path in written:
             console.print(str(path))
 
-    emit(json, {"files": [str(path) for path in written]}, render)
+    out.emit({"files": [str(path) for path in written]}, render)

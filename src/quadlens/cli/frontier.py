@@ -5,15 +5,14 @@ from typing import Annotated
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output
 
 
 def command(
+    out: Output,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for CSV, JSON and figures.")],
     model: ModelArgument = "mainline",
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Run every proof strategy on a model and draw cost against certified share and margin."""
     import dataclasses
@@ -22,7 +21,7 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.cli.output import emit, note, rounded
+    from quadlens.cli.output import rounded
     from quadlens.errors import BadFile
     from quadlens.figures.proved import ProofPoint, draw_budget, draw_strategies
     from quadlens.figures.style import figure_bytes
@@ -36,7 +35,7 @@ def command(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFile(f"cannot make the directory {output}: {error.strerror}; give another with -o") from None
-    result = frontier(loaded, lambda name: note(quiet, f"proving with {name}"))
+    result = frontier(loaded, lambda name: out.note(f"proving with {name}"))
     value = dataclasses.asdict(result)
     write_atomic(output / "frontier.csv", to_csv(result.points).encode())
     write_atomic(output / "waterfall.csv", to_csv(result.waterfall).encode())
@@ -81,4 +80,4 @@ def command(
                 console.print(f"{point.strategy}: {point.reason}", markup=False)
         console.print(f"wrote {output}")
 
-    emit(json, value, render)
+    out.emit(value, render)

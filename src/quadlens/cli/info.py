@@ -1,15 +1,14 @@
 """`quadlens info`: what is in a model file."""
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output
 
 
-def command(
-    model: ModelArgument = "mainline", json: JsonFlag = False, quiet: QuietFlag = False, debug: DebugFlag = False
-) -> None:
+def command(out: Output, model: ModelArgument = "mainline") -> None:
     """Show a model's config, shapes, size and hash."""
     from rich.console import Console
 
-    from quadlens.cli.output import emit, key_value_table
+    from quadlens.cli.output import key_value_table
     from quadlens.model.bundled import resolve
     from quadlens.model.config import config_to_dict
     from quadlens.model.native import load_with_sha256
@@ -33,4 +32,4 @@ def command(
             console, "weights", {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in tensors.items()}
         )
 
-    emit(json, value, render)
+    out.emit(value, render)

@@ -36,6 +36,9 @@ SetOption = Annotated[
 # Lists of names that a help text may hold in braces, and the registry each comes from; loaded when help is asked for.
 REGISTRIES = {
     "strategies": ("quadlens.proofs", "STRATEGIES"),
+    "readers": ("quadlens.model.formats", "READERS"),
+    "writers": ("quadlens.model.formats", "WRITERS"),
+    "figure_formats": ("quadlens.figures.style", "FIGURE_FORMATS"),
 }
 
 

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, ModelArgument, QuietFlag
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output
 
 MOST_WORKERS = 4
 
 
 def command(
+    out: Output,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="DIR", help="Where the report goes; a previous report is replaced."),
@@ -20,9 +22,6 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", min=1, help="Processes that draw; all cores, at most 4.")
     ] = None,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Write one self-contained page with every figure and table, and figure files, tables and data beside it."""
     import os
@@ -30,11 +29,10 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.cli.output import emit, step_line
     from quadlens.pages import report
 
     began = time.perf_counter()
-    with step_line(quiet) as step:
+    with out.step_line() as step:
         made = report(model, output, workers or min(MOST_WORKERS, os.cpu_count() or 1), not no_proofs, step)
     seconds = time.perf_counter() - began
     certificate = made.results.certificate
@@ -56,4 +54,4 @@ def command(
             f"{made.page}: open it in a browser ({size}, {len(made.files)} files, {seconds:.0f} s)", soft_wrap=True
         )
 
-    emit(json, value, render)
+    out.emit(value, render)
