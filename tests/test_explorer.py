@@ -18,6 +18,7 @@ from quadlens.explorer.first_frame import first_frame
 from quadlens.explorer.page import SCRIPTS, asset
 from quadlens.explorer.words import VIEWS
 from quadlens.figures.style import FREQUENCY_COLOURS
+from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.bundled import load
 from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
@@ -77,6 +78,17 @@ def test_first_frame_agrees_with_evaluate_and_its_parts_add_up() -> None:
 @given(model=mlps() | transformers())
 def test_any_model_gets_a_page(model: MLPParams) -> None:
     assert "</html>" in build_page(model, "any")
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_static_page_speaks_of_the_activation(activation: Activation) -> None:
+    small = small_model()
+    model = MLPParams(MLPConfig(small.config.p, small.config.d_mlp, activation), **small.tensors())
+    page = build_page(Anatomy(model), "any")
+    body = page[page.index('<div id="views">') : page.index("<footer>")].replace("Bounds are about ReLU", "")
+    assert ("ReLU" in body) == (activation == "relu")
+    assert ("No rectangles: " in body) == (NONLINEARITIES[activation].degree is None)
+    assert ("the paper&#x27;s bound: at most" in body) == NONLINEARITIES[activation].is_piecewise_linear
 
 
 def test_scripts_are_all_the_assets() -> None:

@@ -111,7 +111,7 @@ VIEWS: tuple[View, ...] = (
     View(
         "logits",
         "The logits, taken apart",
-        "Bars stack what {parts} to the logit of c; the black ticks are their sum, the green column the right answer. "
+        "Bars stack what {parts} to the logit of c; the ticks are their sum, the green column the right answer. "
         "Point at a bar to ring the neurons behind it.",
     ),
     View(
@@ -183,9 +183,9 @@ def _rectangles(frame: FirstFrame) -> str:
     rule, error = frame.scheme, frame.error
     words = WORDS[frame.collapsed.activation]
     if rule is None and words.no_rule:
-        return f"{words.no_rule} (0 rectangles)"
+        return words.no_rule
     if rule is None:
-        return "No frequency has two neurons that read and write it: no quadrature rule, no bound (0 rectangles)."
+        return "No frequency has two neurons that read and write it: no quadrature rule, no bound."
     total = float((rule.w * frame.heights(rule.phi, rule.psi, rule.k)).sum())
     here = (
         f"k = {rule.k}, a = {frame.a}, b = {frame.b}, c = {frame.c}: rectangles sum to {total:.3g}, the integral is "

@@ -135,9 +135,9 @@ Q.app = (() => {
     at("status-smallest").textContent = `smallest margin ${short(v.smallest)}`;
     const exact = claims && frame.shape in claims.exactPsi ? claims.exactPsi[frame.shape] : null, bound = Q.views.rectangles.boundOf(frame);
     at("status-exact").textContent = exact === null ? "–" : short(exact);
-    at("status-relative").textContent = exact === null ? (rule ? "not known for this activation" : "no rule at this frequency") : `relative ${percent(exact / base)}, k = ${k}`;
+    at("status-relative").textContent = exact === null ? (rule || frame.shape === null ? "not for this activation" : "no rule at this frequency") : `relative ${percent(exact / base)}, k = ${k}`;
     at("status-bound").textContent = bound === null ? "–" : `≤ ${atMost(bound)}`;
-    at("status-bound-relative").textContent = bound === null ? "none for this part" : `relative ≤ ${percentAtMost(bound / base)}, ${period} period`;
+    at("status-bound-relative").textContent = bound === null ? frame.shape === null ? "not for this activation" : "none for this part" : `relative ≤ ${percentAtMost(bound / base)}, ${period} period`;
     clearTimeout(spoken);
     if (!engine.settled) return;
     spoken = setTimeout(() => {

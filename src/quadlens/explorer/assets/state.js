@@ -7,7 +7,7 @@ Q.state = (() => {
   const DIALS = { jitter: 1, drop: 1, arc: 1, uneven: 2 };
   const STEPS = 7;
 
-  /** c null: follow a + b. n null: the heaviest neuron of the frequency. */
+  /** c null: the right answer. n null: the heaviest neuron of the frequency. */
   function defaults(info) {
     const { p } = info;
     return {
