@@ -5,6 +5,7 @@ import contextlib
 import io
 import os
 import pickle
+import pickletools
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from quadlens.errors import BadFile
 from quadlens.model.formats.checkpoint import read_checkpoint
-from quadlens.model.formats.pickle_machine import PickleMachine, StandIn
+from quadlens.model.formats.pickle_machine import Name, PickleMachine, StandIn
 from quadlens.model.formats.torch_files import read_torch, write_torch
 
 torch = pytest.importorskip("torch")
@@ -357,7 +358,32 @@ def test_a_cut_file_is_refused(content: bytes, data: st.DataObject) -> None:
         read_torch(content[: data.draw(st.integers(0, len(content) - 1))], "file")
 
 
-@given(st.binary(max_size=60))
-def test_random_pickles_never_do_anything_but_fail_or_give_plain_values(content: bytes) -> None:
+def is_plain(value: object) -> bool:
+    """Containers, numbers, text, and names and stand-ins that nobody can call."""
+    if isinstance(value, dict):
+        return all(type(key) in (str, int, float, bool, bytes, type(None)) and is_plain(x) for key, x in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(is_plain, value))
+    if isinstance(value, StandIn):
+        return not callable(value) and is_plain(value.arguments) and is_plain(value.state)
+    leaves = (type(None), bool, int, float, str, bytes, bytearray, Name)
+    return type(value) in leaves and not callable(value)
+
+
+opcodes = st.sampled_from([opcode.code.encode("latin1") for opcode in pickletools.opcodes])
+
+
+@pytest.mark.parametrize("end", [b"", b"."])
+@given(
+    st.one_of(st.binary(max_size=60), st.lists(st.one_of(opcodes, st.binary(max_size=2)), max_size=12).map(b"".join))
+)
+def test_random_pickles_never_do_anything_but_fail_or_give_plain_values(end: bytes, content: bytes) -> None:
     with contextlib.suppress(BadFile):
-        PickleMachine("file").run(b"\x80\x02" + content)
+        value = PickleMachine("file").run(b"\x80\x02" + content + end)
+        assert is_plain(value), value
+
+
+def test_a_mark_is_no_value() -> None:
+    for content in (b"(.", b"(\x85.", b"](a."):
+        with pytest.raises(BadFile, match="cut or damaged"):
+            PickleMachine("file").run(b"\x80\x02" + content)

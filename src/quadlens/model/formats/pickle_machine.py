@@ -130,6 +130,8 @@ class PickleMachine:
                 children = item
             elif isinstance(item, StandIn):
                 children = (item.arguments, item.state)
+            elif isinstance(item, _Mark):  # a place on the stack, no value
+                raise BadFile(f"{self.source}: its pickle is cut or damaged (a mark without an end)")
             if seen + len(waiting) > most or depth > MAX_DEPTH:
                 raise self._too_much("values inside each other than it has steps")
             waiting.extend((child, depth + 1) for child in children)
