@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.numbers import double_below
 from quadlens.proofs.arcs import ArcsStrategy
 from quadlens.proofs.brute import Brute, brute_force_operations
-from quadlens.proofs.certificate import rounded_down
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.proof import Strategy, attempt
@@ -121,7 +121,7 @@ def run_certify_bench(
                     brute_force_flops=brute_force_operations(p, d_mlp),
                     brute_force_seconds=brute_seconds,
                     certified_share=float(proof.certified.mean()),
-                    margin_lower_bound=rounded_down(proof.margin),
+                    margin_lower_bound=double_below(proof.margin),
                 )
             )
     return CertifyBenchmark(tuple(rows), fit_exponents(rows))

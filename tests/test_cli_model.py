@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from cli_runner import quadlens, refused
 from quadlens.cli.main import app
 from quadlens.cli.options import REGISTRIES
-from quadlens.cli.output import rounded
 from quadlens.explanation import explain
 from quadlens.figures.style import FIGURE_FORMATS
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
@@ -28,6 +27,7 @@ from quadlens.model.formats import READERS, WRITERS
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
+from quadlens.numbers import significant
 from quadlens.proofs import STRATEGIES
 from quadlens.studies import study_of
 from quadlens.training.config import TrainConfig
@@ -345,7 +345,7 @@ def test_text_has_at_most_six_digits(folder: Path) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.fractions())
 def test_rounding_is_to_the_side_asked_for(value: float | Fraction) -> None:
     exact = Fraction(value)
-    down, nearest, up = (Fraction(rounded(value, towards)) for towards in ("down", "nearest", "up"))
+    down, nearest, up = (Fraction(significant(value, towards)) for towards in ("down", "nearest", "up"))
     assert down <= exact <= up
     assert down <= nearest <= up
     assert up - down <= abs(exact) / 10**4

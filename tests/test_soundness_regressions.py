@@ -23,8 +23,9 @@ from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Params
+from quadlens.numbers import double_above
 from quadlens.proofs import certify
-from quadlens.proofs.certificate import rounded_up, summary
+from quadlens.proofs.certificate import summary
 from quadlens.proofs.frontier import frontier
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.proof import attempt
@@ -255,7 +256,7 @@ def test_a_verdict_prints_whatever_the_terminal_can_show(tmp_path: Path, encodin
 
 
 def test_a_bound_of_zero_has_no_sign() -> None:
-    assert str(rounded_up(Fraction(0))) == "0.0"
+    assert str(double_above(Fraction(0))) == "0.0"
 
 
 def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def command(
     import numpy as np
     from rich.console import Console
 
-    from quadlens.cli.output import counted
     from quadlens.model import load
+    from quadlens.numbers import counted
     from quadlens.quadrature import bounds, tables, text_table, thinning_study, to_json
 
     result = bounds(load(model), moments)

@@ -43,10 +43,11 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.cli.output import key_value_table, rounded
+    from quadlens.cli.output import key_value_table
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
+    from quadlens.numbers import significant
     from quadlens.proofs.certificate import summary
     from quadlens.proofs.produce import certify, find_strategy
 
@@ -68,13 +69,13 @@ def command(
             console.print(f"reason: {value['reason']}", markup=False)
         hidden = ("verdict", "statement", "reason", "witnesses", "terms", "worst_inputs")
         shown = {key: item for key, item in value.items() if key not in hidden}
-        shown |= {name: rounded(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
-        shown |= {name: rounded(value[name], "up") for name in ("logit_error_bound", "float32_error")}
+        shown |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
+        shown |= {name: significant(value[name], "up") for name in ("logit_error_bound", "float32_error")}
         shown["seconds"] = f"{value['seconds']:.2f}"
         shown["witnesses"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in value["witnesses"][:10]) or "none"
         key_value_table(console, "proof", shown)
         if value["terms"]:
-            terms = {name: rounded(bound, "up") for name, bound in value["terms"].items()}
+            terms = {name: significant(bound, "up") for name, bound in value["terms"].items()}
             key_value_table(console, "error budget (worst case of each term)", terms)
 
     out.emit(value, render)

@@ -36,8 +36,9 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.cli.output import key_value_table, rounded
+    from quadlens.cli.output import key_value_table
     from quadlens.errors import BadConfig, BadFile
+    from quadlens.numbers import significant
     from quadlens_checker import check
 
     path = bundled_models().get(model, Path(model))
@@ -61,7 +62,7 @@ def command(
         shown = dict(report.claims)
         for name, towards in SAFE_SIDES.items():
             if isinstance(shown.get(name), str):
-                shown[name] = f"{rounded(Fraction(shown[name]), towards)} (rounded {towards}; exactly with --json)"
+                shown[name] = f"{significant(Fraction(shown[name]), towards)} (rounded {towards}; exactly with --json)"
         key_value_table(console, "claims proved again", {**shown, "seconds": f"{report.seconds:.1f}"})
 
     out.emit(asdict(report), render)

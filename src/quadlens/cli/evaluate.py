@@ -26,11 +26,12 @@ def command(
     import numpy as np
     from rich.console import Console
 
-    from quadlens.cli.output import key_value_table, rounded
+    from quadlens.cli.output import key_value_table
     from quadlens.errors import BadConfig
     from quadlens.model import evaluate, load
     from quadlens.model.evaluate import MAX_OPERATIONS, about
     from quadlens.model.exact import agreement
+    from quadlens.numbers import significant
 
     loaded = load(model)
     p, d_mlp = loaded.config.p, loaded.config.d_mlp
@@ -53,9 +54,9 @@ def command(
         shown["task"] = loaded.config.task.words
         # Only perfection reads as 100 %.
         share = Fraction(100 * result.correct, result.pairs)
-        shown["accuracy"] = f"{rounded(share, 'down')} %"
-        shown["min_margin"] = rounded(result.min_margin, "down")
-        shown |= {name: rounded(value[name]) for name in ("median_margin", "loss")}
+        shown["accuracy"] = f"{significant(share, 'down')} %"
+        shown["min_margin"] = significant(result.min_margin, "down")
+        shown |= {name: significant(value[name]) for name in ("median_margin", "loss")}
         shown["min_margin_pair"] = f"a = {result.min_margin_pair[0]}, b = {result.min_margin_pair[1]}"
         sign = "+" if loaded.config.task.is_addition else "∘"
         shown["wrong"] = ", ".join(f"{a}{sign}{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
@@ -68,11 +69,11 @@ def command(
 
 def _agreement_rows(agreement: dict[str, float], p: int) -> dict[str, str]:
     """The agreement in words, for a person."""
-    from quadlens.cli.output import rounded
+    from quadlens.numbers import significant
 
     return {
         "logits compared": f"{p**3}",
         "largest difference": f"{agreement['max_error']:.3g} (largest logit {agreement['largest_logit']:.6g})",
         "correct, exactly": f"{agreement['correct']:.0f} of {p * p}",
-        "min_margin, exactly": rounded(agreement["min_margin"], "down"),
+        "min_margin, exactly": significant(agreement["min_margin"], "down"),
     }

@@ -21,12 +21,12 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.cli.output import rounded
     from quadlens.errors import BadFile
     from quadlens.figures.proved import ProofPoint, draw_budget, draw_strategies
     from quadlens.figures.style import figure_bytes
     from quadlens.model import load
     from quadlens.model.atomic import write_atomic
+    from quadlens.numbers import significant
     from quadlens.proofs.frontier import frontier, to_csv
     from quadlens.table import Table
 
@@ -55,8 +55,8 @@ def command(
             (
                 point.strategy,
                 point.verdict,
-                f"{rounded(100 * Fraction(point.certified_share), 'down')}%",
-                rounded(point.margin_lower_bound, "down"),
+                f"{significant(100 * Fraction(point.certified_share), 'down')}%",
+                significant(point.margin_lower_bound, "down"),
                 f"{point.flops + point.collapse_flops:.3g}",
                 f"{point.cost_share:.3%}",
                 f"{point.cost_share_beyond_collapse:.3%}",

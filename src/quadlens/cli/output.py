@@ -7,10 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from quadlens.errors import BadConfig
 from quadlens.plain_json import plain
@@ -18,11 +16,8 @@ from quadlens.plain_json import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Digits of a number for a person; JSON has them all.
-DIGITS = 6
 # Suffixes of other programs' files, and of certificates.
 OTHER_SUFFIXES = (".pt", ".pth", ".onnx", ".json")
-ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
 
 @dataclass(frozen=True)
@@ -86,32 +81,6 @@ def check_model_name(path: Path) -> None:
             f"{path} has the name {other}, and models are written as .safetensors; give such a name, "
             "and use quadlens export for other programs' files"
         )
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "model"), counted(2, "model")
-    ('1 model', '2 models')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def rounded(value: float | Fraction | None, towards: Literal["nearest", "down", "up"] = "nearest") -> str:
-    """At most six significant digits; a lower bound is rounded down and an upper bound up, so that it stays one.
-
-    >>> rounded(2 / 3), rounded(2 / 3, "down"), rounded(Fraction(1, 3), "up"), rounded(0.5), rounded(None)
-    ('0.666667', '0.666666', '0.333334', '0.5', '–')
-    """
-    if value is None:
-        return "–"
-    context = Context(prec=DIGITS, rounding=ROUNDINGS[towards])
-    if isinstance(value, Fraction):
-        number = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    else:
-        number = context.create_decimal(Decimal(value))
-    plain_notation = not number.is_finite() or -DIGITS <= number.adjusted() < DIGITS
-    return f"{number:f}" if plain_notation else f"{number:e}"
 
 
 def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) -> None:

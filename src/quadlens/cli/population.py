@@ -63,7 +63,7 @@ def command(
     """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
     import numpy as np
 
-    from quadlens.cli.output import counted
+    from quadlens.numbers import counted
     from quadlens.population import dataset, tables
     from quadlens.population.comparison import compare
     from quadlens.population.dataset import filter_models

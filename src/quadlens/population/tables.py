@@ -164,8 +164,7 @@ def rows_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+    return Table("", header, rows).to_markdown()
 
 
 def _verdict(verdict: str, why: str) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.model.params import Model
+from quadlens.numbers import double_above
 from quadlens.proofs.brute import brute_force_operations
-from quadlens.proofs.certificate import rounded_up
 from quadlens.proofs.proof import Proof, Term
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.harmonics import doubled
@@ -124,7 +124,7 @@ def waterfall(subject: Model | Anatomy, proof: Proof) -> tuple[WaterfallStep, ..
         steps.append(
             WaterfallStep(
                 term=name,
-                bound=float(rounded_up(term.bound) or 0.0),
+                bound=float(double_above(term.bound) or 0.0),
                 worst="+".join(map(str, term.worst)) if term.worst else None,
                 measured=found.largest if found else None,
                 measured_at="{}+{}→{}".format(*found.worst) if found else None,

@@ -1,9 +1,6 @@
 """The certificate: one JSON file, deterministic bytes, everything a checker needs beside the model file."""
 
 import json
-import math
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,6 +12,7 @@ from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation
 from quadlens.model.atomic import write_atomic
 from quadlens.model.params import Model
+from quadlens.numbers import at_least, at_most, double_above, double_below
 from quadlens.proofs.float32 import Float32Bound
 from quadlens.proofs.proof import Proof, StrategyFacts, Verdict
 from quadlens_checker import limits
@@ -118,13 +116,13 @@ class Certificate(Displayed):
         )
         real = (
             f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {self.p} "
-            f"exceeds that of every other answer, by at least {_nine_decimals(margin, math.floor)} "
+            f"exceeds that of every other answer, by at least {at_least(margin, 9)} "
             "(exactly: claims.margin)."
         )
         if error is None or not self.float32_certified:
             return real
         return (
-            f"{real} Float32 execution in any order changes no logit by more than {_nine_decimals(error, math.ceil)}, "
+            f"{real} Float32 execution in any order changes no logit by more than {at_most(error, 9)}, "
             f"so {'the' if proved == inputs else 'their'} answers are the same."
         )
 
@@ -134,7 +132,7 @@ class Certificate(Displayed):
             "": self.verdict,
             "strategy": self.proof.strategy,
             "inputs": f"{self.certified_inputs} of {self.p**2}",
-            "margin": "none" if margin is None else f"≥ {_nine_decimals(margin, math.floor)}",
+            "margin": "none" if margin is None else f"≥ {at_least(margin, 9)}",
             "operations": self.total_flops,
         }
 
@@ -236,12 +234,6 @@ def rational(x: Fraction | None) -> str | None:
     return None if x is None else f"{x.numerator}/{x.denominator}"
 
 
-def _nine_decimals(x: Fraction, rounded: Callable[[Fraction], int]) -> str:
-    """A positive number with nine decimals, rounded by `math.floor` or `math.ceil`."""
-    whole, part = divmod(rounded(x * 10**9), 10**9)
-    return f"{whole}.{part:09d}"
-
-
 def summary(certificate: Certificate) -> dict[str, Any]:
     """The JSON of `quadlens certify`, each a plain number; lower bounds are rounded down and upper bounds up."""
     proof = certificate.proof
@@ -253,15 +245,15 @@ def summary(certificate: Certificate) -> dict[str, Any]:
         "d_mlp": certificate.d_mlp,
         "inputs": certificate.p**2,
         "certified_inputs": certificate.certified_inputs,
-        "accuracy_lower_bound": rounded_down(Fraction(certificate.certified_inputs, certificate.p**2)),
-        "margin_lower_bound": rounded_down(proof.margin),
+        "accuracy_lower_bound": double_below(Fraction(certificate.certified_inputs, certificate.p**2)),
+        "margin_lower_bound": double_below(proof.margin),
         "margin_is_exact": proof.exact,
-        "logit_error_bound": rounded_up(proof.logit_error),
-        "terms": {name: rounded_up(term.bound) for name, term in proof.terms.items()},
+        "logit_error_bound": double_above(proof.logit_error),
+        "terms": {name: double_above(term.bound) for name, term in proof.terms.items()},
         "worst_inputs": {name: list(term.worst) for name, term in proof.terms.items() if term.worst is not None},
         "reason": proof.reason,
         "witnesses": [list(witness) for witness in proof.witnesses],
-        "float32_error": rounded_up(certificate.float32.error),
+        "float32_error": double_above(certificate.float32.error),
         "float32_certified": certificate.float32_certified,
         "flops": proof.operations.total,
         "collapse_flops": certificate.collapse_flops,
@@ -271,20 +263,3 @@ def summary(certificate: Certificate) -> dict[str, Any]:
         "cost_share_beyond_collapse": certificate.cost_share_beyond_collapse,
         "model_sha256": certificate.model_sha256,
     }
-
-
-def rounded_down(x: Fraction | None) -> float | None:
-    """The largest double that is not above x; beyond the doubles, the largest of them or minus infinity."""
-    if x is None:
-        return None
-    try:
-        nearest = float(x)
-    except OverflowError:
-        return sys.float_info.max if x > 0 else -math.inf
-    return nearest if Fraction(nearest) <= x else math.nextafter(nearest, -math.inf)
-
-
-def rounded_up(x: Fraction | None) -> float | None:
-    """The smallest double that is not below x."""
-    down = rounded_down(None if x is None else -x)
-    return None if down is None else -down + 0.0  # no minus zero

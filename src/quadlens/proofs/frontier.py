@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 
 from quadlens.model.params import Model
+from quadlens.numbers import double_below
 from quadlens.proofs.budget import WaterfallStep, waterfall
-from quadlens.proofs.certificate import Certificate, rounded_down
+from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.produce import MAX_INTEGER_OPERATIONS, Prover, strategies
 from quadlens.proofs.proof import Verdict
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
@@ -78,7 +79,7 @@ def _point(certificate: Certificate, seconds: float) -> FrontierPoint:
         strategy=proof.strategy,
         verdict=proof.verdict,
         certified_share=float(proof.certified.mean()),
-        margin_lower_bound=rounded_down(proof.margin),
+        margin_lower_bound=double_below(proof.margin),
         flops=proof.operations.total,
         collapse_flops=certificate.collapse_flops,
         cost_share=certificate.cost_share,
