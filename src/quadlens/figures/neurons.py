@@ -160,7 +160,7 @@ def _single_frequency_pictures(study: Study) -> tuple[Picture, ...]:
 
 def frequency_counts(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
     """Living neurons with primary input frequency k = 1 …, and how many of them write another one."""
-    roles, half = explanation.roles, (explanation.p - 1) // 2
+    roles, half = explanation.roles, explanation.p // 2
     alive = ~roles.dead
     every = np.bincount(roles.k_in[alive], minlength=half + 1)[1:]
     stray = np.bincount(roles.k_in[alive & (roles.k_in != roles.k_out)], minlength=half + 1)[1:]

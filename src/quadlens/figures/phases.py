@@ -203,7 +203,7 @@ def primsecfreq(study: Any, ax: Target = None) -> "Figure":
     explanation = study_of(study).explanation
     with canvas(ax, (5.2, 4.2)) as drawn:
         (axis,) = drawn.axes
-        half = (explanation.p - 1) // 2
+        half = explanation.p // 2
         k = np.linspace(0.5, half + 0.5, 400)
         folded = np.where(2 * k <= explanation.p / 2, 2 * k, explanation.p - 2 * k)
         axis.plot(k, folded, color=CONCEPT_COLOURS["truth"], lw=0.9, label="2k mod p, folded")

@@ -106,10 +106,13 @@ def distance_irrelevance(correct_logit: Float[np.ndarray, "p p"]) -> float | Non
 
 
 def embedding(model: Model) -> Float[np.ndarray, "p d"]:
-    """The vector of each token: W_E, or for an MLP, which embeds one-hot tokens with its first layer, W_a."""
-    if isinstance(model, MLPParams):
-        return model.W_a.astype(np.float64)
-    return model.tensors()["W_E"][: model.config.p].astype(np.float64)
+    """The vector of each token: W_E, or for an MLP, which embeds one-hot tokens with its first layer, W_a.
+
+    In the order in which the task is addition.
+    """
+    rows = model.W_a if isinstance(model, MLPParams) else model.tensors()["W_E"][: model.config.p]
+    cyclic = model.config.task.cyclic
+    return (rows if cyclic is None else rows[np.argsort(cyclic.of_a)]).astype(np.float64)
 
 
 def circularity(vectors: Float[np.ndarray, "p d"], components: int = PRINCIPAL_COMPONENTS) -> float | None:
@@ -125,6 +128,8 @@ def circularity(vectors: Float[np.ndarray, "p d"], components: int = PRINCIPAL_C
         return None
     # Columns of U have unit length, and a real sequence holds frequency k at k and at p - k.
     power = 2 / p * np.square(np.abs(np.fft.rfft(U[:, real][:, :components], axis=0)[1:]))
+    if p % 2 == 0:
+        power[-1] /= 2
     return float(power.max(axis=0).mean())
 
 

@@ -123,7 +123,7 @@ def weak_spots(parts: LogitParts, form: ClosedForm) -> tuple[WeakSpot, ...]:
     small, double = cos_u(parts.p, parts.keys), cos_2u(parts.p, parts.keys)
     spots = []
     for row, k in enumerate(parts.keys):
-        d = int(small[row, : (parts.p + 1) // 2].argmin())
+        d = int(small[row, : parts.p // 2 + 1].argmin())
         # d and -d have the same u up to sign; the model's own profile differs a little between them.
         pair = np.array([d, -d % parts.p])
 

@@ -7,6 +7,7 @@ from jaxtyping import Complex, Float
 
 from quadlens.logits.parts import identity_matrices
 from quadlens.model.collapsed import Collapsed
+from quadlens.spectrum.amplitude_phase import mean_squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +31,20 @@ class IdentityMatrix:
     share: float | None
 
     def largest_waves(self, count: int) -> tuple[tuple[int, int, float, float], ...]:
-        """The largest waves A cos(kwc + lwx + θ) as (k, l, A, θ), l in -(p-1)/2 … (p-1)/2, the constant left out."""
+        """The largest waves A cos(kwc + lwx + θ) as (k, l, A, θ), l in -(p-1)/2 … p/2, the constant left out."""
         p = len(self.matrix)
-        half = (p - 1) // 2
-        # A is real, so F[-k,-l] is the conjugate of F[k,l]: half the plane holds every wave once.
-        size = 2 * np.abs(self.fourier[: half + 1])
-        size[0, 0] = size[0, half + 1 :] = -1.0
-        order = np.argsort(-size, axis=None, kind="stable")[: min(count, (p * p - 1) // 2)]
+        half = p // 2
+        # A is real, so F[-k,-l] is the conjugate of F[k,l]: half the plane holds every wave once. For even p row p/2 is
+        # its own mirror image as row 0 is, and the waves that are their own conjugates stand once, not twice.
+        doubled = 2 * self.fourier[: half + 1]
+        own = [0] if p % 2 else [0, half]
+        doubled[np.ix_(own, own)] /= 2
+        size = np.abs(doubled)
+        size[own, half + 1 :] = size[0, 0] = -1.0
+        order = np.argsort(-size, axis=None, kind="stable")[: min(count, int((size >= 0).sum()))]
         waves = []
         for k, column in zip(*np.unravel_index(order, size.shape), strict=True):
-            wave = 2 * self.fourier[k, column]
+            wave = doubled[k, column]
             signed = int(column) if column <= half else int(column) - p
             waves.append((int(k), signed, float(abs(wave)), float(np.angle(wave))))
         return tuple(waves)
@@ -73,7 +78,9 @@ def _analyse(matrix: Float[np.ndarray, "p p"], keys: tuple[int, ...]) -> Identit
     p = len(matrix)
     fourier = np.fft.fft2(matrix) / p**2
     k = np.array(keys, dtype=np.int64)
-    wave = 2 * fourier[k, -2 * k % p]
+    power = mean_squares(p, k)
+    # A sign wave is its own conjugate: it stands once in the spectrum.
+    wave = fourier[k, -2 * k % p] / power
     variance = float(matrix.var())
-    share = float(np.square(np.abs(wave)).sum()) / 2 / variance if variance > 0 else None
+    share = float((power * np.square(np.abs(wave))).sum()) / variance if variance > 0 else None
     return IdentityMatrix(matrix, fourier, keys, wave.real, -wave.imag, share)

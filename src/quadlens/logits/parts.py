@@ -8,6 +8,7 @@ from jaxtyping import Complex, Float, Int
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.collapsed import Collapsed
+from quadlens.spectrum.amplitude_phase import mean_squares
 
 # Floats in the largest block of hidden activations: a few megabytes stay in cache and never grow with p³.
 BLOCK_FLOATS = 1 << 20
@@ -20,11 +21,13 @@ class Part:
     Attributes:
         variance: Variance over all (a, b, c).
         profile: g_k(d), row by key: the least-squares coefficient of Y on cos(k w (a+b-c)) over the inputs with
-            a - b ≡ d (mod p), g_k(d) = (2/p²) Σ_{a-b≡d} Σ_c Y[a,b,c] cos(k w (a+b-c)).
+            a - b ≡ d (mod p), g_k(d) = (2/p²) Σ_{a-b≡d} Σ_c Y[a,b,c] cos(k w (a+b-c)), half of it for a sign wave.
+        mean_square: Mean of cos²(k w t), for each key: ½, or 1 for a sign wave.
     """
 
     variance: float
     profile: Float[np.ndarray, "K p"]
+    mean_square: Float[np.ndarray, " K"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,17 +110,18 @@ def take_apart(collapsed: Collapsed, keys: tuple[int, ...]) -> LogitParts:
         waves += _profile_sum(mlp, a, rotate)
         correct_logit[a], right = _right_answers(logits, a)
         correct += right
-    profile_mlp = waves * (2 / p**2)
-    profile_skip = _separable_profile(collapsed.S_a, collapsed.S_b, rotate)
-    profile_odd = _separable_profile(odd_a, odd_b, rotate)
+    power = mean_squares(p, np.array(keys, dtype=np.int64))
+    profile_mlp = waves * (1 / p**2 / power)[:, None]
+    profile_skip = _separable_profile(collapsed.S_a, collapsed.S_b, rotate, power)
+    profile_odd = _separable_profile(odd_a, odd_b, rotate, power)
     return LogitParts(
         p=p,
         keys=keys,
-        all_logits=Part(spread["all"].variance, profile_mlp + profile_skip),
-        mlp_output=Part(spread["mlp"].variance, profile_mlp),
-        abs_component=Part(spread["abs"].variance, profile_mlp - profile_odd),
-        identity_component=Part(_separable_variance(odd_a, odd_b), profile_odd),
-        skip=Part(_separable_variance(collapsed.S_a, collapsed.S_b), profile_skip),
+        all_logits=Part(spread["all"].variance, profile_mlp + profile_skip, power),
+        mlp_output=Part(spread["mlp"].variance, profile_mlp, power),
+        abs_component=Part(spread["abs"].variance, profile_mlp - profile_odd, power),
+        identity_component=Part(_separable_variance(odd_a, odd_b), profile_odd, power),
+        skip=Part(_separable_variance(collapsed.S_a, collapsed.S_b), profile_skip, power),
         correct_logit=correct_logit,
         correct=correct,
     )
@@ -152,7 +156,10 @@ def _profile_sum(
 
 
 def _separable_profile(
-    from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarray, "p p"], rotate: Complex[np.ndarray, "K p"]
+    from_a: Float[np.ndarray, "p p"],
+    from_b: Float[np.ndarray, "p p"],
+    rotate: Complex[np.ndarray, "K p"],
+    power: Float[np.ndarray, " K"],
 ) -> Float[np.ndarray, "K p"]:
     """The profile of Y[a,b,c] = from_a[a,c] + from_b[b,c], in p² |K| operations.
 
@@ -163,7 +170,7 @@ def _separable_profile(
     doubled = rotate**2
     sum_a = (doubled * (from_a @ rotate.conj().T).T).sum(axis=1)
     sum_b = (doubled * (from_b @ rotate.conj().T).T).sum(axis=1)
-    return (rotate.conj() * sum_a[:, None] + rotate * sum_b[:, None]).real * (2 / p**2)
+    return (rotate.conj() * sum_a[:, None] + rotate * sum_b[:, None]).real * (1 / p**2 / power)[:, None]
 
 
 def _right_answers(

@@ -54,12 +54,13 @@ def regress(part: Part, factors: list[Float[np.ndarray, "K p"]]) -> Regression:
 def r2_of(part: Part, amplitude: Float[np.ndarray, "K p"]) -> float | None:
     """R² of Σ_k h_k(d) cos(k w (a+b-c)) as a description of `part`, fitted or not.
 
-    Residual variance: variance - Σ_k mean_d(h g) + ½ Σ_k mean_d h².
+    Residual variance: variance - Σ_k v (2 mean_d(h g) - mean_d h²), v the mean of cos²(k w t).
     """
     if part.variance == 0.0:
         return None
     p = amplitude.shape[1]
-    explained = float((amplitude * part.profile).sum() - np.square(amplitude).sum() / 2) / p
+    v = part.mean_square[:, None]
+    explained = float((2 * v * amplitude * part.profile).sum() - (v * np.square(amplitude)).sum()) / p
     return explained / part.variance
 
 

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.model.config import check_modulus
 from quadlens.model.params import Model, Params
+
+
+def mean_squares(p: int, k: Int[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+    """Mean of cos²(k w t) over Z_p: ½, but 1 for the sign wave 2k = p."""
+    return np.where(2 * k == p, 1.0, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,7 +18,8 @@ class AmplitudePhase:
     """x[t,i] = mean[i] + Σ_k amplitude[k-1,i] cos(k w t + phase[k-1,i]),  w = 2π/p  (`math.md` §1).
 
     Attributes:
-        p: Length of the sequences, odd; frequencies are k = 1 … (p-1)/2.
+        p: Length of the sequences; frequencies are k = 1 … ⌊p/2⌋. For even p the last is the sign wave (-1)^t, whose
+            phase is 0 or π and whose variance is A², not A²/2.
         mean: The constant term of each column.
         amplitude: A_k ≥ 0, row k-1.
         phase: In (-π, π], row k-1.
@@ -26,18 +31,23 @@ class AmplitudePhase:
     phase: Float[np.ndarray, "half n"]
 
     @property
+    def size(self) -> Float[np.ndarray, "half n"]:
+        """√2 times the root mean square of each wave: the amplitude, but √2 times that of a sign wave."""
+        return self.amplitude * np.sqrt(2 * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1)))[:, None]
+
+    @property
     def primary(self) -> Int[np.ndarray, " n"]:
-        """The frequency with the largest amplitude, for each column."""
-        return self.amplitude.argmax(axis=0) + 1
+        """The frequency of the largest wave, for each column."""
+        return self.size.argmax(axis=0) + 1
 
     @property
     def power(self) -> Float[np.ndarray, "half n"]:
-        """A_k²/2, the variance of each wave; the constant term's counterpart is mean²."""
-        return np.square(self.amplitude) / 2
+        """A_k²/2 (A² of a sign wave), the variance of each wave; the constant term's counterpart is mean²."""
+        return np.square(self.amplitude) * mean_squares(self.p, np.arange(1, len(self.amplitude) + 1))[:, None]
 
     @property
     def variance(self) -> Float[np.ndarray, " n"]:
-        """Variance of each column over Z_p: Σ_k A_k²/2 (Parseval)."""
+        """Variance of each column over Z_p: the sum of all powers (Parseval)."""
         return self.power.sum(axis=0)
 
     def at(self, k: Int[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
@@ -49,15 +59,19 @@ class AmplitudePhase:
 def amplitude_phase(x: Float[np.ndarray, "p n"]) -> AmplitudePhase:
     """Decompose every column of `x` with one real FFT."""
     p = x.shape[0]
-    check_modulus(p)
     coefficients = np.fft.rfft(x, axis=0)
     waves = coefficients[1:] * (2 / p)
+    if p % 2 == 0:
+        # The sign wave's coefficient is real and stands once in the spectrum, not twice.
+        waves[-1] = coefficients[-1].real / p
     return AmplitudePhase(p=p, mean=coefficients[0].real / p, amplitude=np.abs(waves), phase=np.angle(waves))
 
 
 def synthesise(spectrum: AmplitudePhase) -> Float[np.ndarray, "p n"]:
     """The sequences themselves, from the formula of `AmplitudePhase`."""
     waves = spectrum.amplitude * np.exp(1j * spectrum.phase) * (spectrum.p / 2)
+    if spectrum.p % 2 == 0:
+        waves[-1] *= 2
     constant = spectrum.mean[None] * spectrum.p
     return np.fft.irfft(np.concatenate([constant.astype(complex), waves]), n=spectrum.p, axis=0)
 
@@ -83,6 +97,8 @@ def attended_paths(params: Params) -> tuple[Float[np.ndarray, "p d_mlp"], Float[
     OV_in = OV @ params.W_in.astype(np.float64)
     x_a = params.W_E[: config.p].astype(np.float64) + params.W_pos[0]
     x_b = params.W_E[first_b : first_b + config.p].astype(np.float64) + params.W_pos[1]
+    if config.task.cyclic is not None:
+        x_a, x_b = x_a[np.argsort(config.task.cyclic.of_a)], x_b[np.argsort(config.task.cyclic.of_b)]
     return config.attention[0] * x_a @ OV_in, config.attention[1] * x_b @ OV_in
 
 

@@ -124,7 +124,7 @@ def cluster_phases(cluster: Cluster) -> ClusterPhases:
     deviation = np.abs(wrap(cluster.psi - 2 * cluster.phi))
     return ClusterPhases(
         k=cluster.k,
-        r2=circular_r2(cluster.psi, 2 * cluster.phi),
+        r2=None if cluster.is_sign_wave else circular_r2(cluster.psi, 2 * cluster.phi),
         offset=mean_direction(cluster.psi - 2 * cluster.phi),
         rms_deviation=float(np.sqrt(np.square(deviation).mean())),
         max_deviation=float(deviation.max()),

@@ -34,6 +34,11 @@ class Cluster:
     rho: Float[np.ndarray, " n"]
     omega: Float[np.ndarray, " n"]
 
+    @property
+    def is_sign_wave(self) -> bool:
+        """Whether k = p/2: a wave (-1)^a has an amplitude and a sign, no phase, and twice its angle is 0."""
+        return 2 * self.k == self.p
+
 
 @dataclass(frozen=True, eq=False)
 class NeuronSpectra:

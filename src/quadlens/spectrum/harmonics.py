@@ -17,7 +17,7 @@ MIN_NEURONS = 10
 
 
 def doubled(k: int, p: int) -> int:
-    """The frequency in 1 … (p-1)/2 of a wave with twice the angle: cos(2k w a) = cos((p - 2k) w a).
+    """The frequency in 0 … ⌊p/2⌋ of a wave with twice the angle: cos(2k w a) = cos((p - 2k) w a); 0 of a sign wave.
 
     >>> doubled(5, 59), doubled(28, 59)
     (10, 3)
@@ -31,7 +31,7 @@ class Harmonics:
 
     Attributes:
         p: Modulus.
-        k: Frequency in 1 … (p-1)/2.
+        k: Frequency in 1 … ⌊p/2⌋.
         amplitude: A_k.
         present: Whether the wave is there at all (amplitude above rounding).
         multiple: Smallest m ≥ 1 with m·k_primary ≡ ±k (mod p); 0 where k is no multiple (p not prime).
@@ -50,7 +50,7 @@ def find_harmonics(spectrum: AmplitudePhase, ranks: int = RANKS) -> Harmonics:
     """The `ranks` largest frequencies of every column (fewer where p has fewer)."""
     half, n = spectrum.amplitude.shape
     ranks = min(ranks, half)
-    order = np.argsort(-spectrum.amplitude, axis=0, kind="stable")[:ranks]
+    order = np.argsort(-spectrum.size, axis=0, kind="stable")[:ranks]
     amplitude = np.take_along_axis(spectrum.amplitude, order, axis=0)
     phase = np.take_along_axis(spectrum.phase, order, axis=0)
     k = order + 1
@@ -72,7 +72,7 @@ def find_harmonics(spectrum: AmplitudePhase, ranks: int = RANKS) -> Harmonics:
 
 def multiples_of(primary: int, p: int) -> tuple[Int[np.ndarray, " half"], Bool[np.ndarray, " half"]]:
     """For each k the smallest m ≥ 1 with m·primary ≡ ±k (mod p), 0 if none, and where the sign is minus."""
-    half = (p - 1) // 2
+    half = p // 2
     m = np.arange(half, 0, -1)
     residue = m * primary % p
     k, folded = np.minimum(residue, p - residue), residue > half

@@ -1,0 +1,150 @@
+"""Even and composite numbers of elements: the sign wave, folded multiples, regressions, each the slow way."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from quadlens.explanation import explain
+from quadlens.logits import clock_pizza, identity_component, take_apart
+from quadlens.model import Collapsed, MLPConfig, MLPParams, evaluate
+from quadlens.model.task import task_by_name
+from quadlens.spectrum.amplitude_phase import amplitude_phase, synthesise
+from quadlens.spectrum.harmonics import doubled, multiples_of
+from strategies import seeds
+from test_logits import factor, least_squares, tensors
+
+any_n = st.integers(2, 14)
+even_n = st.integers(1, 7).map(lambda n: 2 * n)
+
+
+@given(any_n, seeds)
+def test_waves_add_up_to_the_sequence(n: int, seed: int) -> None:
+    x = np.random.default_rng(seed).standard_normal((n, 3))
+    spectrum = amplitude_phase(x)
+    assert len(spectrum.amplitude) == n // 2
+    t = np.arange(n)[:, None, None]
+    k = np.arange(1, n // 2 + 1)[None, :, None]
+    waves = spectrum.amplitude * np.cos(2 * np.pi * k * t / n + spectrum.phase)
+    assert np.allclose(waves.sum(axis=1) + spectrum.mean, x)
+    assert np.allclose(synthesise(spectrum), x)
+    assert np.allclose(spectrum.power, waves.var(axis=0))
+    assert np.allclose(spectrum.variance, x.var(axis=0))
+    assert np.array_equal(spectrum.primary, waves.var(axis=0).argmax(axis=0) + 1)
+    if n % 2 == 0:
+        assert np.isin(spectrum.phase[-1], [0.0, np.pi]).all()
+
+
+@pytest.mark.parametrize("n", range(2, 25))
+def test_multiples_by_trying_each(n: int) -> None:
+    for primary in range(1, n // 2 + 1):
+        table, mirrored = multiples_of(primary, n)
+        assert len(table) == n // 2
+        for k in range(1, n // 2 + 1):
+            fitting = [m for m in range(1, n // 2 + 1) if m * primary % n in (k, n - k)]
+            assert table[k - 1] == (fitting[0] if fitting else 0)
+            if fitting:
+                assert mirrored[k - 1] == (fitting[0] * primary % n != k)
+        assert doubled(primary, n) == min(2 * primary % n, -2 * primary % n)
+
+
+@st.composite
+def even_models(draw: st.DrawFn) -> Collapsed:
+    n, rng = draw(even_n), np.random.default_rng(draw(seeds))
+    config = MLPConfig(n, draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs", "square"])))
+    return MLPParams(config, **{m: rng.standard_normal(s) for m, s in MLPParams.shapes(config).items()}).collapse()
+
+
+@given(even_models(), st.data())
+def test_regressions_by_least_squares_on_all_logits(collapsed: Collapsed, data: st.DataObject) -> None:
+    n = collapsed.p
+    keys = tuple(sorted(data.draw(st.sets(st.integers(1, n // 2), min_size=1, max_size=2))))
+    parts, explicit = take_apart(collapsed, keys), tensors(collapsed)
+    table = clock_pizza(parts)
+    for name in ("all_logits", "abs_component", "mlp_output"):
+        Y, row = explicit[name], getattr(table, name)
+        assume(Y.std() > 1e-9 * np.abs(Y).max())
+        for value, kinds in (
+            (row.pizza, ["pizza"]),
+            (row.clock, ["clock"]),
+            (row.pizza_and_secondary, ["pizza", "secondary"]),
+        ):
+            _, expected = least_squares(Y, [factor(n, k, kind) for k in keys for kind in kinds])
+            assert value == pytest.approx(expected, abs=1e-7)
+
+
+@given(even_models(), st.data())
+def test_the_identity_part_wave_by_wave(collapsed: Collapsed, data: st.DataObject) -> None:
+    n = collapsed.p
+    k = data.draw(st.integers(1, n // 2))
+    found = identity_component(collapsed, (k,)).of_a
+    c, x = np.ogrid[:n, :n]
+    angle = 2 * np.pi / n * k * (c - 2 * x)
+    A = found.matrix
+    size = 1e-9 * (1 + np.abs(A).max())
+    beta, *_ = np.linalg.lstsq(np.stack([np.cos(angle).ravel(), np.sin(angle).ravel()], axis=1), A.ravel(), rcond=None)
+    if 2 * k != n:
+        assert found.E[0] == pytest.approx(beta[1], abs=size)
+    assert found.D[0] == pytest.approx(beta[0], abs=size)
+    waves = found.largest_waves(n * n)
+    again = sum(size_ * np.cos(2 * np.pi / n * (k_ * c + l_ * x) + phase) for k_, l_, size_, phase in waves)
+    assert np.allclose(again + A.mean(), A, atol=1e-8 * (1 + np.abs(A).max()))
+
+
+def pizza(n: int, keys: tuple[int, ...], each: int, task_name: str = "add") -> MLPParams:
+    """A hand-built pizza on n elements, even or odd, for a cyclic task; phases stand evenly on the circle."""
+    task = task_by_name(task_name, n)
+    found = task.cyclic
+    assert found is not None
+    k = np.repeat(keys, each)
+    phi = np.tile(2 * np.pi * (np.arange(each) + 0.5) / each, len(keys))
+    turns = 2 * np.pi / n * np.outer(np.arange(n), k)
+    U, W_L = np.cos(turns + phi), np.cos(turns + 2 * phi)
+    config = MLPConfig(n, len(k), "relu", task)
+    return MLPParams(config, U[found.of_a], U[found.of_b], W_L[found.of_c].T)
+
+
+@pytest.mark.parametrize(
+    ("n", "keys", "task"),
+    [
+        (14, (1, 3, 5), "add"),
+        (15, (1, 2, 7), "add"),
+        (12, (1, 5), "subtract"),
+        (16, (1, 3, 7), "multiply"),
+        (16, (1, 3, 7), "divide"),
+        (13, (1, 2, 5), "linear:2,5"),
+    ],
+)
+def test_a_hand_built_model_comes_out_as_it_was_built(n: int, keys: tuple[int, ...], task: str) -> None:
+    model = pizza(n, keys, 24, task)
+    explanation = explain(model)
+    assert explanation.key_frequencies == keys
+    assert explanation.good_model
+    assert all(one.r2 == pytest.approx(1.0) for one in explanation.phases)
+    assert explanation.logits is not None
+    # For even n and a - b = n/2 odd keys have no strength and even ones cannot tell c from c + n/2: those may be wrong.
+    correct = evaluate(model.hidden_layer()).correct
+    assert explanation.logits.parts.correct == correct
+    assert correct == n * n if n % 2 else correct >= n * n - n
+    assert explanation.logits.r2.abs_component.pizza == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_sign_wave_is_a_cluster_without_phases() -> None:
+    n = 10
+    sign = (-1.0) ** np.arange(n)[:, None]
+    base = pizza(n, (1, 3), 16)
+    strength = np.array([[0.5, -0.7, 1.0, 2.0]])
+    model = MLPParams(
+        MLPConfig(n, base.config.d_mlp + 4),
+        np.concatenate([base.W_a, sign * strength], axis=1),
+        np.concatenate([base.W_b, sign * strength], axis=1),
+        np.concatenate([base.W_out, (sign * np.abs(strength)).T]),
+    )
+    explanation = explain(model)
+    assert explanation.key_frequencies == (1, 3, 5)
+    (cluster,) = [one for one in explanation.clusters if one.k == 5]
+    assert cluster.is_sign_wave
+    assert np.allclose(cluster.rho, np.abs(strength[0]))
+    assert np.allclose(np.cos(cluster.phi), np.sign(strength[0]))
+    (phases,) = [one for one in explanation.phases if one.k == 5]
+    assert phases.r2 is None
