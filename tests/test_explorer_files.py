@@ -144,7 +144,6 @@ BAD: dict[str, tuple[bytes, str]] = {
     "boolean": (in_config('"n_heads": 1', '"n_heads": true'), "n_heads = true; expected a whole number"),
     "null": (in_config('"n_heads": 1', '"n_heads": null'), "n_heads = something else; expected a whole number"),
     "string": (in_config('"p": 5', '"p": "5"'), "p = 5; expected a whole number"),
-    "even p": (right(p=4).content(), "p = 4; expected an odd modulus"),
     "no neurons": (right(d_mlp=0).content(), "d_mlp = 0"),
     "no heads": (right(n_heads=0).content(), "n_heads = 0; expected at least 1"),
     "one weight": (right(attention=[0.5]).content(), "attention has 1 weights"),
@@ -183,6 +182,12 @@ BAD: dict[str, tuple[bytes, str]] = {
     "comma": (in_header(', "unembed.b_U"', ',, "unembed.b_U"'), "In the header: not well-formed JSON"),
     "header null": (b"\4\0\0\0\0\0\0\0null", "not a safetensors file, or it is cut short"),
     "cut": (right().content()[:-1], "cut short or damaged at unembed.b_U"),
+}
+
+# Python reads even moduli, other tasks and softmax attention; the page says that it does not.
+NOT_ON_THE_PAGE: dict[str, tuple[bytes, str]] = {
+    "even p": (right(p=4).content(), "p = 4; expected an odd modulus"),
+    "task": (right(task="subtract").content(), "unknown key task"),
 }
 
 GOOD: dict[str, bytes] = {
@@ -227,6 +232,15 @@ def test_what_python_refuses_the_page_refuses_and_says_why(visit: Any, tmp_path:
         assert said.endswith("The page still shows small."), name
     assert page.text("words-grid") == before
     assert page.text("footer-name") == "small"
+
+
+@pytest.mark.parametrize("name", list(NOT_ON_THE_PAGE))
+def test_what_the_page_does_not_show_it_refuses(visit: Any, name: str) -> None:
+    page: Opened = visit("small")
+    content, message = NOT_ON_THE_PAGE[name]
+    drop_file(page, "other.safetensors", content)
+    page.page.wait_for_selector("#message.bad:has-text('other.safetensors cannot be opened')")
+    assert message in page.text("message")
 
 
 def test_what_python_reads_the_page_reads(visit: Any) -> None:
