@@ -45,6 +45,7 @@ NAN[1, 2], INFINITE[0, 0] = np.nan, -np.inf
 
 HALF = ("--attention", "0.5,0.5", "--activation", "relu")
 
+NANDA = torch_file(nanda_state_dict(8, 3))
 READING: list[tuple[str, bytes, str]] = [
     ("empty", b"", "is not a readable safetensors file (cut or damaged)"),
     ("truncated", model_bytes()[:-7], "is not a readable safetensors file (cut or damaged)"),
@@ -90,12 +91,14 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
         "unknown tensors ['blocks.0.mlp.W_gate']",
     ),
     (
-        "even p",
+        "p",
         torch_file(tl_state_dict()),
-        (*HALF, "--p", "6"),
-        "p = 6 is not supported; expected an odd",
+        (*HALF, "--p", "9"),
+        "d_vocab = 8 is less than the 9 tokens used",
     ),
-    ("not constant", torch_file(nanda_state_dict(8, 3)), ("--activation", "relu"), "attention is not constant: head "),
+    ("task", NANDA, ("--activation", "relu", "--task", "S5"), "the group S5 has 120 elements"),
+    ("no task", NANDA, ("--activation", "relu", "--task", "chess"), "chess"),
+    ("table", NANDA, ("--activation", "relu", "--answers", "absent.csv"), "cannot read absent.csv"),
     (
         "activation",
         torch_file(tl_state_dict()),
@@ -125,14 +128,6 @@ def test_checkpoints_that_cannot_be_read(
     (folder / "bad.pt").write_bytes(content)
     refused(quadlens("import", "bad.pt", *flags, "-o", OUTPUT), message)
     assert os.listdir(folder) == ["bad.pt"]
-
-
-def test_not_constant_says_by_how_much_and_where(folder: Path) -> None:
-    (folder / "bad.pt").write_bytes(torch_file(nanda_state_dict(8, 3)))
-    run = quadlens("import", "bad.pt", "--activation", "relu", "-o", OUTPUT)
-    refused(run, "a difference of 0.")
-    assert " on a = " in run.err
-    assert ", b = " in run.err
 
 
 @pytest.mark.parametrize("wrap", [_zip_of, lambda content: content], ids=["in a torch file", "bare"])

@@ -30,13 +30,15 @@ def command(
             "--format",
             metavar="F",
             help="auto, quadlens, transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, gbmi, zhong, "
-            "nanda, he, gromov.",
+            "zhong-linear, nanda, chughtai, he, gromov.",
         ),
     ] = "auto",
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", metavar="FILE", help="The checkpoint's config (JSON); config_<id>.json beside it is found."
+            "--config",
+            metavar="FILE",
+            help="The checkpoint's config (JSON); config_<id>.json or cfg.json beside it is found.",
         ),
     ] = None,
     attention: Annotated[
@@ -57,7 +59,19 @@ def command(
     ] = None,
     p: Annotated[int | None, typer.Option("--p", help="The modulus, when the shapes do not say.")] = None,
     activation: Annotated[
-        str | None, typer.Option("--activation", metavar="NAME", help="relu, abs or square, when no config says.")
+        str | None, typer.Option("--activation", metavar="NAME", help="As relu or gelu, when no config says.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", help="As add, subtract, multiply, S5; when no config says.")
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers", metavar="FILE|model", help="The task's table (CSV, .npy), or the model's own answers."
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        int | None, typer.Option("--checkpoint", metavar="N", help="Which of several state dicts in one file, from 0.")
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -74,6 +88,9 @@ def command(
         p,
         activation,
         replace_attention=None if replace_attention is None else parse_weights(replace_attention),
+        task=task,
+        answers=answers,
+        checkpoint=checkpoint,
     )
     if source.is_dir():
         _directory(source, output, format_name, config, hints, json)
@@ -150,6 +167,7 @@ def _described(source: Path, output: Path | None, imported: "Imported") -> dict[
     """What is said about a checkpoint that was read."""
     from quadlens.model import sha256
     from quadlens.model.config import config_to_dict
+    from quadlens.model.evaluate import about
 
     return {
         "source": str(source),
@@ -157,7 +175,7 @@ def _described(source: Path, output: Path | None, imported: "Imported") -> dict[
         "format": imported.format,
         "sha256": sha256(imported.model),
         "p": imported.model.config.p,
-        "activation": imported.model.config.activation,
+        **about(imported.model, imported.model.hidden_layer()),
         "config": config_to_dict(imported.model.config),
         "notes": list(imported.notes),
     }

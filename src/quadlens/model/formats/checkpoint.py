@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quadlens.errors import BadFile
+from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.pickle_machine import PickleMachine
 from quadlens.model.formats.torch_files import read_torch
 from quadlens.model.native import MAX_FILE_BYTES, METADATA_KEY, file_kind, parse_safetensors, read_limited
@@ -36,8 +36,10 @@ class Checkpoint:
         return self.tensors[name].ndim if name in self.tensors else None
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
+def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
     """Read a torch zip or a safetensors file, told apart by their first bytes; nothing in it is executed.
+
+    `which` of several state dicts is read, counted from 0, where a file has several.
 
     Raises:
         BadFile: when it is neither, or is cut, damaged, too large, or would run code.
@@ -48,7 +50,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     content = read_limited(path, MAX_FILE_BYTES)
     kind = file_kind(content)
     if kind == "zip":
-        return _with_state_dict(read_torch(content, str(path)), str(path))
+        return _with_state_dict(_one_of(read_torch(content, str(path)), which, str(path)), str(path))
     if kind == "pickle":
         # A pickle that calls anything is refused by name; a harmless one is still no checkpoint.
         PickleMachine(str(path), persistent=lambda identifier: None).run(content)
@@ -83,6 +85,35 @@ def _as_array(value: Any) -> Any:
     value = value.detach().cpu()
     # NumPy has no bfloat16; float32 holds it exactly.
     return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+
+
+def _one_of(value: Any, which: int | None, source: str) -> Any:
+    """The file with one of its state dicts, when it has several in a list: as saved every so many epochs."""
+    key, several = None, value
+    if isinstance(value, dict):
+        lists = {k: v for k, v in value.items() if isinstance(v, list) and v and all(map(_is_state_dict, v))}
+        named = any(k in value for k in STATE_DICT_KEYS)
+        if not lists and not named and len(value) > 1 and all(map(_is_state_dict, value.values())):
+            several = list(value.values())
+        else:
+            key, several = next(iter(lists.items()), (None, None))
+    if not isinstance(several, list) or not several or not all(map(_is_state_dict, several)):
+        if which not in (None, 0):
+            raise BadConfig(f"{source} has one state dict; leave out --checkpoint {which}")
+        return value
+    if which is None and isinstance(value, dict) and any(isinstance(value.get(k), dict) for k in STATE_DICT_KEYS):
+        # The one that the file itself calls its model.
+        return value
+    if which is None or not 0 <= which < len(several):
+        raise BadConfig(
+            f"{source} has {len(several)} state dicts; choose one with --checkpoint N, from 0 to {len(several) - 1}"
+        )
+    rest = {k: v for k, v in value.items() if k != key and k not in STATE_DICT_KEYS} if key is not None else {}
+    return {**rest, STATE_DICT_KEYS[0]: several[which]}
+
+
+def _is_state_dict(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value) and all(isinstance(x, np.ndarray) for x in value.values())
 
 
 def _with_state_dict(value: Any, source: str) -> Checkpoint:

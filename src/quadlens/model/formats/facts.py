@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from quadlens.errors import BadConfig
 from quadlens.model.activation import ACTIVATIONS, Activation, recognise_activation
-from quadlens.model.config import check_modulus
 from quadlens.model.formats.protocol import Hints, SoftmaxAttention
 
 T = TypeVar("T")
@@ -132,11 +131,9 @@ def known_modulus(source: str, hints: Hints, by_file: int | None, by_shape: tupl
     claims = [("--p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), ("the file's config", by_file)]
     found = agreed("p", source, claims)
     if found is not None:
-        try:
-            check_modulus(found[0])
-        except BadConfig as error:
-            raise BadConfig(f"{source}: {error}") from None
         return found
     if by_shape[0] % 2 == 0:
-        raise BadConfig(f"{source}: {by_shape[1]} is {by_shape[0]}, which is even, so it is not p; give p with --p")
+        raise BadConfig(
+            f"{source}: {by_shape[1]} is {by_shape[0]}, which is even, so it may be p or p + 1; give p with --p"
+        )
     return by_shape

@@ -29,9 +29,13 @@ class Gbmi:
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Everything comes from the file: weights, p, attention rate, activation and whether '=' is fed."""
         source, experiment = checkpoint.source, _experiment(checkpoint)
-        for key, wanted in (("fn_name", "add"), ("seq_len", 2), ("normalization_type", None), ("n_layers", 1)):
+        for key, wanted in (("seq_len", 2), ("normalization_type", None), ("n_layers", 1)):
             if experiment.get(key, wanted) != wanted:
                 raise BadConfig(f"{source}: {key} is {experiment[key]!r}; quadlens reads {wanted!r}")
+        if experiment.get("fn_name", "add") not in ("add", "subtract"):
+            raise BadConfig(
+                f"{source}: fn_name is {str(experiment['fn_name'])[:80]!r}; quadlens reads add and subtract"
+            )
         weights = state_dict_weights(checkpoint)
         if experiment.get("attention_rate") is None:
             raise BadConfig(
@@ -43,6 +47,7 @@ class Gbmi:
             self.name,
             (weights["W_U"].shape[1], "d_vocab_out"),
             p=_whole(source, experiment, "p"),
+            task=str(experiment.get("fn_name", "add")),
             activation=None if experiment.get("act_fn") is None else str(experiment["act_fn"]),
             attention=(1 / positions,) * positions if rate == 1 else SoftmaxAttention(positions),
             mix=Mix(scale=1 - rate, shift=rate / positions),

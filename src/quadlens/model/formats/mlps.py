@@ -1,4 +1,9 @@
-"""Two-layer MLPs on one-hot tokens: He et al., and Gromov / Doshi."""
+"""Two-layer MLPs: on one-hot tokens He et al. and Gromov / Doshi, on embeddings Zhong et al. and Chughtai et al."""
+
+import re
+from pathlib import Path
+
+import numpy as np
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.config import MLPConfig
@@ -12,9 +17,15 @@ HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out"}
 GROMOV_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
 
 
-def _build(source: str, hints: Hints, weights: Weights, by_format: str | None, format_name: str) -> Imported:
-    """The model from W_a, W_b [p, m] and W_out [m, p]."""
-    activation, said = known_activation(source, hints, by_format, "the format")
+# He et al. name the directory of a run by its settings.
+HE_RUN = re.compile(r"p_(\d+)_dmlp_(\d+)_(ReLU|Quad)_.*")
+
+
+def _build(
+    source: str, hints: Hints, weights: Weights, by_format: str | None, format_name: str, where: str = "the format"
+) -> Imported:
+    """The model from W_a, W_b [p, m] and W_out [m, p]; `where` is what says the activation `by_format`."""
+    activation, said = known_activation(source, hints, by_format, where)
     p, d_mlp = weights["W_a"].shape
     try:
         if hints.attention is not None or hints.replace_attention is not None:
@@ -44,7 +55,13 @@ class He:
         tensors = take(checkpoint, HE_NAMES, dropped=("mlp.basis",))
         check_ranks(checkpoint, tensors, {"W_in": 2, "W_out": 2})
         weights = {"W_a": tensors["W_in"].T, "W_b": tensors["W_in"].T, "W_out": tensors["W_out"].T}
-        return _build(checkpoint.source, hints, weights, None, self.name)
+        run = HE_RUN.fullmatch(Path(checkpoint.source).parent.name)
+        if run and (int(run[1]), int(run[2])) != weights["W_a"].shape:
+            raise BadConfig(
+                f"{checkpoint.source}: W_in has shape {tensors['W_in'].shape}, but the run is {run[0][:80]}"
+            )
+        said = run[3] if run else None
+        return _build(checkpoint.source, hints, weights, said, self.name, "the name of the run's directory")
 
 
 class Gromov:
@@ -66,3 +83,40 @@ class Gromov:
             raise BadFile(f"{checkpoint.source}: fc1.weight has {fc1.shape[1]} columns, expected 2p = {2 * p}")
         weights = {"W_a": fc1[:, :p].T, "W_b": fc1[:, p:].T, "W_out": tensors["fc2"].T}
         return _build(checkpoint.source, hints, weights, "square", self.name)
+
+
+class ZhongLinear:
+    """The models of Zhong et al.'s `train-linear.py`: embeddings, a linear layer with bias, ReLU, an unembedding.
+
+    A adds the two embeddings, D lays them side by side, X has an embedding for each operand. B and C have a second
+    hidden layer and are refused.
+    """
+
+    name = "zhong-linear"
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """`l1.weight` beside `unembed.weight`."""
+        found = all(name in checkpoint.tensors for name in ("l1.weight", "unembed.weight"))
+        return Sniff(1.0, ("has l1.weight",)) if found else Sniff(0.0, ("no l1.weight with unembed.weight",))
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """Embedding and linear layer multiplied out in float64; the bias goes to b's part."""
+        source = checkpoint.source
+        if "l2.weight" in checkpoint.tensors:
+            raise BadFile(f"{source}: two hidden layers (model_type B or C); quadlens reads one")
+        both = "embed1.weight" in checkpoint.tensors
+        embeds = {"E_a": "embed1.weight", "E_b": "embed2.weight"} if both else {"E_a": "embed.weight"}
+        names = {**embeds, "W_1": "l1.weight", "b_1": "l1.bias", "W_U": "unembed.weight"}
+        t = {name: array.astype(np.float64) for name, array in take(checkpoint, names).items()}
+        check_ranks(checkpoint, t, {name: 1 if name == "b_1" else 2 for name in names})
+        E_a, E_b, width = t["E_a"], t.get("E_b", t["E_a"]), t["W_1"].shape[1]
+        if E_a.shape != E_b.shape or E_a.shape[1] not in (width, width // 2) or t["b_1"].shape != t["W_1"].shape[:1]:
+            raise BadFile(f"{source}: embeddings {E_a.shape}, l1.weight {t['W_1'].shape} and l1.bias do not fit")
+        side_by_side = E_a.shape[1] != width
+        of_a = t["W_1"][:, : E_a.shape[1]]
+        of_b = t["W_1"][:, E_a.shape[1] :] if side_by_side else of_a
+        if of_b.shape != of_a.shape:
+            raise BadFile(f"{source}: l1.weight has {width} columns, expected {2 * E_a.shape[1]}")
+        weights = {"W_a": E_a @ of_a.T, "W_b": E_b @ of_b.T + t["b_1"], "W_out": t["W_U"].T}
+        relu = "relu" if hints.of("model_type") is not None else None
+        return _build(source, hints, weights, relu, self.name, "model_type in the config")

@@ -113,7 +113,7 @@ class Zhong:
 class Nanda:
     """Nanda et al. 2023 (progress measures for grokking): input (a, b, '='), true attention.
 
-    The attention is the checkpoint's own; only models where it turns out constant are read.
+    A saved run has its config beside the weights, which says p, the task and sometimes the activation.
     """
 
     name = "nanda"
@@ -132,9 +132,20 @@ class Nanda:
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The vocabulary without '=' is p; attention is computed on every input unless a flag states a constant."""
         weights = layout_weights(checkpoint)
+        run = checkpoint.extras.get("config")
+        run = run if isinstance(run, dict) else {}
+        task, p, act_type = run.get("fn_name"), run.get("p"), run.get("act_type")
+        if task not in (None, "add", "subtract") and hints.answers is None:
+            raise BadConfig(
+                f"{checkpoint.source}: fn_name is {str(task)[:80]!r}; quadlens knows add and subtract, "
+                "and any other by its table of answers, --answers FILE"
+            )
         facts = Facts(
             self.name,
             (weights["W_E"].shape[0] - 1, "the vocabulary without '='"),
+            p=p if isinstance(p, int) and not isinstance(p, bool) else None,
+            task=task if hints.answers is None else None,
+            activation=act_type if isinstance(act_type, str) else None,
             otherwise=SoftmaxAttention(NANDA_POSITIONS),
             positions=NANDA_POSITIONS,
         )

@@ -28,7 +28,7 @@ class Sniff:
 
 @dataclass(frozen=True)
 class SoftmaxAttention:
-    """The checkpoint's own attention, computed from its W_Q and W_K; accepted when it is constant.
+    """The checkpoint's own attention, computed from its W_Q and W_K.
 
     Attributes:
         positions: How many positions are fed, None when the checkpoint says.
@@ -49,6 +49,9 @@ class Hints:
         sidecar_name: What it is called, for messages.
         replace_attention: `--replace-attention`: constant weights in place of the checkpoint's own attention.
         read_position: Which position is read, the last one when None.
+        task: `--task`: its name.
+        answers: `--answers`: a file with the task's table, or `model` for the model's own answers.
+        checkpoint: `--checkpoint`: which of several state dicts in one file, from 0.
     """
 
     attention: tuple[float, ...] | SoftmaxAttention | None = None
@@ -58,6 +61,9 @@ class Hints:
     sidecar_name: str = "the config file"
     replace_attention: tuple[float, ...] | None = None
     read_position: int | None = None
+    task: str | None = None
+    answers: str | None = None
+    checkpoint: int | None = None
 
     def of(self, *keys: str) -> Any:
         """The first of these keys that the sidecar has, at its top or one level down; None when it has none."""
@@ -75,11 +81,13 @@ class Imported(Displayed):
         model: The model.
         format: Which format the file was read as.
         notes: How each fact that the weights do not say was settled, for the user to check.
+        task: What the file's own config says the task is, None when it is silent.
     """
 
     model: Model
     format: str
     notes: tuple[str, ...] = ()
+    task: str | None = None
 
     def _facts(self) -> dict[str, object]:
         return {"format": self.format, "model": self.model, "notes": len(self.notes)}
@@ -112,4 +120,4 @@ class Reader(Protocol):
         """Whether the checkpoint has this format's marks."""
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """The model; refuses what a constant-attention or MLP model cannot be."""
+        """The model; refuses what cannot be one."""

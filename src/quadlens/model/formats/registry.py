@@ -11,12 +11,14 @@ import numpy as np
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_all_atomic
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
+from quadlens.model.formats.chughtai import Chughtai
 from quadlens.model.formats.facts import parse_attention
 from quadlens.model.formats.gbmi import Gbmi
-from quadlens.model.formats.mlps import Gromov, He
+from quadlens.model.formats.mlps import Gromov, He, ZhongLinear
 from quadlens.model.formats.nanda_layout import Nanda, Zhong
 from quadlens.model.formats.onnx_graph import write_onnx
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff, SoftmaxAttention
+from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
 from quadlens.model.native import METADATA_KEY, from_tensors, read_limited, to_bytes
@@ -26,6 +28,8 @@ AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
 MAX_SIDECAR_BYTES = 1 << 20
 IN_MEMORY = "the state dict"
+# Beside each model of Chughtai et al.
+CHUGHTAI_CONFIG = "cfg.json"
 
 
 class QuadlensNative:
@@ -45,7 +49,9 @@ class QuadlensNative:
 
 
 _HOOKED, _RAW, _BRIDGE = TransformerLens(), TransformerLens4("raw"), TransformerLens4("bridge")
-_READERS: tuple[Reader, ...] = (QuadlensNative(), _HOOKED, _RAW, _BRIDGE, Gbmi(), Zhong(), Nanda(), He(), Gromov())
+_READERS: tuple[Reader, ...] = (
+    *(QuadlensNative(), _HOOKED, _RAW, _BRIDGE, Gbmi(), Zhong(), ZhongLinear(), Nanda(), Chughtai(), He(), Gromov()),
+)
 READERS: Mapping[str, Reader] = {reader.name: reader for reader in _READERS}
 WRITERS: Mapping[str, Callable[[Model], Exported]] = {
     QuadlensNative.name: lambda model: Exported(to_bytes(model)),
@@ -109,19 +115,20 @@ def import_file(
         path: A .pt, .pth or .safetensors file.
         format_name: One of `READERS`, or auto to recognise it by its keys.
         hints: What you know beside the file: attention, p, activation.
-        config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
+        config: Its config file; without one, `config_<id>.json` or `cfg.json` beside it is used when it is there.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.
     """
     path, hints = Path(path), hints or Hints()
-    if config is None and hints.sidecar is None and sidecar_path(path).is_file():
-        config = sidecar_path(path)
+    if config is None and hints.sidecar is None:
+        config = next((one for one in (sidecar_path(path), path.with_name(CHUGHTAI_CONFIG)) if one.is_file()), None)
     if config is not None:
         hints = dataclasses.replace(hints, sidecar=read_sidecar(Path(config)), sidecar_name=str(Path(config).name))
     chosen = reader_named(format_name)
-    checkpoint = read_checkpoint(path)
-    return (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
+    checkpoint = read_checkpoint(path, hints.checkpoint)
+    imported = (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
+    return with_task(imported, hints, checkpoint.source)
 
 
 def hints_of(attention: Sequence[float] | str | None, activation: str | None, p: int | None) -> Hints:
@@ -141,6 +148,7 @@ def from_state_dict(
     activation: str | None = None,
     p: int | None = None,
     read_position: int | None = None,
+    task: str | None = None,
     config: Mapping[str, Any] | None = None,
     format_name: str = AUTO,
 ) -> Model:
@@ -152,6 +160,7 @@ def from_state_dict(
         activation: The activation, as "relu".
         p: The modulus, where the shapes do not say it.
         read_position: Which position is read, the last one when None.
+        task: What the model was trained for, as "add" or "S5"; addition when neither this nor the config says.
         config: The model's config as a dictionary, as a file's `config_<id>.json` would have it.
         format_name: One of `READERS`, or auto to recognise it by its keys.
 
@@ -165,9 +174,12 @@ def from_state_dict(
     (5, 8, 'square')
     """
     known = hints_of(attention, activation, p)
-    hints = dataclasses.replace(known, sidecar=config, sidecar_name="the config", read_position=read_position)
+    hints = dataclasses.replace(
+        known, sidecar=config, sidecar_name="the config", read_position=read_position, task=task
+    )
     checkpoint = checkpoint_in_memory(state, IN_MEMORY)
-    return (reader_named(format_name) or recognise(checkpoint, hints)).read(checkpoint, hints).model
+    imported = (reader_named(format_name) or recognise(checkpoint, hints)).read(checkpoint, hints)
+    return with_task(imported, hints, checkpoint.source).model
 
 
 def export_file(model: Model, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:

@@ -7,8 +7,8 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import Activation
-from quadlens.model.config import Config
-from quadlens.model.formats.attention import CONSTANT_WITHIN, Mix, OwnAttention, token_streams
+from quadlens.model.config import Config, Softmax
+from quadlens.model.formats.attention import CONSTANT_WITHIN, Mix, effect_of_replacing, farthest
 from quadlens.model.formats.facts import (
     agreed,
     attention_in,
@@ -19,11 +19,9 @@ from quadlens.model.formats.facts import (
 )
 from quadlens.model.formats.protocol import Hints, Imported, SoftmaxAttention
 from quadlens.model.formats.weights import Weights
-from quadlens.model.params import Params, check_tensors
+from quadlens.model.params import QUERY_KEY, Params
 
 RANKS = {"W_E": 2, "W_pos": 2, "W_V": 3, "W_O": 3, "W_in": 2, "W_out": 2, "W_U": 2}
-# What decides where a head looks; a model with constant attention does without.
-QUERY_KEY = ("W_Q", "W_K", "b_Q", "b_K")
 
 Claim = tuple[float, ...] | SoftmaxAttention | None
 SOFTMAX = Mix()
@@ -37,6 +35,7 @@ class Facts:
         format: Its name.
         width: A number that is p if nobody says otherwise, and what it is.
         p: The modulus by the file's own config.
+        task: The task by the file's own config.
         activation: σ by the file's own config.
         attention: Attention by the file's own config.
         otherwise: Attention when neither flag nor sidecar nor file says it.
@@ -49,6 +48,7 @@ class Facts:
     format: str
     width: tuple[int, str]
     p: int | None = None
+    task: str | None = None
     activation: str | None = None
     attention: Claim = None
     otherwise: Claim = None
@@ -63,7 +63,7 @@ def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) 
 
     Raises:
         BadConfig: when a fact is missing, two contradict each other, or constant attention is not the checkpoint's.
-        BadWeights: when the attention is not constant.
+        BadWeights: when the weights cannot be a model's.
     """
     if hints.of("normalization_type") is not None:
         raise BadConfig(f"{source}: normalization_type {str(hints.of('normalization_type'))[:40]!r}; expected none")
@@ -78,10 +78,10 @@ def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) 
     model, attention_said = reading.model()
     notes = (
         f"p = {p}: {p_said}",
-        f"attention {', '.join(f'{x:.6g}' for x in model.config.attention)}: {attention_said}{facts.note}",
+        f"attention {_shown(model.config)}: {attention_said}{facts.note}",
         f"activation {activation}: {activation_said}",
     )
-    return Imported(model, facts.format, notes)
+    return Imported(model, facts.format, notes, facts.task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class _Reading:
             if not self._looks:
                 raise BadConfig(f"{source} has no W_Q and W_K that could be replaced; give the constant by --attention")
             model = self._with(hints.replace_attention)
-            return model, f"--replace-attention; {self._own(len(hints.replace_attention)).effect_of_replacing(model)}"
+            return model, f"--replace-attention; {effect_of_replacing(self._own(len(hints.replace_attention)), model)}"
         claims: list[tuple[str, Claim]] = [
             ("--attention", hints.attention),
             (hints.sidecar_name, attention_in(hints)),
@@ -123,7 +123,8 @@ class _Reading:
                 "'='; 1,1 in Zhong et al.'s models; softmax to compute it from W_Q and W_K), or a config with --config"
             )
         if isinstance(claim, SoftmaxAttention):
-            return self._with(self._softmax(claim.positions)), f"{who}, softmax over every input"
+            model, said = self._softmax(claim.positions)
+            return model, f"{who}, {said}"
         model = self._with(claim)
         if self.facts.attention is None and self._looks:
             self._check(claim, who)
@@ -138,17 +139,17 @@ class _Reading:
 
     def _check(self, claim: tuple[float, ...], who: str) -> None:
         """Refuse a constant that is not what the checkpoint's own queries and keys give."""
-        found = self._own(len(claim)).farthest(np.array(claim))
+        found = farthest(self._own(len(claim)), np.array(claim))
         if found.gap > CONSTANT_WITHIN:
             raise BadConfig(
                 f"{self.source}: attention {', '.join(f'{x:.6g}' for x in claim)} by {who}, but by the checkpoint's "
-                f"own W_Q and W_K {found}: a difference of {found.gap:.3g}. If the model was trained with constant "
-                "attention, say so with --replace-attention, which says what changes; "
+                f"own W_Q and W_K {found}: a difference of {found.gap:.3g}. Read it as it is with --attention softmax; "
+                "if it was trained with constant attention, say so with --replace-attention, which says what changes; "
                 "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself"
             )
 
-    def _softmax(self, positions: int | None) -> tuple[float, ...]:
-        """The attention that W_Q and W_K give on every input, when it is the same on all."""
+    def _softmax(self, positions: int | None) -> tuple[Params, str]:
+        """The model with the attention that W_Q and W_K give; constant where that is the same on every input."""
         n_ctx = self.weights["W_pos"].shape[0]
         fed = positions or self.facts.positions or n_ctx
         if positions is None and self.facts.positions is None and n_ctx != 2:
@@ -156,39 +157,34 @@ class _Reading:
                 f"{self.source}: n_ctx is {n_ctx}, which does not say whether '=' is fed; "
                 "give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
             )
+        own = self._own(fed)
         try:
-            return self._own(fed).constant()
+            found = farthest(own)
         except QuadlensError as error:
-            raise type(error)(error if str(error).startswith(self.source) else f"{self.source}: {error}") from None
+            raise type(error)(f"{self.source}: {error}") from None
+        if found.gap > CONSTANT_WITHIN:
+            return own, f"softmax, which depends on the tokens: weights differ by up to {found.gap:.3g}"
+        return self._with(tuple(float(x) for x in found.reference)), "softmax, the same on every input"
 
-    def _own(self, positions: int) -> OwnAttention:
-        """The checkpoint's own attention with so many positions fed, the last of them read."""
-        source, weights = self.source, self.weights
+    def _own(self, positions: int) -> Params:
+        """The model with its own attention and so many positions fed, the last of them read."""
+        source, weights, mix = self.source, self.weights, self.facts.mix
         if "W_Q" not in weights or "W_K" not in weights:
             raise BadFile(f"{source} has no W_Q and W_K to compute attention from; give the constant with --attention")
         if self.read_position not in (None, positions - 1):
             raise BadConfig(
                 f"{source}: softmax is computed at the last position, but read_position is {self.read_position}"
             )
-        heads, _, width = shape = weights["W_V"].shape
-        biases = {name: weights.get(name, np.zeros((heads, width), weights["W_Q"].dtype)) for name in ("b_Q", "b_K")}
-        arrays = {"W_Q": weights["W_Q"], "W_K": weights["W_K"], **biases}
-        try:
-            check_tensors(arrays, {"W_Q": shape, "W_K": shape, "b_Q": (heads, width), "b_K": (heads, width)})
-            streams = token_streams(weights["W_E"], weights["W_pos"], self.p, self._offset, positions)
-        except QuadlensError as error:
-            raise type(error)(f"{source}: {error}") from None
-        return OwnAttention(
-            **arrays, divisor=_divisor(self.hints) or math.sqrt(width), mix=self.facts.mix, streams=streams
-        )
+        softmax = Softmax(mix.scale, _divisor(self.hints) or math.sqrt(weights["W_V"].shape[2]))
+        return self._with((mix.shift,) * positions, softmax)
 
     @property
     def _offset(self) -> int:
         return whole_number(self.hints, "b_token_offset") or self.facts.b_token_offset
 
-    def _with(self, attention: tuple[float, ...]) -> Params:
-        """The model with this constant attention; widths are the weights' own."""
-        weights = {name: array for name, array in self.weights.items() if name not in QUERY_KEY}
+    def _with(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Params:
+        """The model with this constant attention, and softmax added to it; widths are the weights' own."""
+        weights = {name: array for name, array in self.weights.items() if softmax or name not in QUERY_KEY}
         try:
             config = Config(
                 p=self.p,
@@ -203,10 +199,17 @@ class _Reading:
                 read_position=len(attention) - 1 if self.read_position is None else self.read_position,
                 activation=self.activation,
                 b_token_offset=self._offset,
+                softmax=softmax,
             )
             return Params.with_zero_biases(config, **weights)
         except QuadlensError as error:
             raise type(error)(f"{self.source}: {error}") from None
+
+
+def _shown(config: Config) -> str:
+    """Attention as the notes show it."""
+    constant = ", ".join(f"{x:.6g}" for x in config.attention)
+    return constant if config.softmax is None else f"{config.softmax.scale:.6g} · softmax + ({constant})"
 
 
 def _divisor(hints: Hints) -> float | None:

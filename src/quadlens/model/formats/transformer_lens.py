@@ -14,10 +14,10 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
-from quadlens.model.formats.transformer import QUERY_KEY, RANKS, Facts, read_transformer
+from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
 from quadlens.model.formats.weights import Weights, check_ranks, take
 from quadlens.model.native import METADATA_KEY, TRANSFORMER_NAMES
-from quadlens.model.params import Model, Params
+from quadlens.model.params import QUERY_KEY, Model, Params
 
 HOOKED_NAMES = {**TRANSFORMER_NAMES, **{name: f"blocks.0.attn.{name}" for name in QUERY_KEY}}
 RAW_NAMES = {
@@ -73,6 +73,8 @@ class TransformerLens:
             return Sniff(
                 0.0, (f"blocks.0.attn.W_O has rank {rank}" if rank else "no blocks.0.attn.W_O", "expected rank 3")
             )
+        if "x_embed" in checkpoint.tensors:
+            return Sniff(0.5, ("W_O has rank 3", "but x_embed lies beside it"))
         for key in ("run_config", METADATA_KEY):
             if key in checkpoint.extras:
                 return Sniff(0.5, ("W_O has rank 3", f"but {key} lies beside the state dict"))

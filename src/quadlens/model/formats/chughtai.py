@@ -1,0 +1,78 @@
+"""Chughtai et al. 2023 (group composition): `model.pt` with `cfg.json`, ReLU MLPs and softmax transformers."""
+
+import dataclasses
+
+import numpy as np
+
+from quadlens.errors import BadConfig, BadFile
+from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.facts import whole_number
+from quadlens.model.formats.mlps import _build
+from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
+from quadlens.model.formats.transformer import Facts, read_transformer
+from quadlens.model.formats.transformer_lens import state_dict_weights
+from quadlens.model.formats.weights import check_ranks, take
+
+MLP_NAMES = {name: name for name in ("W_x", "W_y", "W", "W_U")}
+# Views of the embedding that their class registers as weights of its own.
+DUPLICATES = ("x_embed", "y_embed")
+# Both are ReLU in their code, which has no setting for it.
+KNOWN_MODELS = ("OneLayerMLP", "Transformer")
+GROUPS = {"CyclicGroup": "C", "DihedralGroup": "D", "SymmetricGroup": "S", "AlternatingGroup": "A"}
+
+
+class Chughtai:
+    """MLP: ReLU([W_x[a], W_y[b]] W) W_U. Transformer: TransformerLens, (a, b, n) in, softmax, read at the end."""
+
+    name = "chughtai"
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """`W_x` and `W_y`, or `x_embed` and `y_embed`."""
+        for marks in (("W_x", "W_y"), DUPLICATES):
+            if all(mark in checkpoint.tensors for mark in marks):
+                return Sniff(1.0, tuple(f"has {mark}" for mark in marks))
+        return Sniff(0.0, ("no W_x and no x_embed",))
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """Group and model from `cfg.json`; without one, task and activation come from flags."""
+        activation = "relu" if hints.of("model") in KNOWN_MODELS else None
+        if "W_x" in checkpoint.tensors:
+            imported = _read_mlp(checkpoint, hints, activation, self.name)
+        else:
+            tensors = {name: x for name, x in checkpoint.tensors.items() if name not in DUPLICATES}
+            weights = state_dict_weights(dataclasses.replace(checkpoint, tensors=tensors))
+            facts = Facts(
+                self.name,
+                (weights["W_E"].shape[0] - 1, "the vocabulary without '='"),
+                activation=activation,
+                attention=SoftmaxAttention(3),
+                positions=3,
+            )
+            n = weights["W_E"].shape[0] - 1
+            if hints.p not in (None, n):
+                raise BadConfig(f"{checkpoint.source}: --p is {hints.p}, but the vocabulary without '=' is {n}")
+            hints = dataclasses.replace(hints, p=n)
+            imported = read_transformer(checkpoint.source, weights, hints, facts)
+        return dataclasses.replace(imported, task=_group(checkpoint.source, hints))
+
+
+def _read_mlp(checkpoint: Checkpoint, hints: Hints, activation: str | None, name: str) -> Imported:
+    """U_a = W_x W[:e], U_b = W_y W[e:], multiplied out in float64."""
+    tensors = take(checkpoint, MLP_NAMES)
+    check_ranks(checkpoint, tensors, dict.fromkeys(MLP_NAMES, 2))
+    W_x, W_y, W, W_U = (tensors[one].astype(np.float64) for one in MLP_NAMES)
+    width = W_x.shape[1]
+    if W_y.shape != W_x.shape or W.shape[0] != 2 * width:
+        raise BadFile(f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit together")
+    weights = {"W_a": W_x @ W[:width], "W_b": W_y @ W[width:], "W_out": W_U}
+    return _build(checkpoint.source, hints, weights, activation, name, "the model's class in the config")
+
+
+def _group(source: str, hints: Hints) -> str | None:
+    """The group in the config by our name; a cyclic group is addition."""
+    family, degree = hints.of("group"), whole_number(hints, "group_parameter")
+    if family is None or degree is None:
+        return None
+    if not isinstance(family, str) or family not in GROUPS:
+        raise BadConfig(f"{source}: the group is {str(family)[:80]!r}; expected one of {', '.join(GROUPS)}")
+    return "add" if GROUPS[family] == "C" else f"{GROUPS[family]}{degree}"

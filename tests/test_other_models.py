@@ -1,0 +1,215 @@
+"""Readers of models with their own attention, of groups, and of files with several checkpoints, against oracles."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadlens.errors import BadConfig, BadFile
+from quadlens.model.config import Config
+from quadlens.model.evaluate import all_pairs, evaluate
+from quadlens.model.formats import Hints, SoftmaxAttention, import_file
+from quadlens.model.params import Params
+from test_formats import (
+    DH,
+    D,
+    M,
+    P,
+    Tensors,
+    assert_same_logits,
+    containers,
+    double,
+    nanda_logits,
+    nanda_state_dict,
+    random,
+    relu,
+    softmax,
+    tl_end,
+    tl_logits,
+    tl_middle,
+    tl_state_dict,
+    token_rows,
+    write,
+)
+
+
+@containers
+def test_nanda_with_its_own_attention(tmp_path: Path, container: str) -> None:
+    tensors = nanda_state_dict(P + 1, 3)
+    imported = import_file(write(tmp_path / "m", tensors, container), hints=Hints(activation="relu"))
+    assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
+    (note,) = (line for line in imported.notes if line.startswith("attention"))
+    t = double({k.removeprefix("blocks.0."): v for k, v in tensors.items()})
+    x = t["embed.W_E"][:, token_rows(P)].transpose(1, 2, 0) + t["pos_embed.W_pos"]
+    k, q = (np.einsum("hkd,bsd->bhsk", t[f"attn.W_{n}"], x) for n in "KQ")
+    patterns = softmax(np.einsum("bhk,bhsk->bhs", q[:, :, -1], k) / np.sqrt(DH))
+    assert f"weights differ by up to {np.abs(patterns - patterns[0, 0]).max():.3g}" in note
+
+
+@pytest.mark.parametrize("positions", [2, 3])
+def test_transformer_lens_with_its_own_attention(tmp_path: Path, positions: int) -> None:
+    tensors = tl_state_dict()
+    hints = Hints(SoftmaxAttention(positions), activation="relu")
+    imported = import_file(write(tmp_path / "m", tensors, "torch"), hints=hints)
+    assert isinstance(imported.model.config, Config)
+    assert imported.model.config.attention_kind == "softmax"
+    assert_same_logits(imported.model, tl_logits(tensors, token_rows(P if positions == 3 else None), None))
+
+
+def test_heads_that_differ_are_not_constant(tmp_path: Path) -> None:
+    tensors = tl_state_dict()
+    tensors["blocks.0.attn.W_Q"][0] = 0
+    tensors["blocks.0.attn.b_Q"][0] = 0
+    hints = Hints(SoftmaxAttention(2), activation="relu")
+    model = import_file(write(tmp_path / "m", tensors, "torch"), hints=hints).model
+    assert isinstance(model, Params)
+    assert model.config.softmax is not None
+    assert_same_logits(model, tl_logits(tensors, token_rows(), None))
+
+
+def test_gbmi_with_partial_attention_rate(tmp_path: Path) -> None:
+    tensors = tl_state_dict()
+    run = {"experiment": {"p": P, "attention_rate": 0.5, "use_end_of_sequence": True, "act_fn": "relu"}}
+    path = write(tmp_path / "m", {"model": tensors, "run_config": run}, "torch")
+    model = import_file(path).model
+    assert isinstance(model, Params)
+    assert model.config.attention_kind == "mixture"
+    own, constant = (tl_middle(tensors, token_rows(P), x) for x in (None, (1 / 3,) * 3))
+    assert_same_logits(model, tl_end(tensors, (own + constant) / 2))
+    for name in ("W_Q", "b_Q"):
+        tensors[f"blocks.0.attn.{name}"] *= 0
+    path = write(tmp_path / "m", {"model": tensors, "run_config": run}, "torch")
+    assert_same_logits(import_file(path).model, tl_logits(tensors, token_rows(P), (1 / 3,) * 3))
+
+
+def test_zhong_with_true_attention(tmp_path: Path) -> None:
+    tensors = nanda_state_dict(P, 2)
+    path = write(tmp_path / "model_1", tensors, "torch")
+    for coeff in (1.0, 0.001, 0.75):
+        (tmp_path / "config_1.json").write_text(json.dumps({"C": P, "attn_coeff": coeff, "act_fn": "ReLU"}))
+        assert_same_logits(import_file(path).model, nanda_logits(tensors, token_rows(), coeff=coeff))
+    tensors["blocks.0.attn.W_K"] *= 0
+    imported = import_file(write(tmp_path / "model_1", tensors, "torch"))
+    assert isinstance(imported.model, Params)
+    assert imported.model.config.attention == (0.625, 0.625)
+    assert_same_logits(imported.model, nanda_logits(tensors, token_rows(), coeff=0.75))
+
+
+def test_a_saved_run_brings_its_config(tmp_path: Path) -> None:
+    """As Nanda et al. save them: p, the task and sometimes the activation lie beside the weights."""
+    tensors = nanda_state_dict(P + 1, 3)
+    config = {"p": P, "fn_name": "subtract", "act_type": "ReLU"}
+    path = write(tmp_path / "m", {"model": tensors, "config": config, "train_losses": [1.0]}, "torch")
+    imported = import_file(path)
+    assert imported.model.config.task.name == "subtract"
+    assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
+    with pytest.raises(BadConfig, match="the task is add by --task but subtract by the file's config"):
+        import_file(path, hints=Hints(task="add"))
+    with pytest.raises(BadConfig, match="p is 5 by --p but 7 by the file's config"):
+        import_file(path, hints=Hints(p=5))
+    write(tmp_path / "m", {"model": tensors, "config": config | {"fn_name": "x2xyy2"}}, "torch")
+    with pytest.raises(BadConfig, match="fn_name is 'x2xyy2'; quadlens knows add and subtract"):
+        import_file(path)
+    assert import_file(path, hints=Hints(answers="model")).model.config.task.name == "table"
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda x: {"state_dicts": x, "config": {"p": P}}, lambda x: {str(i): y for i, y in enumerate(x)}]
+)
+def test_one_of_several_checkpoints(tmp_path: Path, wrap: Any) -> None:
+    several = [nanda_state_dict(P + 1, 3) for _ in range(3)]
+    several[1] = {name: 2 * array for name, array in several[1].items()}
+    path = write(tmp_path / "m", wrap(several), "torch")
+    for which in (None, 3, -1):
+        with pytest.raises(BadConfig, match="has 3 state dicts; choose one with --checkpoint N, from 0 to 2"):
+            import_file(path, hints=Hints(activation="relu", checkpoint=which))
+    model = import_file(path, hints=Hints(activation="relu", checkpoint=1)).model
+    assert_same_logits(model, nanda_logits(several[1], token_rows(P)))
+    one = write(tmp_path / "one", several[0], "torch")
+    with pytest.raises(BadConfig, match="has one state dict; leave out --checkpoint 4"):
+        import_file(one, hints=Hints(activation="relu", checkpoint=4))
+
+
+def chughtai_mlp(n: int) -> Tensors:
+    return {"W_x": random(n, D), "W_y": random(n, D, seed=1), "W": random(2 * D, M), "W_U": random(M, n)}
+
+
+def with_config(folder: Path, **config: Any) -> None:
+    (folder / "cfg.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_chughtai_mlp(tmp_path: Path, n: int) -> None:
+    tensors = chughtai_mlp(n)
+    path = write(tmp_path / "model", tensors, "torch")
+    with_config(tmp_path, model="OneLayerMLP", group="CyclicGroup", group_parameter=n)
+    imported = import_file(path)
+    t, pairs = double(tensors), all_pairs(n)
+    stacked = np.concatenate([t["W_x"][pairs[:, 0]], t["W_y"][pairs[:, 1]]], axis=1)
+    assert (imported.format, imported.model.config.task.name) == ("chughtai", "add")
+    assert_same_logits(imported.model, relu(stacked @ t["W"]) @ t["W_U"])
+    (tmp_path / "cfg.json").unlink()
+    with pytest.raises(BadConfig, match="the weights do not say the activation"):
+        import_file(path)
+
+
+def test_chughtai_transformer(tmp_path: Path) -> None:
+    tensors = tl_state_dict() | {"x_embed": random(P + 1, D), "y_embed": random(P + 1, D)}
+    path = write(tmp_path / "model", tensors, "torch")
+    with_config(tmp_path, model="Transformer", group="CyclicGroup", group_parameter=P)
+    assert_same_logits(import_file(path).model, tl_logits(tensors, token_rows(P), None))
+
+
+def test_the_order_of_a_group_is_not_guessed(tmp_path: Path) -> None:
+    """Our order of the elements is taken only if it reproduces the model's answers."""
+    path = write(tmp_path / "model", chughtai_mlp(6), "torch")
+    with_config(tmp_path, model="OneLayerMLP", group="SymmetricGroup", group_parameter=3)
+    with pytest.raises(BadConfig, match=r"with the elements of S3 in our order .* give the table with --answers FILE"):
+        import_file(path)
+    imported = import_file(path, hints=Hints(answers="model"))
+    assert "right on 100 % by definition; their table is no group" in imported.notes[-1]
+    assert evaluate(imported.model.hidden_layer()).accuracy == 1.0
+    np.savetxt(tmp_path / "table.csv", np.add.outer(np.arange(6), np.arange(6)) % 6, "%d", ",")
+    assert import_file(path, hints=Hints(answers=str(tmp_path / "table.csv"))).model.config.task.is_addition
+    for family, degree, message in (
+        ("DihedralGroup", 59, "the group D59 has 118 elements, but the model has 6"),
+        ("Monster", 1, "the group is 'Monster'; expected one of CyclicGroup"),
+    ):
+        with_config(tmp_path, model="OneLayerMLP", group=family, group_parameter=degree)
+        with pytest.raises(BadConfig, match=message):
+            import_file(path)
+
+
+@pytest.mark.parametrize("kind", ["A", "D", "X"])
+def test_zhong_linear(tmp_path: Path, kind: str) -> None:
+    embeds = {"embed1.weight": random(P, D), "embed2.weight": random(P, D, seed=1)}
+    if kind != "X":
+        embeds = {"embed.weight": random(P, D // 2 if kind == "D" else D)}
+    tensors = {**embeds, "l1.weight": random(D, D), "l1.bias": random(D), "unembed.weight": random(P, D, seed=2)}
+    path = write(tmp_path / "model_1", tensors, "torch")
+    (tmp_path / "config_1.json").write_text(json.dumps({"C": P, "model_type": kind}))
+    t, pairs = double(tensors), all_pairs(P)
+    x, y = (t[name][pairs[:, i]] for i, name in enumerate(list(embeds) * (1 if kind == "X" else 2)))
+    together = np.concatenate([x, y], axis=1) if kind == "D" else x + y
+    imported = import_file(path)
+    assert imported.format == "zhong-linear"
+    assert_same_logits(imported.model, relu(together @ t["l1.weight"].T + t["l1.bias"]) @ t["unembed.weight"].T)
+    write(tmp_path / "model_1", tensors | {"l2.weight": random(D, D), "l2.bias": random(D)}, "torch")
+    with pytest.raises(BadFile, match=r"two hidden layers \(model_type B or C\); quadlens reads one"):
+        import_file(path)
+
+
+def test_he_runs_say_their_activation_by_their_name(tmp_path: Path) -> None:
+    tensors = {"mlp.W_in": random(M, P), "mlp.W_out": random(P, M)}
+    for name, activation in (("ReLU", "relu"), ("Quad", "square")):
+        run = tmp_path / f"p_{P}_dmlp_{M}_{name}_random_scale_0.1_decay_0_08151413"
+        run.mkdir()
+        assert import_file(write(run / "final", tensors, "torch")).model.config.activation == activation
+    with pytest.raises(BadConfig, match="relu by --activation but square by the name of the run's directory"):
+        import_file(run / "final.pt", hints=Hints(activation="relu"))
+    other = tmp_path / f"p_{P}_dmlp_512_ReLU_x"
+    other.mkdir()
+    with pytest.raises(BadConfig, match="but the run is p_7_dmlp_512_ReLU_x"):
+        import_file(write(other / "final", tensors, "torch"))
