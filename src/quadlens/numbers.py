@@ -41,8 +41,8 @@ def at_least(value: float | Fraction | None, digits: int = 4) -> str:
 def between(lower: float, upper: float, digits: int) -> str:
     """An enclosure: its middle where it is narrower than the last digit, else both ends, rounded outwards.
 
-    >>> between(0.12341, 0.12342, 4), between(0.1, 0.2, 4)
-    ('0.1234', '0.1000…0.2000')
+    >>> between(0.12341, 0.12342, 4), between(0.125, 0.25, 4)
+    ('0.1234', '0.1250…0.2500')
     """
     if Decimal(upper - lower) > Decimal(1).scaleb(-digits):
         return f"{at_least(lower, digits)}…{at_most(upper, digits)}"
