@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quadlens.cli.options import DebugFlag, JsonFlag, QuietFlag
+from quadlens.cli.output import Output
 
 if TYPE_CHECKING:
     from quadlens.model.formats import Hints, Imported
 
 
 def command(
+    out: Output,
     source: Annotated[
         Path, typer.Argument(metavar="SRC", help="A .pt, .pth or .safetensors checkpoint, or a directory of them.")
     ],
@@ -29,8 +30,7 @@ def command(
         typer.Option(
             "--format",
             metavar="F",
-            help="auto, quadlens, transformer-lens, transformer-lens-4-raw, transformer-lens-4-bridge, gbmi, zhong, "
-            "zhong-linear, nanda, chughtai, he, gromov.",
+            help="Whose file: auto, {readers}.",
         ),
     ] = "auto",
     config: Annotated[
@@ -73,9 +73,6 @@ def command(
     checkpoint: Annotated[
         int | None, typer.Option("--checkpoint", metavar="N", help="Which of several state dicts in one file, from 0.")
     ] = None,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-    debug: DebugFlag = False,
 ) -> None:
     """Read someone else's checkpoint and write it as a quadlens model; nothing in it is executed.
 
@@ -93,17 +90,17 @@ def command(
         checkpoint=checkpoint,
     )
     if source.is_dir():
-        _directory(source, output, format_name, config, hints, json)
+        _directory(source, output, format_name, config, hints, out)
         return
     if output is None:
         raise typer.BadParameter("give -o FILE, the model to write", param_hint="'--output' / '-o'")
-    _file(source, output, format_name, config, hints, json)
+    _file(source, output, format_name, config, hints, out)
 
 
-def _file(source: Path, output: Path, format_name: str, config: Path | None, hints: "Hints", json: bool) -> None:
+def _file(source: Path, output: Path, format_name: str, config: Path | None, hints: "Hints", out: Output) -> None:
     from rich.console import Console
 
-    from quadlens.cli.output import check_model_name, emit, key_value_table
+    from quadlens.cli.output import check_model_name, key_value_table
     from quadlens.model import save
     from quadlens.model.formats import import_file
 
@@ -117,18 +114,17 @@ def _file(source: Path, output: Path, format_name: str, config: Path | None, hin
         for line in imported.notes:
             console.print(f"  {line}", markup=False, soft_wrap=True)
 
-    emit(json, value, render)
+    out.emit(value, render)
 
 
 def _directory(
-    source: Path, output: Path | None, format_name: str, config: Path | None, hints: "Hints", json: bool
+    source: Path, output: Path | None, format_name: str, config: Path | None, hints: "Hints", out: Output
 ) -> None:
     """One row per checkpoint; what was read is written below `output` when there is one."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from quadlens.cli.output import emit
     from quadlens.errors import BadConfig
     from quadlens.model import save
     from quadlens.model.atomic import make_directory
@@ -160,7 +156,7 @@ def _directory(
         console.print(table)
         console.print(f"{sum(row['read'] for row in rows)} of {len(rows)} read")
 
-    emit(json, rows, render)
+    out.emit(rows, render)
 
 
 def _described(source: Path, output: Path | None, imported: "Imported") -> dict[str, Any]:

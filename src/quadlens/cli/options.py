@@ -70,8 +70,6 @@ def with_common_flags(function: Callable[..., None]) -> Callable[..., None]:
     `--debug` is read where errors are caught, in `main`.
     """
     own = inspect.signature(function, eval_str=True).parameters
-    if "out" not in own:
-        return function
 
     def command(*, json: bool, quiet: bool, debug: bool, **others: Any) -> None:
         function(out=Output(json, quiet), **others)

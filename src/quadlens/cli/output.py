@@ -34,39 +34,55 @@ class Output:
 
     def emit(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]], render: "Callable[[Console], None]") -> None:
         """Print `value` as JSON, or let `render` draw it."""
-        emit(self.json, value, render)
+        if self.json:
+            unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+            json.dump(plain(value), sys.stdout, ensure_ascii=not unicode, allow_nan=False)
+            sys.stdout.write("\n")
+            return
+        from rich.console import Console
+
+        render(Console(highlight=False))
 
     def note(self, message: str) -> None:
         """A line for the person watching, on stderr."""
-        note(self.quiet, message)
+        if not self.quiet:
+            sys.stderr.write(message + "\n")
 
-    def progress_bar(self, title: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+    @contextlib.contextmanager
+    def progress_bar(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
         """A progress bar on stderr when it is a terminal; yields a function that takes how much is done."""
-        return progress_bar(self.quiet, title, total)
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda done: None
+            return
+        from rich.console import Console
+        from rich.progress import Progress
 
-    def step_line(self) -> contextlib.AbstractContextManager[Callable[[str], None]]:
-        """What is being done now: one line on stderr that changes on a terminal, a line per step in a log."""
-        return step_line(self.quiet)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(title, total=total)
+            yield lambda done: progress.update(task, completed=done)
 
+    @contextlib.contextmanager
+    def step_line(self) -> Iterator[Callable[[str], None]]:
+        """What is being done now: one line on stderr that changes on a terminal, one line per step in a log."""
+        if self.quiet:
+            yield lambda step: None
+            return
+        on_terminal, last = sys.stderr.isatty(), [""]
 
-def emit(
-    as_json: bool, value: Mapping[str, Any] | Sequence[Mapping[str, Any]], render: "Callable[[Console], None]"
-) -> None:
-    """Print `value` as JSON, or let `render` draw it."""
-    if as_json:
-        unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        json.dump(plain(value), sys.stdout, ensure_ascii=not unicode, allow_nan=False)
-        sys.stdout.write("\n")
-        return
-    from rich.console import Console
+        def show(step: str) -> None:
+            # A log has one line for all of "figures 1/44", "figures 2/44", ….
+            if on_terminal:
+                sys.stderr.write(f"\r\x1b[K{step} …")
+            elif step.split(maxsplit=1)[0] != last[0]:
+                sys.stderr.write(f"{step.split(' 1/', maxsplit=1)[0]} …\n")
+            last[0] = step.split(maxsplit=1)[0]
+            sys.stderr.flush()
 
-    render(Console(highlight=False))
-
-
-def note(quiet: bool, message: str) -> None:
-    """A line for the person watching, on stderr."""
-    if not quiet:
-        sys.stderr.write(message + "\n")
+        try:
+            yield show
+        finally:
+            if on_terminal:
+                sys.stderr.write("\r\x1b[K")
 
 
 def check_model_name(path: Path) -> None:
@@ -97,44 +113,6 @@ def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) 
     for name, value in rows.items():
         table.add_row(Text(name), Text(str(value)))
     console.print(table)
-
-
-@contextlib.contextmanager
-def progress_bar(quiet: bool, title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr when it is a terminal; yields a function that takes how much is done."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total)
-        yield lambda done: progress.update(task, completed=done)
-
-
-@contextlib.contextmanager
-def step_line(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """What is being done now: one line on stderr that changes on a terminal, a line a step in a log."""
-    if quiet:
-        yield lambda step: None
-        return
-    on_terminal, last = sys.stderr.isatty(), [""]
-
-    def show(step: str) -> None:
-        # A log has one line for all of "figures 1/44", "figures 2/44", ….
-        if on_terminal:
-            sys.stderr.write(f"\r\x1b[K{step} …")
-        elif step.split(maxsplit=1)[0] != last[0]:
-            sys.stderr.write(f"{step.split(' 1/', maxsplit=1)[0]} …\n")
-        last[0] = step.split(maxsplit=1)[0]
-        sys.stderr.flush()
-
-    try:
-        yield show
-    finally:
-        if on_terminal:
-            sys.stderr.write("\r\x1b[K")
 
 
 class SurvivingStream:
