@@ -137,7 +137,7 @@ def test_large_models_take_the_float64_path() -> None:
     assert certificate.verdict == "CERTIFIED"
     assert "rounding" in certificate.proof.terms
     assert certificate.proof.operations.total < 0.02 * certificate.brute_force_flops
-    with pytest.raises(BadConfig, match="no certificate is written: .*; run without -o"):
+    with pytest.raises(BadConfig, match=r"no certificate is written: .*; run without -o"):
         certificate.save(Path("never-written.json"))
 
 
