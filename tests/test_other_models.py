@@ -1,6 +1,7 @@
 """Readers of models with their own attention, of groups, and of files with several checkpoints, against oracles."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,24 @@ def test_he_runs_say_their_activation_by_their_name(tmp_path: Path) -> None:
     other.mkdir()
     with pytest.raises(BadConfig, match="but the run is p_7_dmlp_512_ReLU_x"):
         import_file(write(other / "final", tensors, "torch"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hints", "right"),
+    [
+        ("zhong/model_18c9ev5v5p.pt", Hints(), 3481),
+        ("zhong/model_q9rsl94xlv.pt", Hints(), 3481),
+        ("zhong/model_n9n7h3p965.pt", Hints(), 2028),
+        ("zhong/model_dy65ktpiij.pt", Hints(), 3371),
+        ("he/p_23_dmlp_512_ReLU_random_scale_0.1_decay_0_08142058/final.pth", Hints(), 529),
+        ("nanda/wd_10-1_mod_addition_loss_curve.pth", Hints(activation="relu"), 12769),
+        ("chughtai/C118_MLP_seed2/model.pt", Hints(), 13924),
+        ("chughtai/D61_T_seed1/model.pt", Hints(), 14684),
+    ],
+)
+def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
+    """Right answers as counted by a forward pass that was written elsewhere, where there is such a count."""
+    peers = os.environ.get("QUADLENS_PEERS")
+    if peers is None or not (Path(peers) / name).is_file():
+        pytest.skip("QUADLENS_PEERS does not name a directory with public checkpoints")
+    assert evaluate(import_file(Path(peers) / name, hints=hints).model.hidden_layer()).correct == right
