@@ -16,6 +16,7 @@ settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("long", settings.get_profile("default"), max_examples=5000, derandomize=False)
+settings.register_profile("quick", settings.get_profile("default"), max_examples=5)
 settings.load_profile(os.environ.get("QUADLENS_HYPOTHESIS", "default"))
 
 BROWSER_FLAGS = [
