@@ -17,8 +17,8 @@ import quadlens
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, explain
 from quadlens.explanation.frame import write_neurons
-from quadlens.explanation.words import neglected
 from quadlens.model import Config, MLPConfig, MLPParams, Model, Params, Recipe, build_mlp, build_transformer, save
+from quadlens.numbers import neglected
 from strategies import mlps, seeds, transformers
 
 # JSON keys of `explain` that others rely on.

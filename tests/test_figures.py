@@ -34,7 +34,7 @@ from quadlens.model import Recipe, build_mlp, save
 from quadlens.numbers import at_least, at_most, listed, percent
 from quadlens.published import Histogram, PopulationSummary, read_published
 from quadlens.quadrature import brute_force_error, rectangles
-from quadlens.studies import Results, study_of
+from quadlens.studies import Study, study_of
 
 MODELS = ("mainline", "mismatched", "toy")
 # Labels of the paper that do not depend on the model's frequencies.
@@ -59,7 +59,7 @@ LABELS = {
 
 
 @pytest.fixture(scope="module")
-def models() -> dict[str, Results]:
+def models() -> dict[str, Study]:
     toy = build_mlp(Recipe(p=5, keys=(1, 2), neurons=13, jitter=0.2))
     return {
         "mainline": study_of("mainline").without_proofs(),
@@ -69,7 +69,7 @@ def models() -> dict[str, Results]:
 
 
 @pytest.fixture(scope="module")
-def drawn(models: dict[str, Results]) -> dict[str, dict[str, Figure]]:
+def drawn(models: dict[str, Study]) -> dict[str, dict[str, Figure]]:
     return {name: {one.name: one.draw() for one in all_pictures(results)} for name, results in models.items()}
 
 
@@ -103,7 +103,7 @@ def test_tick_labels_do_not_overlap(name: str, drawn: dict[str, dict[str, Figure
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_label_of_the_paper_is_there(name: str, models: dict[str, Results]) -> None:
+def test_every_label_of_the_paper_is_there(name: str, models: dict[str, Study]) -> None:
     results = models[name]
     labels = [one.label for one in all_pictures(results) if one.label]
     assert len(labels) == len(set(labels))
@@ -116,7 +116,7 @@ def test_every_label_of_the_paper_is_there(name: str, models: dict[str, Results]
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_findings_state_numbers_of_the_model(name: str, models: dict[str, Results]) -> None:
+def test_findings_state_numbers_of_the_model(name: str, models: dict[str, Study]) -> None:
     for one in all_pictures(models[name]):
         assert one.finding.endswith((".", "right"))
         assert any(character.isdigit() for character in one.finding)
@@ -127,7 +127,7 @@ def test_findings_state_numbers_of_the_model(name: str, models: dict[str, Result
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("half", [False, True])
 def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
-    name: str, half: bool, models: dict[str, Results]
+    name: str, half: bool, models: dict[str, Study]
 ) -> None:
     for cluster in models[name].clusters:
         figure = figures.quadrature(models[name], cluster.k, half)
@@ -148,7 +148,7 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool, models: dict[str, Results]) -> None:
+def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool, models: dict[str, Study]) -> None:
     for cluster in models["mainline"].clusters:
         region = band(rectangles(cluster.scheme, half))
         area = 0.0
@@ -165,7 +165,7 @@ def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool,
         assert math.isclose(area, bound, rel_tol=1e-9)
 
 
-def test_one_mark_a_neuron(models: dict[str, Results], drawn: dict[str, dict[str, Figure]]) -> None:
+def test_one_mark_a_neuron(models: dict[str, Study], drawn: dict[str, dict[str, Figure]]) -> None:
     results = models["mainline"]
     for cluster in results.explanation.clusters:
         (axis,) = drawn["mainline"][f"angles-{cluster.k}"].axes
@@ -180,7 +180,7 @@ def test_one_mark_a_neuron(models: dict[str, Results], drawn: dict[str, dict[str
     assert (stray <= every).all()
 
 
-def test_histograms_count_every_neuron(models: dict[str, Results]) -> None:
+def test_histograms_count_every_neuron(models: dict[str, Study]) -> None:
     roles = models["mainline"].explanation.roles
     shares = (roles.variance_input, roles.variance_output)
     figure = figures.single_frequency(models["mainline"])
@@ -190,7 +190,7 @@ def test_histograms_count_every_neuron(models: dict[str, Results]) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_exact_errors_drawn_are_brute_force(name: str, models: dict[str, Results]) -> None:
+def test_exact_errors_drawn_are_brute_force(name: str, models: dict[str, Study]) -> None:
     for cluster in models[name].clusters:
         drawn = errors(cluster.scheme)
         assert len(drawn) == models[name].p
@@ -213,7 +213,7 @@ def test_a_multiple_is_drawn_as_lines_within_the_square() -> None:
 
 
 @pytest.mark.parametrize("kind", FIGURE_FORMATS)
-def test_same_picture_same_bytes_fonts_inside(kind: FigureFormat, models: dict[str, Results]) -> None:
+def test_same_picture_same_bytes_fonts_inside(kind: FigureFormat, models: dict[str, Study]) -> None:
     (picture,) = chosen_pictures(models["toy"], ["quadrature-1"])
     first, second = (figure_bytes(picture.draw(), kind) for _ in range(2))
     assert first == second
@@ -225,7 +225,7 @@ def test_same_picture_same_bytes_fonts_inside(kind: FigureFormat, models: dict[s
         assert b"CreationDate" not in first
 
 
-def test_chosen_by_name_by_label_and_by_family(models: dict[str, Results]) -> None:
+def test_chosen_by_name_by_label_and_by_family(models: dict[str, Study]) -> None:
     toy = models["toy"]
     assert [one.name for one in chosen_pictures(toy, ["angles:2", "task"])] == ["angles-2", "task"]
     assert len(chosen_pictures(toy, ["quadrature"])) == 4
@@ -234,14 +234,14 @@ def test_chosen_by_name_by_label_and_by_family(models: dict[str, Results]) -> No
 
 
 @pytest.mark.parametrize("name", ["toy", "mainline"])
-def test_names_are_known_before_anything_is_computed(name: str, models: dict[str, Results]) -> None:
+def test_names_are_known_before_anything_is_computed(name: str, models: dict[str, Study]) -> None:
     for family, pictures in pictures_by_family(models[name]).items():
         families_of([family, *(text for one in pictures for text in (one.name, one.label) if text is not None)])
     with pytest.raises(BadConfig, match=r"no figure is named 'nosuch'.*3D.*frontier.*logit-waterfall.*quadrature-K"):
         families_of(["task", "nosuch"])
 
 
-def test_names_that_need_proofs_are_listed_without_proofs(models: dict[str, Results]) -> None:
+def test_names_that_need_proofs_are_listed_without_proofs(models: dict[str, Study]) -> None:
     with pytest.raises(BadConfig, match=r"frontier.*logit-waterfall"):
         chosen_pictures(models["toy"].without_proofs(), ["angles-7"])
 
@@ -267,7 +267,7 @@ def test_the_command_refuses_before_it_works(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_modules_say_which_pictures_need_proofs(models: dict[str, Results]) -> None:
+def test_modules_say_which_pictures_need_proofs(models: dict[str, Study]) -> None:
     toy = models["toy"]
     proved, unproved = pictures_by_family(toy), pictures_by_family(toy.without_proofs())
     for family, pictures in proved.items():
@@ -298,7 +298,7 @@ def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:
         assert isinstance(picture.draw(), Figure)
 
 
-def test_our_population_is_drawn_beside_the_papers(models: dict[str, Results]) -> None:
+def test_our_population_is_drawn_beside_the_papers(models: dict[str, Study]) -> None:
     paper = models["toy"].published.population
     assert paper.models == 152
     bars = Histogram(np.array([0.0, 0.5, 1.0]), np.array([1.0, 3.0]))
@@ -343,7 +343,7 @@ def test_words() -> None:
         Picture("a", None, "t", "", "h", "d", Figure)
 
 
-def test_files_of_a_model_without_history_draw_no_learning_curve(models: dict[str, Results]) -> None:
+def test_files_of_a_model_without_history_draw_no_learning_curve(models: dict[str, Study]) -> None:
     assert pictures_by_family(models["toy"])["learning-curve"] == ()
     assert len(pictures_by_family(models["mainline"])["learning-curve"]) == 1
     assert Path(pictures_by_family(models["mainline"])["learning-curve"][0].data).suffix == ".csv"

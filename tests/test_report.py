@@ -24,10 +24,9 @@ from quadlens.figures.style import FIGURE_FORMATS, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
-from quadlens.pages.fact_tables import model_table
-from quadlens.pages.page import page_html, page_tables, rule_errors
+from quadlens.pages.page import page_html, rule_errors
 from quadlens.pages.render import Rendered
-from quadlens.pages.tables import bound_tables, to_csv, to_latex
+from quadlens.pages.tables import bound_tables, model_table, page_tables
 from quadlens.studies import Study, study_of
 
 
@@ -165,8 +164,8 @@ def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(mainline: S
     (picture,) = chosen_pictures(mainline, [f"angles-{mainline.clusters[0].k}"])
     assert f"R² = {said}." in picture.finding
     captions = [re.findall(r"R² = ([\d.]+)\.", one.finding)[0] for one in chosen_pictures(mainline, ["angles"])]
-    facts = {row.title: row for row in model_table(mainline).rows}
-    assert facts["least R² of ψ = 2φ"].ours == (min(captions),)
+    facts = {name: ours for name, ours, _ in model_table(mainline).shown.rows}
+    assert facts["least R² of ψ = 2φ"] == min(captions)
 
 
 def test_tables_hold_our_numbers_and_the_papers(mainline: Study) -> None:
@@ -177,21 +176,21 @@ def test_tables_hold_our_numbers_and_the_papers(mainline: Study) -> None:
         "table:error:relu",
         None,
     )
-    assert [len(table.rows) for table in (relative, more, relu)] == [2, 11, 9]
-    assert relative.rows[1].paper == ("0.70", "0.49", "0.54", "0.48")
-    lines = list(csv.reader(io.StringIO(to_csv(more))))
-    assert lines[0] == ["row", "kind", "k = 5", "k = 9", "k = 11", "paper 12", "paper 18", "paper 21", "paper 22"]
-    for row, line in zip(more.rows, lines[1:], strict=True):
+    assert [len(table.shown.rows) for table in (relative, more, relu)] == [2, 11, 9]
+    assert relative.shown.rows[1][5:] == ["0.70", "0.49", "0.54", "0.48"]
+    lines = list(csv.reader(io.StringIO(more.to_csv())))
+    assert lines[0] == ["row", "kind", "k=5", "k=9", "k=11", "paper k=12", "paper k=18", "paper k=21", "paper k=22"]
+    for (_, mark, *ours), line in zip(more.shown.rows, lines[1:], strict=True):
         assert len(line) == len(lines[0])
-        for shown, full in zip(row.ours, line[2:5], strict=True):
+        for shown, full in zip(ours[:3], line[2:5], strict=True):
             assert abs(float(shown) - float(full)) <= 1e-4
-            if row.mark == "≤":
+            if mark == "≤":
                 assert float(shown) >= float(full)
-    latex = to_latex(more)
+    latex = more.to_latex()
     assert all(word in latex for word in (r"\toprule", r"\midrule", r"\bottomrule", r"\label{table:error:more}"))
     assert all(line.count("&") == 8 for line in latex.split("\n") if line.endswith(r"\\") and "multicolumn" not in line)
-    facts = {row.title: row for row in model_table(mainline).rows}
-    assert facts["R² of all logits, clock form"].paper == ("0.98",)
+    facts = {name: paper for name, _, paper in model_table(mainline).shown.rows}
+    assert facts["R² of all logits, clock form"] == "0.98"
 
 
 def test_an_honest_page_for_a_model_without_structure() -> None:

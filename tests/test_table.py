@@ -91,4 +91,5 @@ def test_html_escapes_cells_and_marks_the_papers() -> None:
     text = TABLE.to_html()
     assert '<th scope="row">ψ_max</th><td>0.25</td><td class="dim">a|b</td>' in text
     assert "<td>&lt;1</td>" in text
-    assert '<th colspan="1" scope="colgroup">the paper</th>' in text
+    assert '<th scope="colgroup" colspan="1" class="dim">the paper</th>' in text
+    assert '<tr><td colspan="1"></td>' in text

@@ -79,14 +79,23 @@ def short_of_one(value: float | int, digits: int) -> str:
     return text
 
 
-def percent(share: float, digits: int = 1) -> str:
-    """A share in per cent, to the nearest; only perfection reads as 100 %.
+def percent(share: float, digits: int = 1, towards: Direction = "nearest") -> str:
+    """A share in per cent; only perfection reads as 100 %.
 
-    >>> percent(0.5), percent(0.99999), percent(1.0)
-    ('50.0 %', '99.9 %', '100.0 %')
+    >>> percent(0.5), percent(0.99999), percent(1.0), percent(0.12399, 1, "down")
+    ('50.0 %', '99.9 %', '100.0 %', '12.3 %')
     """
-    text = f"{100 * share:.{digits}f}"
+    text = decimals(100 * share, digits, towards)
     return f"{text if share >= 1 or float(text) < 100 else f'{100 - 10**-digits:.{digits}f}'} %"
+
+
+def neglected(share: float) -> str:
+    """A share that is left out, in per cent to the nearest; rounding down would flatter what is left out.
+
+    >>> neglected(0.0059), neglected(0.0004), neglected(0.9999)
+    ('0.6 %', 'less than 0.1 %', '99.9 %')
+    """
+    return "less than 0.1 %" if 0 < share < 0.0005 else percent(share)
 
 
 def listed(numbers: tuple[int, ...]) -> str:

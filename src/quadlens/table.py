@@ -55,20 +55,25 @@ class Table:
         return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
 
     def to_html(self) -> str:
-        """A table with a header; the first column heads its rows. Cells are text, whatever they hold."""
-        marks = [' class="dim"' if index in self.dim else "" for index in range(len(self.header))]
-        groups = "".join(
-            f'<th colspan="{size}" scope="colgroup">{html.escape(name)}</th>' for name, size in self.groups
-        )
-        head = "".join(
-            f'<th scope="col"{mark}>{html.escape(cell)}</th>' for mark, cell in zip(marks, self.header, strict=True)
-        )
-        lines = [f"<tr>{groups}</tr>"] * bool(self.groups) + [f"<tr>{head}</tr>"]
+        """A table with a header; the first column heads its rows. Cells are text, whatever they hold.
+
+        Columns in the background have the class `dim`, columns of words other than the first the class `words`.
+        """
+        places = range(len(self.header))
+        marks = ["dim" if n in self.dim else "words" if n and n in self.left else "" for n in places]
+        starts = [sum(size for _, size in self.groups[:n]) for n in range(len(self.groups))]
+        groups = [
+            _head(name, "colgroup", marks[start], f' colspan="{size}"')
+            for start, (name, size) in zip(starts, self.groups, strict=True)
+        ]
+        head = [_head(name, "col", mark) for name, mark in zip(self.header, marks, strict=True)]
+        lines = ["".join(line) for line in (groups, head) if line]
         body = []
         for row in self.rows:
-            cells = [f"<td{mark}>{html.escape(cell)}</td>" for mark, cell in zip(marks, row, strict=True)]
-            body.append(f'<tr><th scope="row">{html.escape(row[0])}</th>{"".join(cells[1:])}</tr>')
-        return f"<table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table>"
+            cells = [f"<td{_class(mark)}>{html.escape(cell)}</td>" for mark, cell in zip(marks, row, strict=True)]
+            body.append(f'<th scope="row">{html.escape(row[0])}</th>{"".join(cells[1:])}')
+        top, bottom = ("".join(f"<tr>{line}</tr>\n" for line in many) for many in (lines, body))
+        return f"<table>\n<thead>\n{top}</thead>\n<tbody>\n{bottom}</tbody>\n</table>"
 
     def to_latex(self, label: str | None = None) -> str:
         """A booktabs tabular; with a label a whole table, the title its caption. A cell with $ is LaTeX already."""
@@ -132,6 +137,17 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue()
+
+
+def _class(mark: str) -> str:
+    return f' class="{mark}"' if mark else ""
+
+
+def _head(name: str, scope: str, mark: str, more: str = "") -> str:
+    """A cell of the header; one without a name heads nothing."""
+    if not name:
+        return f"<td{more}></td>"
+    return f'<th scope="{scope}"{more}{_class(mark)}>{html.escape(name)}</th>'
 
 
 def _latex(text: str) -> str:

@@ -1,10 +1,9 @@
 """An explanation in one paragraph of plain language; every number comes from the value."""
 
-import math
-
 import numpy as np
 
 from quadlens.explanation.value import Explanation, LogitExplanation
+from quadlens.numbers import at_least, counted, neglected, percent
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 MANY, FEW = 12, 4
@@ -41,7 +40,7 @@ def _matching(explanation: Explanation) -> str:
     matching, constant, dead = int(roles.matching.sum()), int(roles.constant.sum()), int(roles.dead.sum())
     mismatching = int(roles.mismatching.sum())
     same = "reads and writes" if matching == 1 else "read and write"
-    words = f"{matching} of {_counted(explanation.d_mlp, 'neuron')} {same} the same frequency"
+    words = f"{matching} of {counted(explanation.d_mlp, 'neuron')} {same} the same frequency"
     if mismatching:
         words += f", {mismatching} {'reads one and writes' if mismatching == 1 else 'read one and write'} another"
     if constant:
@@ -55,10 +54,13 @@ def _matching(explanation: Explanation) -> str:
 def _variance(explanation: Explanation) -> str:
     roles = explanation.roles
     alive = ~roles.dead
-    reads, writes = np.median(roles.variance_input[alive]), np.median(roles.variance_output[alive])
+    reads, writes = (
+        percent(float(np.median(shares[alive])), towards="down")
+        for shares in (roles.variance_input, roles.variance_output)
+    )
     return (
-        f"A neuron's largest frequency explains {_percent(float(reads))} of the variance of what it reads "
-        f"and {_percent(float(writes))} of what it writes (medians)."
+        f"A neuron's largest frequency explains {reads} of the variance of what it reads and {writes} of what it "
+        "writes (medians)."
     )
 
 
@@ -67,7 +69,9 @@ def _phases(explanation: Explanation) -> str:
     values = [phases.r2 for phases in key_phases if phases.r2 is not None]
     even = sum(phases.spacing.roughly_uniform for phases in key_phases)
     follow = (
-        f"Output phases follow twice the input phases with R² of at least {_floor(min(values), 4)}; " if values else ""
+        f"Output phases follow twice the input phases with R² of at least {at_least(min(values), 4)}; "
+        if values
+        else ""
     )
     keys = "1 key frequency" if len(key_phases) == 1 else f"{len(key_phases)} key frequencies"
     return f"{follow}input phases cover the circle roughly evenly for {even} of {keys}."
@@ -77,10 +81,10 @@ def _secondary(explanation: Explanation) -> str:
     doubling = explanation.doubling
     if doubling.share is None:
         return "No neuron has a secondary frequency."
-    phase = f", with phase 2φ + π (R² {_floor(doubling.phase_r2, 4)})" if doubling.phase_r2 is not None else ""
+    phase = f", with phase 2φ + π (R² {at_least(doubling.phase_r2, 4)})" if doubling.phase_r2 is not None else ""
     return (
         f"The secondary frequency is the double of the primary one for {doubling.doubled} "
-        f"of {_counted(doubling.neurons, 'neuron')}{phase}."
+        f"of {counted(doubling.neurons, 'neuron')}{phase}."
     )
 
 
@@ -129,28 +133,3 @@ def _algorithm(logits: LogitExplanation) -> str:
         f"By the measures of Zhong et al., gradient symmetricity is {measures.gradient_symmetricity:.3f}{inside} "
         f"and distance irrelevance {measures.distance_irrelevance:.3f}, {verdict}."
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _percent(share: float) -> str:
-    """An explained share, rounded down: what is claimed is there."""
-    return f"{_floor(100 * share, 1)} %"
-
-
-def neglected(share: float) -> str:
-    """A share that the closed form leaves out, to the nearest; rounding down would flatter what is left out.
-
-    >>> neglected(0.0059), neglected(0.0004), neglected(0.9999)
-    ('0.6 %', 'less than 0.1 %', '99.9 %')
-    """
-    if 0 < share < 0.0005:
-        return "less than 0.1 %"
-    return f"{100 * share if share >= 1 else min(100 * share, 99.9):.1f} %"
-
-
-def _floor(value: float, digits: int) -> str:
-    """Rounded down, so that "at least" stays true and only perfection reads as 1."""
-    return f"{math.floor(value * 10**digits + 1e-9) / 10**digits:.{digits}f}"

@@ -14,42 +14,42 @@ from quadlens.figures.rectangles import h
 from quadlens.plain_json import plain
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature import moments, rectangles, to_json
-from quadlens.studies import Results
+from quadlens.studies import Study
 from quadlens.table import csv_text
 
 
-def data_files(results: Results) -> dict[str, bytes]:
-    """Relative path → content, the same bytes for the same results."""
+def data_files(study: Study) -> dict[str, bytes]:
+    """Relative path → content, the same bytes for the same study."""
     files = {
-        "data/evaluation.json": _json(asdict(results.evaluation)),
-        "data/explanation.json": _json(results.explanation.to_dict()),
-        "data/margins.csv": _margins(results),
-        "data/population.json": _json(_population(results)),
-        "data/certificates.json": _json([summary(one) for one in results.certificates]),
+        "data/evaluation.json": _json(asdict(study.evaluation)),
+        "data/explanation.json": _json(study.explanation.to_dict()),
+        "data/margins.csv": _margins(study),
+        "data/population.json": _json(_population(study)),
+        "data/certificates.json": _json([summary(one) for one in study.certificates]),
     }
     stream = io.BytesIO()
-    results.explanation.neuron_frame().write_csv(stream)
+    study.explanation.neuron_frame().write_csv(stream)
     files["data/neurons.csv"] = stream.getvalue()
-    if results.bounds is not None:
-        files["data/bounds.json"] = _json(to_json(results.bounds))
-    if results.clusters:
-        files |= _cluster_files(results)
-    if results.clusters or results.certificates:
-        files["data/frontier.csv"] = _frontier(results)
-    if results.certificate is not None and results.certificate.checkable:
-        files["data/certificate.json"] = results.certificate.to_bytes()
-    if results.history is not None:
-        for name, frame in (("history", results.history.curve_frame()), ("spectrum", results.history.spectrum_frame())):
+    if study.bounds is not None:
+        files["data/bounds.json"] = _json(to_json(study.bounds))
+    if study.clusters:
+        files |= _cluster_files(study)
+    if study.clusters or study.certificates:
+        files["data/frontier.csv"] = _frontier(study)
+    if study.certificate is not None and study.certificate.checkable:
+        files["data/certificate.json"] = study.certificate.to_bytes()
+    if study.history is not None:
+        for name, frame in (("history", study.history.curve_frame()), ("spectrum", study.history.spectrum_frame())):
             stream = io.BytesIO()
             frame.write_csv(stream)
             files[f"data/{name}.csv"] = stream.getvalue()
     return files
 
 
-def _cluster_files(results: Results) -> dict[str, bytes]:
+def _cluster_files(study: Study) -> dict[str, bytes]:
     """What the figures of clusters draw."""
     boxes, errs, moms = [], [], []
-    for cluster in results.clusters:
+    for cluster in study.clusters:
         scheme = cluster.scheme
         for half in (False, True):
             layout = rectangles(scheme, half)
@@ -69,11 +69,11 @@ def _cluster_files(results: Results) -> dict[str, bytes]:
     }
 
 
-def _frontier(results: Results) -> bytes:
+def _frontier(study: Study) -> bytes:
     rows: list[tuple[Any, ...]] = []
-    if results.clusters:
-        rows += [("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(results.clusters)]
-    for one in results.certificates:
+    if study.clusters:
+        rows += [("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(study.clusters)]
+    for one in study.certificates:
         share = one.certified_inputs / one.p**2
         costs = one.cost_share, one.cost_share_beyond_collapse
         rows.append(("T3", one.proof.strategy, one.total_flops, "", share, *costs))
@@ -81,13 +81,13 @@ def _frontier(results: Results) -> bytes:
     return _csv((*head, "cost_share", "cost_share_beyond_collapse"), rows)
 
 
-def _margins(results: Results) -> bytes:
-    a, b = np.divmod(np.arange(results.p**2), results.p)
-    columns = (a, b, results.margins.ravel(), results.skip_shares.ravel())
+def _margins(study: Study) -> bytes:
+    a, b = np.divmod(np.arange(study.p**2), study.p)
+    columns = (a, b, study.margins.ravel(), study.skip_shares.ravel())
     return _csv(("a", "b", "margin", "skip_share"), zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _population(results: Results) -> dict[str, Any]:
+def _population(study: Study) -> dict[str, Any]:
     return {
         name: None
         if one is None
@@ -100,7 +100,7 @@ def _population(results: Results) -> dict[str, Any]:
                 key: {"edges": bars.edges.tolist(), "count": bars.count.tolist()} for key, bars in one.histograms
             },
         }
-        for name, one in (("paper", results.published.population), ("ours", results.population))
+        for name, one in (("paper", study.published.population), ("ours", study.population))
     }
 
 

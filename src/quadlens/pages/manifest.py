@@ -9,19 +9,19 @@ from typing import Any
 
 from quadlens import __version__
 from quadlens.pages.directory import FORMAT, MANIFEST
-from quadlens.studies import Results
+from quadlens.studies import Study
 
 PACKAGES = ("numpy", "scipy", "matplotlib", "Jinja2", "polars", "python-flint", "safetensors")
 
 
-def write_manifest(directory: Path, results: Results, command: str) -> dict[str, Any]:
+def write_manifest(directory: Path, study: Study, command: str) -> dict[str, Any]:
     """Write manifest.json over the files already there; no clock, so that equal reports are equal bytes."""
     files = sorted(path for path in directory.rglob("*") if path.is_file())
     manifest = {
         "format": FORMAT,
         "version": 1,
         "command": command,
-        "model": {"name": results.name, "sha256": results.sha256, "p": results.p, "d_mlp": results.explanation.d_mlp},
+        "model": {"name": study.name, "sha256": study.sha256, "p": study.p, "d_mlp": study.explanation.d_mlp},
         "versions": {
             "python": platform.python_version(),
             "quadlens": __version__,

@@ -11,9 +11,8 @@ from quadlens.figures.neurons import ACTIVATION_WORDS
 from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
 from quadlens.numbers import at_least, at_most, decimals, listed, percent
-from quadlens.pages.fact_tables import model_table, population_table
 from quadlens.pages.render import Rendered
-from quadlens.pages.tables import ReportTable, bound_tables
+from quadlens.pages.tables import page_tables
 from quadlens.published import MODELS, MODELS_IN_FIGURES
 from quadlens.quadrature.integrals import half_of
 from quadlens.studies import MAX_FREQUENCIES, Study
@@ -101,7 +100,7 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
     )
     environment.filters.update({one.__name__: one for one in (at_least, at_most, decimals, listed, percent)})
     environment.filters["thousands"] = lambda value: f"{value:,}"
-    pictures, bounds = pictures_by_family(study), bound_tables(study)
+    pictures, tables = pictures_by_family(study), page_tables(study)
     first = study.clusters[0].k if study.clusters else None
     return environment.get_template("page.html.j2").render(
         study=study,
@@ -114,8 +113,8 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None),
         pictures=pictures,
         paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
-        bound_tables=bounds,
-        tables={table.name: table for table in (model_table(study), population_table(study))},
+        bound_tables=[table for table in tables if not table.name.endswith("-facts")],
+        tables={table.name: table for table in tables},
         paper_models=MODELS,
         paper_models_in_figures=MODELS_IN_FIGURES,
         explorer=explorer,
@@ -124,8 +123,3 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
         version=__version__,
     )
-
-
-def page_tables(study: Study) -> tuple[ReportTable, ...]:
-    """Every table of the page."""
-    return (*bound_tables(study), model_table(study), population_table(study))

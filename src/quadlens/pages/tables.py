@@ -1,10 +1,12 @@
-"""Tables in the paper's layout, ours and the paper's side by side; the page, LaTeX and CSV are views of one value."""
+"""Tables of the page: the paper's, in its layout, and the numbers it prints in its text; ours beside the paper's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from quadlens.quadrature import MARKS, Bounds, Claim, Estimate, Exact, UpperBound, printed, shown, tables
-from quadlens.studies import Results
-from quadlens.table import Table, csv_text
+from quadlens.numbers import at_least, decimals
+from quadlens.published import MODELS, MODELS_IN_FIGURES
+from quadlens.quadrature import Bounds, ClaimTable, tables, text_table
+from quadlens.studies import Study
+from quadlens.table import Table
 
 LABELS = {
     "table_relative_error": "table:error",
@@ -64,119 +66,155 @@ for _part, _name in (("abs", "abs"), ("relu", "ReLU"), ("id", "id")):
         )
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """One line.
-
-    Attributes:
-        title: On the page.
-        latex: In LaTeX.
-        mark: = exact, ≤ proved bound, ≈ estimate, or nothing.
-        ours: Cells with four digits; bounds are rounded up.
-        ours_short: Cells with the paper's two digits.
-        ours_full: Cells with every digit.
-        paper: The paper's cells; "" where it prints nothing.
-        equation: The paper's equation, by label.
-    """
-
-    title: str
-    latex: str
-    mark: str
-    ours: tuple[str, ...]
-    ours_short: tuple[str, ...]
-    ours_full: tuple[str, ...]
-    paper: tuple[str, ...]
-    equation: str = ""
+POPULATION_FACTS = (
+    ("models_all_neuron_frequencies_match", "good models: all neuron frequencies match"),
+    ("models_with_1_to_9_mismatched_neurons", "models with 1 to 9 neurons that do not match"),
+    ("good_models_all_angle_r2_above_0.9", "good models with all angle R² above 0.9"),
+    ("good_models_mean_interval_width_above_std", "good models with mean gap above its standard deviation"),
+    ("good_model_frequency_pairs", "(good model, frequency) pairs"),
+    ("pairs_all_four_errors_below_0.1", "of these with all four errors below 0.1"),
+    ("median_abs_bound_of_those_pairs", "median bound of those pairs"),
+    ("share_of_those_bounds_below_naive", "share of those bounds below the naive one"),
+)
 
 
 @dataclass(frozen=True)
-class ReportTable:
-    """A table of the page.
+class PageTable:
+    """One table of the page and of its files.
 
     Attributes:
         name: File name without suffix.
         label: Label in the paper, None if ours.
-        caption: In words.
-        corner: Above the row titles.
-        columns: Our columns.
-        paper_columns: The paper's columns.
-        rows: The lines.
+        shown: On the page.
+        precise: In CSV: every digit.
+        latex: In LaTeX, in the paper's layout.
     """
 
     name: str
     label: str | None
-    caption: str
-    corner: str
-    columns: tuple[str, ...]
-    paper_columns: tuple[str, ...]
-    rows: tuple[TableRow, ...]
+    shown: Table
+    precise: Table
+    latex: Table
+
+    def to_csv(self) -> str:
+        """The content of the CSV file."""
+        return self.precise.to_csv()
+
+    def to_latex(self) -> str:
+        """The content of the LaTeX file."""
+        return self.latex.to_latex(self.label or f"table:{self.name}")
 
 
-def bound_tables(results: Results) -> tuple[ReportTable, ...]:
+def page_tables(study: Study) -> tuple[PageTable, ...]:
+    """Every table of the page."""
+    return (*bound_tables(study), model_table(study), population_table(study))
+
+
+def bound_tables(study: Study) -> tuple[PageTable, ...]:
     """The paper's three tables and ours beyond them, over the key frequencies that are quadrature rules."""
-    if not results.clusters:
+    if not study.clusters:
         return ()
-    made = []
-    for table in tables(Bounds(results.p, results.clusters)):
-        rows = []
-        for row in table.rows:
-            title, latex, equation = TITLES.get(row.name, (row.name.replace("_", " "),) * 2 + ("",))
-            rows.append(
-                TableRow(
-                    title,
-                    latex,
-                    _mark(row.claims),
-                    tuple(shown(claim, 4) for claim in row.claims),
-                    tuple(shown(claim, 2) for claim in row.claims),
-                    tuple(repr(printed(claim)) for claim in row.claims),
-                    tuple(f"{value:.2f}" for value in row.paper or ()),
-                    equation,
-                )
-            )
-        columns, paper = tuple(f"k = {k}" for k in table.frequencies), tuple(str(k) for k in table.paper_frequencies)
-        made.append(
-            ReportTable(
-                table.name.removeprefix("table_").replace("_", "-"),
-                LABELS.get(table.name),
-                CAPTIONS[table.name],
-                "Error bound \\ frequency",
-                columns,
-                paper,
-                tuple(rows),
-            )
-        )
-    return tuple(made)
+    return tuple(_bound_table(claims) for claims in tables(Bounds(study.p, study.clusters)))
 
 
-def _mark(claims: tuple[Claim, ...]) -> str:
-    kinds = {Exact: "exact", UpperBound: "upper bound", Estimate: "estimate"}
-    return "".join(sorted({MARKS[kinds[type(claim)]] for claim in claims}))
-
-
-def plain_row(title: str, ours: str, paper: str = "", latex: str | None = None) -> TableRow:
-    """A line with one number of ours and one of the paper."""
-    return TableRow(title, latex or title, "", (ours,), (ours,), (ours,), (paper,))
-
-
-def to_csv(table: ReportTable) -> str:
-    """Every digit of ours, the paper's as printed."""
-    kinds = {mark: kind for kind, mark in MARKS.items()}
-    header = ["row", "kind", *table.columns, *(f"paper {name}".strip() for name in table.paper_columns)]
-    return csv_text(
-        header, ([row.title, kinds.get(row.mark, row.mark), *row.ours_full, *row.paper] for row in table.rows)
+def _bound_table(claims: ClaimTable) -> PageTable:
+    """Four digits on the page, every digit in CSV, the paper's two in LaTeX, with its equations."""
+    titles = [TITLES.get(row.name, (row.name.replace("_", " "),) * 2 + ("",)) for row in claims.rows]
+    shown, precise, short = text_table(claims), text_table(claims, None), text_table(claims, 2, marks=False)
+    ours, theirs = len(claims.frequencies), len(claims.paper_frequencies)
+    corner, caption = "Error bound \\ frequency", CAPTIONS[claims.name]
+    columns = [f"k = {k}" for k in claims.frequencies] + [str(k) for k in claims.paper_frequencies]
+    sides = (("this model", ours), ("the paper", theirs)) if theirs else ()
+    equations = [[rf"$\texttt{{{equation}}}$"] if theirs else [] for _, _, equation in titles]
+    last = (("", 1),) if theirs else ()
+    return PageTable(
+        claims.name.removeprefix("table_").replace("_", "-"),
+        LABELS.get(claims.name),
+        replace(
+            shown,
+            title=caption,
+            header=[corner, "", *columns],
+            rows=[[title, *row[1:]] for (title, _, _), row in zip(titles, shown.rows, strict=True)],
+            groups=(("", 2), *sides) if theirs else (),
+        ),
+        replace(precise, rows=[[title, *row[1:]] for (title, _, _), row in zip(titles, precise.rows, strict=True)]),
+        replace(
+            short,
+            title=caption,
+            header=[corner, *columns, *["Equation"] * len(last)],
+            rows=[
+                [latex, *row[1:], *equation]
+                for (_, latex, _), row, equation in zip(titles, short.rows, equations, strict=True)
+            ],
+            left=(0, 1 + ours + theirs),
+            dim=(),
+            groups=(("", 1), *sides, *last) if theirs else (),
+        ),
     )
 
 
-def to_latex(table: ReportTable) -> str:
-    """A booktabs table in the paper's layout: our columns, then the paper's, then the equation."""
-    ours, theirs = len(table.columns), len(table.paper_columns)
-    equations = any(row.equation for row in table.rows)
-    header = [table.corner, *table.columns, *table.paper_columns, *["Equation"] * equations]
+def _facts(name: str, table: Table) -> PageTable:
+    """A table of words, the same everywhere."""
+    return PageTable(name, None, table, table, table)
+
+
+def model_table(study: Study) -> PageTable:
+    """Key frequencies, regressions and coefficients, ours and the paper's mainline model's."""
+    explanation, paper = study.explanation, study.published
+    sizes = {cluster.k: len(cluster.neurons) for cluster in explanation.clusters}
     rows = [
-        [row.latex, *row.ours_short, *(row.paper or [""] * theirs), *[rf"$\texttt{{{row.equation}}}$"] * equations]
-        for row in table.rows
+        (
+            "neurons of each key frequency",
+            ", ".join(f"{k}: {sizes[k]}" for k in study.keys) or "–",
+            ", ".join(f"{k}: {n}" for k, n in paper.key_neurons),
+        )
     ]
-    groups = (("", 1), ("this model", ours), ("the paper", theirs), *[("", 1)] * equations) if theirs else ()
-    words = (0, len(header) - 1) if equations else (0,)
-    made = Table(table.caption, header, rows, left=words, groups=groups)
-    return made.to_latex(table.label or f"table:{table.name}")
+    logits = explanation.logits
+    if logits is not None:
+        r2, form = logits.r2, logits.forms.by_parts
+        values = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
+        names = (
+            "R² of all logits, pizza form",
+            "R² of all logits, clock form",
+            "R² of the absolute part, pizza form",
+            "R² of the absolute part, clock form",
+        )
+        rows += [
+            (name, decimals(value), f"{theirs:.2f}")
+            for name, value, theirs in zip(names, values, paper.r2, strict=True)
+        ]
+        for letter, ours, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
+            mine = ", ".join(f"{k}: {value:.1f}" for k, value in zip(form.keys, ours, strict=True)) or "–"
+            rows.append(
+                (
+                    f"coefficient {letter} of each key frequency",
+                    mine,
+                    ", ".join(f"{k}: {value}" for k, value in theirs),
+                )
+            )
+        rows.append(
+            ("skip connection's share of the logits' variance", decimals(logits.skip_share, 4), "mostly below 0.03")
+        )
+    key_phases = [phases for phases in explanation.phases if phases.k in study.keys]
+    least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
+    widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or "–"
+    rows += [
+        ("least R² of ψ = 2φ", at_least(least, 5), f"above {paper.angle_r2} (k = 12)"),
+        ("gaps between phases, mean ± std", widths, "{} ± {} (k = 12)".format(*paper.angle_widths)),
+        ("share of neurons with secondary = 2k", decimals(explanation.doubling.share), "0.83 to 0.84 (population)"),
+    ]
+    caption = "What the paper says in its text about its mainline model, and this model"
+    return _facts("model-facts", Table(caption, ("quantity", "this model", "the paper"), rows, dim=(2,)))
+
+
+def population_table(study: Study) -> PageTable:
+    """The population statements of the paper's appendix, and ours where there are any."""
+    paper, ours = study.published.population, study.population
+    header = ("statement", f"ours ({ours.models} models)" if ours else "ours", "the paper")
+    rows = []
+    for key, title in POPULATION_FACTS:
+        mine = ours.fact(key) if ours else None
+        theirs = paper.fact(key)
+        rows.append((title, "–" if mine is None else f"{mine:g}", "" if theirs is None else f"{theirs:g}"))
+    caption = f"The paper's statements about its {MODELS} models (its figures count {MODELS_IN_FIGURES})"
+    return _facts("population-facts", Table(caption, header, rows, dim=(2,)))

@@ -11,9 +11,9 @@ from quadlens.explorer import LARGEST_P, build_page
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.manifest import write_manifest
-from quadlens.pages.page import page_html, page_tables
+from quadlens.pages.page import page_html
 from quadlens.pages.render import render, write_rendered
-from quadlens.pages.tables import to_csv, to_latex
+from quadlens.pages.tables import page_tables
 from quadlens.studies import Study, study_of
 
 PAGE = "index.html"
@@ -92,8 +92,8 @@ def write_report(
         for name, content in data_files(results).items():
             (fresh / name).write_bytes(content)
         for table in page_tables(results):
-            (fresh / "tables" / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
-            (fresh / "tables" / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
+            (fresh / "tables" / f"{table.name}.csv").write_text(table.to_csv(), encoding="utf-8")
+            (fresh / "tables" / f"{table.name}.tex").write_text(table.to_latex(), encoding="utf-8")
         if explorer is not None:
             (fresh / EXPLORER).write_text(explorer, encoding="utf-8")
         page = page_html(results, rendered, EXPLORER if explorer is not None else None)

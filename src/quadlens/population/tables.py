@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from quadlens.numbers import short_of_one
 from quadlens.population.comparison import Comparison
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
@@ -41,16 +42,12 @@ def render(comparison: Comparison, console: "Console") -> None:
     for h in comparison.histograms:
         numbers = f"ours {h.ours.sum():g} of {h.models} models · paper {h.paper.sum():g}"
         _line(console, h.verdict, f"histogram of {h.words}", numbers, h.why)
-    _print(
-        console,
-        "beyond the paper",
-        ("statement", "ours", "95 %"),
-        [(one.words, ours(one), interval(one)) for one in comparison.beyond],
-    )
+    console.print()
+    _beyond(comparison).print(console)
 
 
 def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
-    """One row a model: what it is, its exact error, and what each strategy proves at what cost."""
+    """One row per model: what it is, its exact error, and what each strategy proves at what cost."""
     rows = []
     for model in frame.iter_rows(named=True):
         keys = [cluster for cluster in model["clusters"] if cluster["key"]]
@@ -68,7 +65,7 @@ def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
 
 
 def by_group(frame: "polars.DataFrame", column: str) -> list[dict[str, Any]]:
-    """One row a value of `column`: means over its models, to see how things depend on it."""
+    """One row per value of `column`: means over its models, to see how things depend on it."""
     rows = []
     for (value,), group in frame.group_by(column, maintain_order=True):
         models = by_model(group)
@@ -119,19 +116,6 @@ def _numbers(one: Statement) -> str:
     return f"ours {ours(one)}{f' (95 % {ci})' if ci else ''}{f' · paper {theirs}' if theirs else ''}"
 
 
-def _print(console: "Console", title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
-    for index, name in enumerate(header):
-        table.add_column(name, no_wrap=index > 0)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print()
-    console.print(table)
-
-
 def comparison_table(comparison: Comparison) -> str:
     """Every statement with its verdict, the counts, the histograms, and what goes beyond the paper."""
     rows = [
@@ -145,15 +129,19 @@ def comparison_table(comparison: Comparison) -> str:
     for h in comparison.histograms:
         count, theirs = f"{h.ours.sum():,.0f} of {h.models} models", f"{h.paper.sum():,.0f}"
         rows.append((f"histogram of {h.words}", count, "", theirs, _verdict(h.verdict, h.why)))
-    beyond = [(one.words, ours(one), interval(one)) for one in comparison.beyond]
     return "\n\n".join(
         (
             f"**{comparison.models} models** ({comparison.settings}); the paper has {MODELS}.",
             _markdown(("statement", "ours", "95 %", "paper", "verdict"), rows),
             "Beyond the paper:",
-            _markdown(("statement", "ours", "95 %"), beyond),
+            _beyond(comparison).to_markdown(),
         )
     )
+
+
+def _beyond(comparison: Comparison) -> Table:
+    rows = [(one.words, ours(one), interval(one)) for one in comparison.beyond]
+    return Table("beyond the paper", ("statement", "ours", "95 %"), rows, left=(0, 1, 2))
 
 
 def rows_table(rows: Sequence[dict[str, Any]]) -> str:
@@ -173,7 +161,7 @@ def _verdict(verdict: str, why: str) -> str:
 
 def ours(one: Statement) -> str:
     """Our number; for a count also of how many."""
-    return "none" if one.ours is None else number(one.ours, 4) + _of(one.of)
+    return "none" if one.ours is None else short_of_one(one.ours, 4) + _of(one.of)
 
 
 def interval(one: Statement) -> str:
@@ -183,7 +171,7 @@ def interval(one: Statement) -> str:
 
 def paper(one: Statement) -> str:
     """The paper's number; empty where it has none."""
-    return "" if one.paper is None else number(one.paper, 4) + _of(one.paper_of)
+    return "" if one.paper is None else short_of_one(one.paper, 4) + _of(one.paper_of)
 
 
 def cell(value: Any) -> str:
@@ -191,23 +179,10 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return number(value, 3)
+        return short_of_one(value, 3)
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "" if value is None else str(value)
-
-
-def number(value: float | int, digits: int) -> str:
-    """So many significant digits, and more where less than 1 would read as 1: only perfection does.
-
-    >>> number(0.04585, 3), number(0.99996, 3), number(1.0, 3)
-    ('0.0459', '0.99996', '1')
-    """
-    text = f"{value:.{digits}g}"
-    while value < 1 <= float(text):
-        digits += 1
-        text = f"{value:.{digits}g}"
-    return text
 
 
 def _of(count: int | None) -> str:

@@ -2,7 +2,4 @@
 
 from quadlens.studies.study import MAX_FREQUENCIES, Study, study_of
 
-# The name that figures and pages still use.
-Results = Study
-
-__all__ = ["MAX_FREQUENCIES", "Results", "Study", "study_of"]
+__all__ = ["MAX_FREQUENCIES", "Study", "study_of"]
