@@ -201,6 +201,12 @@ def test_build_writes_the_same_bytes_again(folder: Path) -> None:
     assert Path("a").read_bytes() == Path("b").read_bytes()
 
 
+def test_the_programs_own_help_shows_flags_as_flags() -> None:
+    run = quadlens("--help")
+    assert run.code == 0
+    assert "<bool>" not in run.out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_the_common_flags_and_an_example(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")

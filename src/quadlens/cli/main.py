@@ -25,14 +25,15 @@ from quadlens.cli import (
     sweep,
     train,
 )
-from quadlens.cli.options import Command, with_common_flags
+from quadlens.cli.options import Command, Commands, with_common_flags
 from quadlens.cli.output import surviving_streams
 from quadlens.errors import QuadlensError
 from quadlens.workers import INTERRUPTED
 
 app = typer.Typer(
     name="quadlens",
-    help="Opens up small transformers that add modulo p: their ReLU MLP is a numerical integral.",
+    cls=Commands,
+    help="Explains small networks that learned an operation such as addition modulo p, and proves what they answer.",
     epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
     no_args_is_help=True,
     add_completion=False,

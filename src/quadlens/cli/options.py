@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from quadlens.cli.output import Output
 from quadlens.errors import BadConfig
@@ -42,16 +42,28 @@ REGISTRIES = {
 }
 
 
+def flags_without_type(params: Any) -> Any:
+    """The parameters; a flag takes no value, so none is shown."""
+    for one in params:
+        if getattr(one, "is_flag", False):
+            one.metavar = ""
+    return params
+
+
+class Commands(TyperGroup):
+    """The whole program, whose help shows flags as flags."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Options before the command."""
+        return flags_without_type(super().get_params(ctx))
+
+
 class Command(TyperCommand):
     """A command whose help shows flags as flags, without a type, and names from the registries."""
 
     def get_params(self, ctx: Any) -> Any:
-        """The parameters; a flag takes no value, so none is shown."""
-        params = super().get_params(ctx)
-        for one in params:
-            if getattr(one, "is_flag", False):
-                one.metavar = ""
-        return params
+        """Options of the command."""
+        return flags_without_type(super().get_params(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Help, with every list of names filled in."""
