@@ -9,8 +9,7 @@ import numpy as np
 from quadlens.errors import BadConfig
 from quadlens.explanation.value import Explanation
 from quadlens.model.atomic import write_atomic
-from quadlens.spectrum.amplitude_phase import AmplitudePhase
-from quadlens.spectrum.circular import TURN, wrap
+from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, wrap
 from quadlens.spectrum.harmonics import RANK_NAMES
 
 if TYPE_CHECKING:

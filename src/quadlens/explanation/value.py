@@ -229,7 +229,8 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
 def _explain_logits(anatomy: Anatomy, rng: np.random.Generator) -> LogitExplanation:
     """The logit side: one pass over the logits, then tables of |K| × p numbers."""
     collapsed, keys = anatomy.collapsed, anatomy.key_frequencies
-    parts = take_apart(collapsed, keys)
+    shifts = {cluster.k: cluster.common_shift for cluster in anatomy.clusters}
+    parts = take_apart(collapsed, keys, tuple(shifts[k] for k in keys))
     forms = closed_forms(parts)
     return LogitExplanation(
         parts=parts,

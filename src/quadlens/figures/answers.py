@@ -238,7 +238,7 @@ def secondary_repair(study: Any, ax: Target = None) -> "Figure":
         parts, form = logits.parts, logits.forms.by_parts
         fine = np.linspace(0, 1, 101)
         for index, (axis, k) in enumerate(zip(drawn.axes, keys, strict=True)):
-            row, x = parts.keys.index(k), cos_u(parts.p, (k,))[0]
+            row, x = parts.keys.index(k), cos_u(parts.p, parts.keys, parts.shifts)[parts.keys.index(k)]
             for name, part, concept, marker in (
                 ("all logits", parts.all_logits, "truth", "o"),
                 ("absolute part", parts.abs_component, "absolute", "s"),

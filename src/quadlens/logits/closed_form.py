@@ -15,6 +15,8 @@ BLOCK_FLOATS = 1 << 22
 class ClosedForm:
     """Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c)), and how well it does (`sec:identity-component-relu`).
 
+    u is k w (a-b)/2, plus the key's shift where a and b have phases of their own.
+
     Attributes:
         p: Modulus.
         keys: Key frequencies.
@@ -36,7 +38,8 @@ class ClosedForm:
 
 def judge_closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]) -> ClosedForm:
     """Judge the closed form with given coefficients against the model's logits and the right answers."""
-    amplitude = C[:, None] * cos_u(parts.p, parts.keys) + D[:, None] * cos_2u(parts.p, parts.keys)
+    pizza, secondary = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
+    amplitude = C[:, None] * pizza + D[:, None] * secondary
     margins = distance_margins(parts.p, parts.keys, amplitude)
     # Its logits depend on d = a - b and t = a + b - c alone: each distance stands for p inputs.
     return ClosedForm(
@@ -76,7 +79,7 @@ class ClosedForms:
 
 def closed_forms(parts: LogitParts) -> ClosedForms:
     """Find the coefficients and judge the three forms."""
-    pizza, secondary = cos_u(parts.p, parts.keys), cos_2u(parts.p, parts.keys)
+    pizza, secondary = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
     C = regress(parts.abs_component, [pizza]).coefficients[:, 0]
     D = regress(parts.identity_component, [secondary]).coefficients[:, 0]
     joint = regress(parts.all_logits, [pizza, secondary]).coefficients
@@ -95,7 +98,7 @@ class WeakSpot:
 
     Attributes:
         k: Key frequency.
-        distance: d = a - b with the smallest |cos u|, u = k w d/2; the smaller of ±d.
+        distance: d = a - b with the smallest |cos u|; the smaller of ±d where there is no shift.
         cos_u: |cos u| there, sin(π/2p) when gcd(k, p) = 1.
         abs_component: Coefficient measured in the absolute-value component.
         identity_component: Coefficient measured in the identity component.
@@ -120,12 +123,16 @@ class WeakSpot:
 
 def weak_spots(parts: LogitParts, form: ClosedForm) -> tuple[WeakSpot, ...]:
     """One weak spot a key frequency."""
-    small, double = cos_u(parts.p, parts.keys), cos_2u(parts.p, parts.keys)
+    small, double = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
     spots = []
     for row, k in enumerate(parts.keys):
-        d = int(small[row, : parts.p // 2 + 1].argmin())
-        # d and -d have the same u up to sign; the model's own profile differs a little between them.
-        pair = np.array([d, -d % parts.p])
+        if parts.shifts[row]:
+            d = int(small[row].argmin())
+            pair = np.array([d])
+        else:
+            d = int(small[row, : parts.p // 2 + 1].argmin())
+            # d and -d have the same u up to sign; the model's own profile differs a little between them.
+            pair = np.array([d, -d % parts.p])
 
         def at(profile: Float[np.ndarray, "K p"], row: int = row, pair: np.ndarray = pair) -> float:
             return float(profile[row, pair].mean())

@@ -37,6 +37,7 @@ class LogitParts:
     Attributes:
         p: Modulus.
         keys: The key frequencies, in the order of the rows of each profile.
+        shifts: δ_k of each key: its strength follows |cos(u + δ_k)|; 0 where a and b share their phases.
         all_logits: The logits themselves.
         mlp_output: Without the skip connection.
         abs_component: Only the even part of the activation, through W_L.
@@ -48,6 +49,7 @@ class LogitParts:
 
     p: int
     keys: tuple[int, ...]
+    shifts: tuple[float, ...]
     all_logits: Part
     mlp_output: Part
     abs_component: Part
@@ -91,8 +93,14 @@ def identity_matrices(collapsed: Collapsed) -> tuple[Float[np.ndarray, "p p"], F
     return slope * collapsed.W_L @ collapsed.U_a.T, slope * collapsed.W_L @ collapsed.U_b.T
 
 
-def take_apart(collapsed: Collapsed, keys: tuple[int, ...]) -> LogitParts:
-    """One pass over all p³ logits, a block of a's at a time, so that memory stays at a few p·(p + d_mlp) floats."""
+def take_apart(collapsed: Collapsed, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> LogitParts:
+    """One pass over all p³ logits, a block of a's at a time, so that memory stays at a few p·(p + d_mlp) floats.
+
+    Args:
+        collapsed: The model.
+        keys: Key frequencies.
+        shifts: δ_k of each; zeros when None.
+    """
     p = collapsed.p
     odd_a, odd_b = (matrix.T for matrix in identity_matrices(collapsed))
     rotate = _rotations(p, keys)
@@ -117,6 +125,7 @@ def take_apart(collapsed: Collapsed, keys: tuple[int, ...]) -> LogitParts:
     return LogitParts(
         p=p,
         keys=keys,
+        shifts=(0.0,) * len(keys) if shifts is None else shifts,
         all_logits=Part(spread["all"].variance, profile_mlp + profile_skip, power),
         mlp_output=Part(spread["mlp"].variance, profile_mlp, power),
         abs_component=Part(spread["abs"].variance, profile_mlp - profile_odd, power),

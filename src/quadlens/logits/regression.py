@@ -13,19 +13,20 @@ from jaxtyping import Float
 from quadlens.logits.parts import LogitParts, Part
 
 
-def cos_u(p: int, keys: tuple[int, ...]) -> Float[np.ndarray, "K p"]:
-    """The pizza factor's amplitude |cos u|, u = k w d/2, for every key and every distance d = a - b in Z_p."""
-    # |cos| has period π in u, and k w d/2 = π k d/p: reduce k·d modulo p first.
-    return np.abs(np.cos(np.pi / p * _products(p, keys)))
+def cos_u(p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> Float[np.ndarray, "K p"]:
+    """The pizza factor's amplitude |cos u|, u = k w d/2 + δ_k, for every key and every distance d = a - b in Z_p."""
+    return np.abs(np.cos(_half_angles(p, keys, shifts)))
 
 
-def cos_2u(p: int, keys: tuple[int, ...]) -> Float[np.ndarray, "K p"]:
-    """The amplitude of what the secondary frequency adds, cos 2u = cos(k w d)."""
-    return np.cos(2 * np.pi / p * _products(p, keys))
+def cos_2u(p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> Float[np.ndarray, "K p"]:
+    """The amplitude of what the secondary frequency adds, cos 2u = cos(k w d + 2 δ_k)."""
+    return np.cos(2 * _half_angles(p, keys, shifts))
 
 
-def _products(p: int, keys: tuple[int, ...]) -> Float[np.ndarray, "K p"]:
-    return (np.outer(np.array(keys, dtype=np.int64), np.arange(p)) % p).astype(np.float64)
+def _half_angles(p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None) -> Float[np.ndarray, "K p"]:
+    # |cos u| and cos 2u have period π in u, and k w d/2 = π k d/p: reduce k·d modulo p first.
+    products = (np.outer(np.array(keys, dtype=np.int64), np.arange(p)) % p).astype(np.float64)
+    return np.pi / p * products + np.array(shifts or (0.0,) * len(keys))[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class ClockPizzaTable:
 
 def clock_pizza(parts: LogitParts) -> ClockPizzaTable:
     """Regress all logits, their absolute-value component and the MLP output on the clock and pizza factors."""
-    pizza, secondary = cos_u(parts.p, parts.keys), cos_2u(parts.p, parts.keys)
+    pizza, secondary = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
 
     def of(part: Part) -> ClockPizza:
         return ClockPizza(

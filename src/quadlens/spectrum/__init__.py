@@ -6,9 +6,10 @@ from quadlens.spectrum.amplitude_phase import (
     attended_paths,
     attended_spectra,
     synthesise,
+    wrap,
 )
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
-from quadlens.spectrum.circular import ClusterPhases, Uniformity, circular_r2, cluster_phases, uniformity, wrap
+from quadlens.spectrum.circular import ClusterPhases, Uniformity, circular_r2, cluster_phases, uniformity
 from quadlens.spectrum.cluster import (
     Cluster,
     NeuronRoles,

@@ -7,6 +7,13 @@ from jaxtyping import Float, Int
 
 from quadlens.model.params import Model, Params
 
+TURN = 2 * np.pi
+
+
+def wrap(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """The same angle in [-π, π]: its size is the distance to 0 on the circle (erratum 8 of `math.md`)."""
+    return angle - TURN * np.round(angle / TURN)
+
 
 def mean_squares(p: int, k: Int[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
     """Mean of cos²(k w t) over Z_p: ½, but 1 for the sign wave 2k = p."""

@@ -88,7 +88,7 @@ class Anatomy:
     @cached_property
     def harmonics(self) -> Harmonics:
         """Primary to quaternary frequency of every neuron's input."""
-        return find_harmonics(self.spectra.input)
+        return find_harmonics(self.spectra.input, shift=self.spectra.shift)
 
 
 def anatomy_of(model: Model | Anatomy) -> Anatomy:

@@ -5,16 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.spectrum.amplitude_phase import TURN, wrap
 from quadlens.spectrum.cluster import Cluster
 
-TURN = 2 * np.pi
 # Spread, in radians², below which angles count as one point: rounding of angles near π is about 4e-16.
 ONE_POINT = 1e-24
-
-
-def wrap(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """The same angle in [-π, π]: its size is the distance to 0 on the circle (erratum 8 of `math.md`)."""
-    return angle - TURN * np.round(angle / TURN)
 
 
 def mean_direction(angle: Float[np.ndarray, " n"]) -> float:

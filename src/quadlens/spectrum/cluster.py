@@ -6,10 +6,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from quadlens.model.collapsed import Collapsed
-from quadlens.spectrum.amplitude_phase import AmplitudePhase, amplitude_phase
+from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, amplitude_phase, wrap
 
 # A neuron whose waves are this small beside the largest neuron's carries no phase worth the name.
 CONSTANT_SHARE = 1e-9
+# The mean of both paths is what neurons read while it keeps this share of their waves' power; with less, a and b have
+# phases of their own. Models with one embedding for both keep 0.99 and more, one with two vocabularies 0.58.
+SAME_PHASES = 0.9
+# A cluster has a shift in common while the shifts of its neurons point one way at least this much.
+COMMON_SHIFT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +25,11 @@ class Cluster:
         p: Modulus.
         k: The frequency.
         neurons: Indices of the neurons.
-        phi: φ_i, input phase at k.
+        phi: φ_i, input phase at k: (φ^a + φ^b)/2.
         psi: ψ_i, output phase at k.
         rho: ρ_i, input amplitude at k.
         omega: ω_i, output amplitude at k.
+        shift: δ_i = (φ^a - φ^b)/2, which turns cos u into cos(u + δ) (`lens.md` 2); 0 where a and b share phases.
     """
 
     p: int
@@ -33,6 +39,17 @@ class Cluster:
     psi: Float[np.ndarray, " n"]
     rho: Float[np.ndarray, " n"]
     omega: Float[np.ndarray, " n"]
+    shift: Float[np.ndarray, " n"] | None = None
+
+    @property
+    def common_shift(self) -> float:
+        """δ_k, the shift that the neurons have in common; 0 where they have none."""
+        if self.shift is None:
+            return 0.0
+        weight = self.rho * self.omega
+        # A shift by π changes nothing but the sign of two factors, so that shifts are angles modulo π.
+        total = complex((weight * np.exp(2j * self.shift)).sum())
+        return float(np.angle(total)) / 2 if abs(total) >= COMMON_SHIFT * float(weight.sum()) > 0 else 0.0
 
     @property
     def is_sign_wave(self) -> bool:
@@ -47,24 +64,47 @@ class NeuronSpectra:
     Attributes:
         path_a: U_a.
         path_b: U_b.
-        input: (U_a + U_b)/2, the wave a neuron reads; φ and ρ are its phase and amplitude.
+        input: What a neuron reads; φ and ρ are its phase and amplitude. The waves of (U_a + U_b)/2 where a and b have
+            the same phases, else (A^a + A^b)/2 with the phase (φ^a + φ^b)/2.
         output: W_L, over c; ψ and ω are its phase and amplitude.
+        shift: δ = (φ^a - φ^b)/2 of each wave, row k-1; None where a and b have the same phases.
     """
 
     path_a: AmplitudePhase
     path_b: AmplitudePhase
     input: AmplitudePhase
     output: AmplitudePhase
+    shift: Float[np.ndarray, "half n"] | None = None
 
 
 def neuron_spectra(collapsed: Collapsed) -> NeuronSpectra:
     """Spectra of every neuron, both sides."""
-    return NeuronSpectra(
-        path_a=amplitude_phase(collapsed.U_a),
-        path_b=amplitude_phase(collapsed.U_b),
-        input=amplitude_phase((collapsed.U_a + collapsed.U_b) / 2),
-        output=amplitude_phase(collapsed.W_L),
-    )
+    path_a, path_b = amplitude_phase(collapsed.U_a), amplitude_phase(collapsed.U_b)
+    mean, output = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2), amplitude_phase(collapsed.W_L)
+    halves = AmplitudePhase(mean.p, mean.mean, (path_a.amplitude + path_b.amplitude) / 2, mean.phase)
+    k = halves.primary
+    # Squares of amplitudes relative to the largest: weights of any size are compared without overflow.
+    largest = float(halves.amplitude.max(initial=0.0)) or 1.0
+    kept, whole = (float(np.square(one.at(k)[0] / largest).sum()) for one in (mean, halves))
+    if kept >= SAME_PHASES * whole:
+        return NeuronSpectra(path_a, path_b, mean, output)
+    shift = _shifts(path_a, path_b)
+    apart = AmplitudePhase(mean.p, mean.mean, halves.amplitude, wrap(path_a.phase - shift))
+    return NeuronSpectra(path_a, path_b, apart, output, shift)
+
+
+def _shifts(path_a: AmplitudePhase, path_b: AmplitudePhase) -> Float[np.ndarray, "half n"]:
+    """(φ^a - φ^b)/2 of every wave; of the two that differ by π the one closer to what the neurons have in common."""
+    twice = path_a.phase - path_b.phase
+    sizes = [path.amplitude / (path.amplitude.max(initial=0.0) or 1.0) for path in (path_a, path_b)]
+    together = (sizes[0] * sizes[1] * np.exp(1j * twice)).sum(axis=1, keepdims=True)
+    common = _upper(np.angle(together)) / 2
+    return common + _upper(wrap(twice - 2 * common)) / 2
+
+
+def _upper(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """The same angle in (-π, π], -π itself and what rounding makes of it taken as π: half of it must not jump."""
+    return np.where(angle < -np.pi + 1e-9, angle + TURN, angle)
 
 
 def constant_neurons(spectra: NeuronSpectra) -> Int[np.ndarray, " n"]:
@@ -85,7 +125,8 @@ def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
     clusters = []
     for k in np.unique(k_in[matching]):
         mine = np.flatnonzero(matching & (k_in == k))
-        clusters.append(Cluster(spectra.input.p, int(k), mine, phi[mine], psi[mine], rho[mine], omega[mine]))
+        shift = None if spectra.shift is None else spectra.shift[k - 1, mine]
+        clusters.append(Cluster(spectra.input.p, int(k), mine, phi[mine], psi[mine], rho[mine], omega[mine], shift))
     return tuple(clusters)
 
 
@@ -101,7 +142,7 @@ class NeuronRoles:
         k_in: Primary input frequency.
         k_out: Primary output frequency.
         rho: ρ_i, input amplitude at k_in.
-        phi: φ_i, input phase at k_in.
+        phi: φ_i, input phase at k_in, half the sum of the phases for a and for b.
         omega: ω_i, output amplitude at k_in (zero where the neuron writes nothing).
         psi: ψ_i, output phase at k_in.
         variance_input: Share of the pre-activation's variance over all (a, b) that k_in explains.

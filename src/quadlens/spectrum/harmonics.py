@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quadlens.spectrum.amplitude_phase import AmplitudePhase
+from quadlens.spectrum.amplitude_phase import AmplitudePhase, wrap
 from quadlens.spectrum.circular import circular_r2, mean_direction
 
 RANKS = 4
@@ -46,8 +46,16 @@ class Harmonics:
     phase: Float[np.ndarray, "ranks n"]
 
 
-def find_harmonics(spectrum: AmplitudePhase, ranks: int = RANKS) -> Harmonics:
-    """The `ranks` largest frequencies of every column (fewer where p has fewer)."""
+def find_harmonics(
+    spectrum: AmplitudePhase, ranks: int = RANKS, shift: Float[np.ndarray, "half n"] | None = None
+) -> Harmonics:
+    """The `ranks` largest frequencies of every column (fewer where p has fewer).
+
+    Args:
+        spectrum: What each neuron reads.
+        ranks: How many waves.
+        shift: δ of each wave where a and b have phases of their own (`NeuronSpectra.shift`).
+    """
     half, n = spectrum.amplitude.shape
     ranks = min(ranks, half)
     order = np.argsort(-spectrum.size, axis=0, kind="stable")[:ranks]
@@ -59,14 +67,20 @@ def find_harmonics(spectrum: AmplitudePhase, ranks: int = RANKS) -> Harmonics:
         mine = k[0] == primary
         table, mirrored = multiples_of(int(primary), spectrum.p)
         multiple[:, mine], folded[:, mine] = table[k[:, mine] - 1], mirrored[k[:, mine] - 1]
+    # m·k_primary ≡ -k: cos(k w a + θ) = cos(m k_primary w a - θ).
+    phase = np.where(folded, -phase, phase)
+    if shift is not None:
+        # Half a sum of phases is known up to π. A wave shaped like the neuron's own one, m times as fast, has m times
+        # its shift, which says which half.
+        delta = np.where(folded, -1, 1) * np.take_along_axis(shift, order, axis=0)
+        phase = np.where((multiple > 0) & (np.cos(delta - multiple * delta[0]) < 0), wrap(phase + np.pi), phase)
     return Harmonics(
         p=spectrum.p,
         k=k,
         amplitude=amplitude,
         present=(amplitude > PRESENT_SHARE * amplitude[0]) & (amplitude > 0),
         multiple=multiple,
-        # m·k_primary ≡ -k: cos(k w a + θ) = cos(m k_primary w a - θ).
-        phase=np.where(folded, -phase, phase),
+        phase=phase,
     )
 
 

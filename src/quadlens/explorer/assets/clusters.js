@@ -2,7 +2,7 @@
 Q.clusters = (() => {
   const F = Q.fourier;
   // As in Python: a neuron this faint beside the largest has no phase; a key holds this share of Σ ρω.
-  const CONSTANT_SHARE = 1e-9, KEY_SHARE = 0.01;
+  const CONSTANT_SHARE = 1e-9, KEY_SHARE = 0.01, SAME_PHASES = 0.9;
 
   /** Index of the largest; of entries that are equal up to rounding, the first. */
   function firstLargest(sizes) {
@@ -10,14 +10,49 @@ Q.clusters = (() => {
     return sizes.findIndex((x) => x >= most * (1 - 1e-6));
   }
 
+  /** The same angle in (-π, π], -π itself and what rounding makes of it taken as π: half of it must not jump. */
+  const upper = (angle) => (angle < -Math.PI + 1e-9 ? angle + F.TURN : angle);
+
+  /** What neurons read: the mean of both paths, or, where a and b have phases of their own, half the sum of amplitudes and phases. */
+  function read(a, b) {
+    const mid = (x, y) => x.map((value, j) => (value + y[j]) / 2);
+    // The transform is linear, so the spectrum of (U_a + U_b)/2 is the mean of the two.
+    const mean = { n: a.n, p: a.p, half: a.half, mean: mid(a.mean, b.mean), re: mid(a.re, b.re), im: mid(a.im, b.im) };
+    const size = (s) => s.re.map((x, j) => Math.hypot(x, s.im[j]));
+    const [ofA, ofB] = [size(a), size(b)], halves = mid(ofA, ofB);
+    let kept = 0, whole = 0;
+    for (let i = 0; i < a.n; i++) {
+      let k = 0;
+      for (let j = 1; j < a.half; j++) if (halves[i * a.half + j] > halves[i * a.half + k]) k = j;
+      whole += halves[i * a.half + k] ** 2;
+      kept += mean.re[i * a.half + k] ** 2 + mean.im[i * a.half + k] ** 2;
+    }
+    if (kept >= SAME_PHASES * whole) return mean;
+    for (let k = 0; k < a.half; k++) {
+      // Of the two half sums, which differ by π, the one closer to what the neurons have in common.
+      let re = 0, im = 0;
+      for (let i = 0; i < a.n; i++) {
+        const at = i * a.half + k;
+        re += a.re[at] * b.re[at] + a.im[at] * b.im[at];
+        im += a.im[at] * b.re[at] - a.re[at] * b.im[at];
+      }
+      const common = upper(Math.atan2(im, re)) / 2;
+      for (let i = 0; i < a.n; i++) {
+        const at = i * a.half + k, phase = Math.atan2(a.im[at], a.re[at]);
+        const shift = common + upper(F.wrap(phase - Math.atan2(b.im[at], b.re[at]) - 2 * common)) / 2;
+        mean.re[at] = halves[at] * Math.cos(phase - shift);
+        mean.im[at] = halves[at] * Math.sin(phase - shift);
+      }
+    }
+    return mean;
+  }
+
   function analyse(model) {
     const { p, d } = model;
     const table = F.tables(p);
     const pathA = F.spectrum(model.Ua, d, p, table), pathB = F.spectrum(model.Ub, d, p, table);
     const output = F.spectrum(model.WL, d, p, table);
-    // The transform is linear, so the spectrum of (U_a + U_b)/2 is the mean of the two.
-    const mid = (x, y) => x.map((value, j) => (value + y[j]) / 2);
-    const input = { n: d, p, half: pathA.half, mean: mid(pathA.mean, pathB.mean), re: mid(pathA.re, pathB.re), im: mid(pathA.im, pathB.im) };
+    const input = read(pathA, pathB);
     const kIn = new Int32Array(d), kOut = new Int32Array(d);
     const rho = new Float64Array(d), phi = new Float64Array(d), omega = new Float64Array(d), psi = new Float64Array(d);
     const reads = new Float64Array(d), writes = new Float64Array(d);
