@@ -18,7 +18,7 @@ from quadlens.model import Params
 from quadlens.spectrum import Anatomy
 
 VERBS = (
-    *("load", "save", "build", "train", "import_file", "export_file", "evaluate", "explain", "bounds"),
+    *("load", "save", "build", "train", "import_file", "export_file", "evaluate", "explain", "bounds", "lens"),
     *("certify", "check", "report", "explore", "study", "from_state_dict"),
 )
 

@@ -2,7 +2,7 @@
 
 model = quadlens.load("mainline")           # or import_file, from_state_dict, build, train
 study = quadlens.study(model)               # computes each thing once
-quadlens.explain(study)                     # evaluate, bounds, certify, check, report, explore: the same way
+quadlens.explain(study)                     # evaluate, bounds, lens, certify, check, report, explore: the same way
 quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own axes if you like
 """
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from quadlens import figures
     from quadlens.errors import QuadlensError
     from quadlens.explanation import Explanation
+    from quadlens.infinite_width import Lens
     from quadlens.model import Collapsed, Config, Evaluation, MLPConfig, MLPParams, Model, Params, Recipe
     from quadlens.model.formats import Imported, from_state_dict
     from quadlens.pages import Report
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         explore,
         export_file,
         import_file,
+        lens,
         load,
         report,
         save,
@@ -50,6 +52,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Imported",
+    "Lens",
     "MLPConfig",
     "MLPParams",
     "Model",
@@ -72,6 +75,7 @@ __all__ = [
     "figures",
     "from_state_dict",
     "import_file",
+    "lens",
     "load",
     "report",
     "save",
@@ -89,6 +93,7 @@ _HOME_OF = {
     "Evaluation": "quadlens.model",
     "Explanation": "quadlens.explanation",
     "Imported": "quadlens.model.formats",
+    "Lens": "quadlens.infinite_width",
     "MLPConfig": "quadlens.model",
     "MLPParams": "quadlens.model",
     "Model": "quadlens.model",

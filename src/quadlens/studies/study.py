@@ -12,6 +12,7 @@ from jaxtyping import Float
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, WrongArgument
 from quadlens.explanation import Explanation, explain
+from quadlens.infinite_width import Lens, lens
 from quadlens.logits.parts import skip_shares
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, resolve
@@ -122,6 +123,11 @@ class Study(Displayed):
         """The clusters as quadrature rules; None where the activation has none."""
         rules = NONLINEARITIES[self.config.activation].is_piecewise_linear
         return bounds(self.anatomy) if rules else None
+
+    @cached_property
+    def lens(self) -> Lens:
+        """The hidden layer read as integrals."""
+        return lens(self.anatomy.layer)
 
     @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:

@@ -1,0 +1,58 @@
+"""The hidden layer over all inputs, its elements renamed so that the task is addition."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.errors import BadConfig
+from quadlens.model.activation import NONLINEARITIES, Nonlinearity
+from quadlens.model.token_tables import HiddenLayer
+
+# Pre-activations of more inputs times neurons than this would take gigabytes.
+MAX_VALUES = 10**8
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What the lens looks at.
+
+    Attributes:
+        n: Number of elements.
+        task: The task's name.
+        sigma: The activation.
+        pre: Pre-activations, [a, b, neuron].
+        logits: Logits, [a, b, c].
+        W_L: Neuron-to-logit map, [c, neuron].
+    """
+
+    n: int
+    task: str
+    sigma: Nonlinearity
+    pre: Float[np.ndarray, "n n d_mlp"]
+    logits: Float[np.ndarray, "n n n"]
+    W_L: Float[np.ndarray, "n d_mlp"]
+
+
+def inputs_of(layer: HiddenLayer) -> Inputs:
+    """All pre-activations and logits of a hidden layer, renamed.
+
+    Raises:
+        BadConfig: when the task has no cyclic relabelling, or the model has too many inputs.
+    """
+    n, task = layer.p, layer.task
+    if n * n * (layer.d_mlp + n) > MAX_VALUES:
+        raise BadConfig(
+            f"the lens looks at all inputs, and n = {n} with {layer.d_mlp} neurons has too many; "
+            f"expected n² (d_mlp + n) up to {MAX_VALUES:.0e}"
+        )
+    new = task.cyclic
+    if new is None:
+        raise BadConfig(
+            f"the task {task.name} ({task.words}) has no cyclic relabelling: no renaming of its elements makes it "
+            "addition, so there is no frequency to integrate over; `quadlens explain` shows what needs none"
+        )
+    old_a, old_b, old_c = (np.argsort(x) for x in (new.of_a, new.of_b, new.of_c))
+    pre = np.stack([layer.pre(int(a))[old_b] for a in old_a])
+    logits = np.stack([layer.logits(int(a))[np.ix_(old_b, old_c)] for a in old_a])
+    return Inputs(n, task.name, NONLINEARITIES[layer.activation], pre, logits, layer.W_L[old_c])

@@ -1,0 +1,177 @@
+"""The logits taken apart: the integral and everything else, as waves over c; the parts add up to the logits.
+
+A part is its complex amplitude at each frequency of c, [a, b, k]: logit(a,b,c) = Σ_k Re( part_k(a,b) e^{ikwc} ). The
+mean over c, which no answer depends on, is left out.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from quadlens.infinite_width.inputs import Inputs
+from quadlens.infinite_width.integral import SharedFunction, angles, over_inputs, rotated_limit, shared_function, summed
+from quadlens.infinite_width.waves import PlaneCluster, PlaneSpectrum, find_plane_clusters, plane_spectrum
+
+Amplitudes = Complex[np.ndarray, "n n half"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterReading:
+    """One cluster with what its neurons add at their own frequency, in four versions.
+
+    Attributes:
+        cluster: The neurons.
+        shared: Their shared function.
+        limit: C(d), the integral over rotations of each neuron, with what it writes (ψ).
+        theory: The integral of the shared function, with 2φ in place of ψ: amplitudes and φ are all it knows.
+        departure: What each neuron's own waves change of it.
+        phase_error: What ψ in place of 2φ changes after that; theory + departure + phase_error = limit.
+        finite: The finite sum over neurons, pre-activations as they are, [a, b].
+        finite_waves: The finite sum with the waves up to the degree, [a, b].
+    """
+
+    cluster: PlaneCluster
+    shared: SharedFunction
+    limit: Complex[np.ndarray, " n"]
+    theory: Complex[np.ndarray, " n"]
+    departure: Complex[np.ndarray, " n"]
+    phase_error: Complex[np.ndarray, " n"]
+    finite: Complex[np.ndarray, "n n"]
+    finite_waves: Complex[np.ndarray, "n n"]
+
+    @property
+    def strength(self) -> Complex[np.ndarray, " n"]:
+        """Γ(d) = C(d) e^{ikwd}: the integral is Re Γ(a - b) e^{ikw(c - a - b)}, so that real and positive is right."""
+        return self.limit * np.exp(1j * angles(self.cluster))
+
+
+def read_cluster(cluster: PlaneCluster, inputs: Inputs) -> ClusterReading:
+    """Integrals and finite sums of one cluster."""
+    shared, sigma, n = shared_function(cluster), inputs.sigma, cluster.n
+    as_written, as_theory = cluster.omega * np.exp(1j * cluster.psi), cluster.omega * np.exp(2j * cluster.phi)
+    limit = rotated_limit(cluster, cluster.charges, as_written, sigma)
+    own_waves = rotated_limit(cluster, cluster.charges, as_theory, sigma)
+    theory = rotated_limit(cluster, shared.of(cluster), as_theory, sigma)
+    b = np.arange(n)
+    return ClusterReading(
+        cluster=cluster,
+        shared=shared,
+        limit=limit,
+        theory=theory,
+        departure=own_waves - theory,
+        phase_error=limit - own_waves,
+        finite=sigma.apply(inputs.pre[:, :, cluster.neurons]) @ as_written,
+        finite_waves=summed(cluster.charges, as_written, sigma, angles(cluster))[(b[:, None] - b) % n, b],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The logits, and the seven parts that add up to them.
+
+    Attributes:
+        logits: All of them.
+        integral: The integrals of all clusters, each at its own frequency.
+        quadrature_error: Finite sums of the same waves minus the integrals.
+        higher_waves: What waves beyond the degree change of the finite sums.
+        cross_writing: What neurons of one cluster write at the frequencies of the others.
+        other_frequencies: What neurons of clusters write at all other frequencies.
+        outside_clusters: Neurons in no cluster.
+        skip: What does not pass through the hidden layer.
+        readings: One per cluster.
+        spectrum: The neurons' waves.
+    """
+
+    logits: Amplitudes
+    integral: Amplitudes
+    quadrature_error: Amplitudes
+    higher_waves: Amplitudes
+    cross_writing: Amplitudes
+    other_frequencies: Amplitudes
+    outside_clusters: Amplitudes
+    skip: Amplitudes
+    readings: tuple[ClusterReading, ...]
+    spectrum: PlaneSpectrum
+
+    @property
+    def keys(self) -> list[int]:
+        """The clusters' frequencies."""
+        return [one.cluster.k for one in self.readings]
+
+    @property
+    def residual(self) -> dict[str, Amplitudes]:
+        """Every part but the integral, by name."""
+        names = ("quadrature_error", "higher_waves", "cross_writing", "other_frequencies", "outside_clusters", "skip")
+        return {name: getattr(self, name) for name in names}
+
+    def inner(self, x: Amplitudes, y: Amplitudes) -> float:
+        """Σ over a, b and mean over c of x · y, the mean over c left out."""
+        n = len(self.logits)
+        weights = np.full(x.shape[2], 0.5)
+        weights[0] = 0.0
+        if n % 2 == 0:
+            weights[-1] = 1.0
+        return float(
+            np.einsum("abk,abk,k->", x.real, y.real, weights) + np.einsum("abk,abk,k->", x.imag, y.imag, weights)
+        )
+
+    def share(self, part: Amplitudes) -> float:
+        """⟨part, logits⟩ / ‖logits‖²: the shares of parts that add up to the logits add up to 1."""
+        total = self.inner(self.logits, self.logits)
+        return self.inner(part, self.logits) / total if total > 0 else 0.0
+
+    def r2(self, part: Amplitudes) -> float:
+        """1 - ‖logits - part‖² / ‖logits‖², nothing fitted."""
+        left, total = self.logits - part, self.inner(self.logits, self.logits)
+        return 1 - self.inner(left, left) / total if total > 0 else 0.0
+
+    def values(self, part: Amplitudes) -> Float[np.ndarray, "n n n"]:
+        """A part as numbers over c."""
+        n = len(self.logits)
+        coefficients = part * (n / 2)
+        coefficients[..., 0] = 0
+        if n % 2 == 0:
+            coefficients[..., -1] *= 2
+        return np.fft.irfft(coefficients, n=n, axis=2)
+
+
+def take_apart(inputs: Inputs) -> Parts:
+    """Clusters, their integrals and sums, and the logits as the sum of seven parts."""
+    n = inputs.n
+    spectrum = plane_spectrum(inputs.pre, inputs.W_L)
+    readings = tuple(read_cluster(cluster, inputs) for cluster in find_plane_clusters(spectrum))
+    logits = np.fft.rfft(inputs.logits, axis=2) * (2 / n)
+    if n % 2 == 0:
+        logits[..., -1] /= 2
+    zero = np.zeros_like(logits)
+    parts = {name: zero.copy() for name in ("integral", "quadrature_error", "higher_waves", "cross_writing")}
+    inside = np.concatenate([one.cluster.neurons for one in readings]) if readings else np.zeros(0, dtype=int)
+    outside = np.setdiff1d(np.arange(inputs.W_L.shape[1]), inside)
+    clustered = _written(inputs, spectrum, inside)
+    unclustered = _written(inputs, spectrum, outside)
+    other = clustered.copy()
+    for one in readings:
+        k, integral = one.cluster.k, over_inputs(one.cluster, one.limit)
+        parts["integral"][..., k] = integral
+        parts["quadrature_error"][..., k] = one.finite_waves - integral
+        parts["higher_waves"][..., k] = one.finite - one.finite_waves
+        parts["cross_writing"][..., k] = clustered[..., k] - one.finite
+        other[..., k] = 0
+    skip = logits - clustered - unclustered
+    return Parts(
+        logits=logits,
+        **parts,
+        other_frequencies=other,
+        outside_clusters=unclustered,
+        skip=skip,
+        readings=readings,
+        spectrum=spectrum,
+    )
+
+
+def _written(inputs: Inputs, spectrum: PlaneSpectrum, neurons: np.ndarray) -> Amplitudes:
+    """What some neurons add to the logits, at every frequency of c."""
+    hidden = inputs.sigma.apply(inputs.pre[:, :, neurons])
+    written = spectrum.written[:, neurons].T
+    return hidden @ written.real + 1j * (hidden @ written.imag)

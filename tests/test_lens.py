@@ -1,0 +1,189 @@
+"""The lens against closed forms, exhaustive sums written out, and public checkpoints."""
+
+import numpy as np
+import pytest
+
+import cli_runner
+import quadlens
+from quadlens.errors import BadConfig
+from quadlens.infinite_width import Lens, lens
+from quadlens.infinite_width.inputs import inputs_of
+from quadlens.infinite_width.parts import take_apart
+from quadlens.model.activation import NONLINEARITIES, Activation
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.task import task_by_name
+
+W = 2 * np.pi
+RNG_SEED = 3
+
+
+def pizza(
+    n: int,
+    keys: tuple[int, ...],
+    neurons: int,
+    activation: Activation = "relu",
+    delta: float | str = 0.0,
+    bias: float = 0.0,
+    task: str = "add",
+) -> Collapsed:
+    """cos(kwa + φ + δ) + cos(kwb + φ - δ), written with cos(kwc + 2φ), evenly spread φ; δ one number or "spread"."""
+    x = np.arange(n)
+    U_a, U_b, W_L = [], [], []
+    rng = np.random.default_rng(RNG_SEED)
+    for k in keys:
+        phi = W * (np.arange(neurons) + 0.3) / neurons
+        shift = rng.permutation(W * np.arange(neurons) / neurons) if isinstance(delta, str) else np.full(neurons, delta)
+        wave = W * k * x[:, None] / n
+        U_a.append(np.cos(wave + phi + shift))
+        U_b.append(np.cos(wave + phi - shift) + bias)
+        W_L.append(np.cos(wave + 2 * phi))
+    zero = np.zeros((n, n))
+    reads_a, reads_b, writes = (np.concatenate(one, axis=1) for one in (U_a, U_b, W_L))
+    return Collapsed(n, activation, reads_a, reads_b, writes, zero, zero, task_by_name(task, n))
+
+
+@pytest.fixture(scope="module")
+def mainline() -> Lens:
+    return quadlens.lens("mainline")
+
+
+@pytest.mark.parametrize("activation", ["relu", "abs", "square", "quartic", "gelu", "silu", "softplus"])
+@pytest.mark.parametrize("n", [13, 16])
+def test_the_integral_of_one_wave_is_lambda_2(activation: Activation, n: int) -> None:
+    """Closed form: C(d) e^{ikwd} = (neurons) · λ_2(2|cos u|) · e^{...}: real, positive, and a pizza in a - b."""
+    neurons = 120
+    found = lens(pizza(n, (3,), neurons, activation))
+    (cluster,) = found.clusters
+    u = np.pi * 3 * np.arange(n) / n
+    expected = neurons * NONLINEARITIES[activation].lambda_2(2 * np.abs(np.cos(u)))
+    np.testing.assert_allclose(cluster.reading.strength, expected, atol=2e-3 * expected.max())
+    assert found.answers_right == 1.0 if n % 2 else found.answers_right > 0
+    assert found.r2.unfitted > 0.999
+    assert cluster.kind == "pizza"
+    assert cluster.reading.shared.fit == pytest.approx(1.0)
+
+
+def test_an_odd_activation_has_no_integral() -> None:
+    found = lens(pizza(13, (3,), 120, "tanh"))
+    assert max(np.abs(one.reading.limit).max() for one in found.clusters) < 1e-12
+    assert found.clusters[0].lambda_2 == 0
+
+
+def test_delta_says_what_the_strength_does() -> None:
+    shifted = lens(pizza(31, (4,), 200, delta=0.7)).clusters[0]
+    assert shifted.kind == "shifted pizza"
+    assert shifted.reading.cluster.mean_delta == pytest.approx(0.7)
+    u = np.pi * 4 * np.arange(31) / 31
+    expected = 200 / (3 * np.pi) * 2 * np.abs(np.cos(u + 0.7))
+    np.testing.assert_allclose(np.abs(shifted.reading.strength), expected, atol=0.1)
+    flat = lens(pizza(31, (4,), 200, "square", delta="spread")).clusters[0]
+    assert flat.kind == "flat"
+    assert flat.dip > 0.8
+
+
+def test_the_parts_add_up_to_the_logits(mainline: Lens) -> None:
+    parts = mainline.parts
+    total = parts.integral + sum(parts.residual.values())
+    np.testing.assert_allclose(total[..., 1:], parts.logits[..., 1:], atol=1e-9)
+    logits = np.stack([quadlens.study("mainline").anatomy.layer.logits(a) for a in range(59)])
+    np.testing.assert_allclose(parts.values(parts.logits), logits - logits.mean(axis=2, keepdims=True), atol=1e-9)
+    assert mainline.explained + sum(mainline.residual.values()) == pytest.approx(1, abs=1e-9)
+    assert sum(mainline.explained_by.values()) == pytest.approx(mainline.explained, abs=1e-12)
+
+
+def test_r2_is_the_ordinary_one(mainline: Lens) -> None:
+    parts = mainline.parts
+    true, said = parts.values(parts.logits), parts.values(parts.integral)
+    assert mainline.r2.unfitted == pytest.approx(1 - np.square(true - said).sum() / np.square(true).sum(), abs=1e-12)
+
+
+def test_the_integral_is_the_mean_over_rotations(mainline: Lens) -> None:
+    """The same written out for a few neurons and differences: turn a and b by t, and the answer's wave by 2t."""
+    reading = mainline.parts.readings[0]
+    cluster, d = reading.cluster, 7
+    theta = W * np.arange(4096) / 4096
+    expected = 0j
+    for i in range(len(cluster.neurons)):
+        wave = sum(np.real(c * np.exp(1j * m * theta)) for m, c in enumerate(cluster.charges[i, :, d]))
+        expected += cluster.omega[i] * np.exp(1j * cluster.psi[i]) * (np.maximum(wave, 0) * np.exp(2j * theta)).mean()
+    assert reading.limit[d] == pytest.approx(expected, rel=1e-3)
+
+
+def test_waves_of_all_degrees_are_the_pre_activations() -> None:
+    """For a model of one frequency the charges at θ = kwb are the pre-activations themselves."""
+    inputs = inputs_of(pizza(11, (2,), 60, bias=0.3))
+    reading = take_apart(inputs).readings[0]
+    np.testing.assert_allclose(reading.finite_waves, reading.finite, atol=1e-9)
+
+
+@pytest.mark.parametrize(("task", "n"), [("subtract", 13), ("linear:2,3", 13), ("multiply", 12), ("divide", 12)])
+def test_a_cyclic_task_is_read_like_addition(task: str, n: int) -> None:
+    plain = pizza(n, (1, 5), 80, bias=0.1)
+    new = task_by_name(task, n).cyclic
+    assert new is not None
+    renamed = Collapsed(
+        n,
+        "relu",
+        plain.U_a[new.of_a],
+        plain.U_b[new.of_b],
+        plain.W_L[new.of_c],
+        plain.S_a,
+        plain.S_b,
+        task_by_name(task, n),
+    )
+    one, other = lens(plain), lens(renamed)
+    assert other.task == task
+    assert other.r2.unfitted == pytest.approx(one.r2.unfitted, abs=1e-9)
+    assert other.answers_right == one.answers_right
+
+
+def test_the_sign_wave_of_even_n_is_a_mean_over_two_rotations() -> None:
+    n, rng = 10, np.random.default_rng(0)
+    sign = (-1.0) ** np.arange(n)[:, None]
+    a, b, w = rng.normal(size=(3, 40))
+    zero = np.zeros((n, n))
+    found = lens(Collapsed(n, "relu", sign * a, sign * b + 0.2, sign * w, zero, zero))
+    (cluster,) = found.clusters
+    assert cluster.k == 5
+    assert found.r2.finite_sum == pytest.approx(1)
+    # (a, b) → (a + 1, b + 1) turns both signs: the mean over it is what the integral is.
+    both = [w @ np.maximum(s * a * (-1) ** d + s * b + 0.2, 0) / 2 for s in (1, -1) for d in (0, 1)]
+    for d in (0, 1):
+        assert cluster.reading.limit[d].real == pytest.approx(both[d] + both[2 + d])
+
+
+def test_a_task_without_relabelling_is_refused() -> None:
+    zero, n = np.zeros((6, 6)), 6
+    layer = Collapsed(n, "relu", np.eye(n), np.eye(n), np.eye(n), zero, zero, task_by_name("S3"))
+    with pytest.raises(BadConfig, match="no cyclic relabelling"):
+        lens(layer)
+
+
+def test_too_many_inputs_are_refused() -> None:
+    with pytest.raises(BadConfig, match="too many"):
+        quadlens.lens(quadlens.build(p=1009, neurons=60))
+
+
+def test_bundled_models_are_integrals(mainline: Lens) -> None:
+    for found in (mainline, quadlens.lens("mismatched")):
+        assert found.r2.unfitted >= 0.99
+        assert found.answers_right == 1.0
+        assert found.r2.unfitted <= found.r2.best_possible <= 1
+
+
+def test_a_model_without_clusters_says_so() -> None:
+    zero, n = np.zeros((7, 7)), 7
+    found = lens(Collapsed(n, "relu", np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), zero, zero))
+    assert found.clusters == ()
+    assert "nothing to integrate" in found.sentences()[0]
+    assert found.answers_right == 0
+
+
+def test_the_command_has_the_keys() -> None:
+    document = cli_runner.quadlens("lens", "mainline", "--json").document
+    assert {"n", "task", "activation", "r2", "answers_right", "clusters", "residual"} <= set(document)
+    assert {"unfitted", "fitted", "finite_sum"} <= set(document["r2"])
+    keys = {"k", "neurons", "degree", "shared_function_fit", "r2_angles", "lambda_2", "fourier"}
+    assert keys <= set(document["clusters"][0])
+    assert {"constant", "sum_waves", "double_waves", "product_waves"} <= set(document["clusters"][0]["fourier"])
+    assert "the shares add up to 1" in cli_runner.quadlens("lens", "mainline").out
