@@ -384,7 +384,7 @@ def test_tables_by_model_and_by_setting_can_be_read_at_80_columns(
         out = quadlens(monkeypatch, capsys, *flag)[1]
         lines = out.splitlines()
         assert max(map(len, lines)) <= 80
-        # The last table: one line a row, every number whole.
+        # The last table: one line per row, every number whole.
         costs = [line.split()[labels:] for line in lines[-len(rows) :]]
         names = [name for name in rows[0] if name.startswith("cost_")]
         assert lines[-len(rows) - 1].split()[labels:] == [name.removeprefix("cost_") for name in names]

@@ -17,7 +17,7 @@ from sweep_help import EVERY, LONG, STRATEGIES, TINY, has_checkpoint, hashes, se
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'quadlens[cluster]')")
 
-# Ray's own warnings (about its future versions, and sockets of processes it has killed) are not ours to mend.
+# Ray's own warnings (about its future versions, and sockets of processes it has killed) are not ours to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 CONFIGS = [*seeds(LONG, 2), *seeds(TINY, 2)]

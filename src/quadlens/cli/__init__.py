@@ -1,1 +1,1 @@
-"""The command line: words in, one call into a room, results on stdout, progress on stderr."""
+"""The command line: words in, one call into a package, results on stdout, progress on stderr."""

@@ -68,7 +68,7 @@ def command(
 
 
 def _agreement_rows(agreement: dict[str, float], p: int) -> dict[str, str]:
-    """The agreement in words, for a person."""
+    """The agreement in words."""
     from quadlens.numbers import significant
 
     return {

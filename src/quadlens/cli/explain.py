@@ -14,7 +14,7 @@ def command(
     model: ModelArgument = "mainline",
     neurons: Annotated[
         Path | None,
-        typer.Option("--neurons", metavar="FILE", help="Also write one row a neuron, as .csv or .parquet."),
+        typer.Option("--neurons", metavar="FILE", help="Also write one row per neuron, as .csv or .parquet."),
     ] = None,
     no_logits: Annotated[
         bool, typer.Option("--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits.")

@@ -1,4 +1,4 @@
-"""One row a neuron, as a polars frame, and as a CSV or Parquet file."""
+"""One row per neuron, as a polars frame, and as a CSV or Parquet file."""
 
 from io import BytesIO
 from pathlib import Path
@@ -22,7 +22,7 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
     """Columns in the notation of `math.md`; null where a neuron has no such thing.
 
     `role` is matching, mismatching, constant or dead; `cluster` the frequency of the cluster the neuron is in; `w` its
-    quadrature weight ρω scaled to 2π a cluster; `a_`, `b_`, `ov_a_`, `ov_b_` the amplitude and phase at k_in of each
+    quadrature weight ρω scaled to 2π per cluster; `a_`, `b_`, `ov_a_`, `ov_b_` the amplitude and phase at k_in of each
     path and of its OV part; `secondary` … the next largest frequencies of the input, with `_multiple` and `_phase`
     written as a multiple of the primary (see `Harmonics`).
     """

@@ -99,7 +99,7 @@ class Explanation(Displayed):
         attended: The OV part of both paths alone; None for a model without attention.
         roles: Primary frequencies and role of every neuron.
         clusters: One for every frequency that is both read and written.
-        key_frequencies: The clusters that matter (`key_frequencies` of the spectrum room).
+        key_frequencies: The clusters that matter (`key_frequencies` of the package spectrum).
         phases: Phase statistics, one per cluster.
         harmonics: Primary to quaternary frequency of every neuron's input.
         harmonic_fits: Phase relations of the higher ranks.

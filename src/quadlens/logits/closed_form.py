@@ -122,7 +122,7 @@ class WeakSpot:
 
 
 def weak_spots(parts: LogitParts, form: ClosedForm) -> tuple[WeakSpot, ...]:
-    """One weak spot a key frequency."""
+    """One weak spot per key frequency."""
     small, double = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
     spots = []
     for row, k in enumerate(parts.keys):

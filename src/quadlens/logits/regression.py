@@ -1,4 +1,4 @@
-"""Regressions of the logits on clock, pizza and secondary factors, one factor a key frequency.
+"""Regressions of the logits on clock, pizza and secondary factors, one factor per key frequency.
 
 With d = a - b and t = a + b - c every factor is f_k(d) cos(k w t). Over all (a, b, c) the factors of different k are
 orthogonal, and ⟨f cos(kwt), g cos(kwt)⟩ = ½ mean_d f g, so that a regression over p³ logits needs only the profile
@@ -35,7 +35,7 @@ class Regression:
 
     Attributes:
         r2: 1 - (residual variance) / (variance); None for a part that does not vary.
-        coefficients: One column a factor, one row a key.
+        coefficients: One column a factor, one row per key.
     """
 
     r2: float | None
@@ -72,7 +72,7 @@ class ClockPizza:
     Attributes:
         pizza: Against |cos u| cos(k w (a+b-c)) (Zhong et al.).
         clock: Against cos(k w (a+b-c)) (Nanda et al.).
-        pizza_and_secondary: Against |cos u| and cos 2u times cos(k w (a+b-c)), two factors a key.
+        pizza_and_secondary: Against |cos u| and cos 2u times cos(k w (a+b-c)), two factors per key.
     """
 
     pizza: float | None

@@ -143,7 +143,7 @@ def _serve(connection: Connection) -> None:
 
 
 def _end_with_driver() -> None:
-    """A worker whose driver was killed must not go on beside the workers of the next one."""
+    """A worker whose driver was killed must not keep running beside the workers of the next one."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         multiprocessing.connection.wait([parent.sentinel])

@@ -111,7 +111,7 @@ def compare(frame: "polars.DataFrame", rng: np.random.Generator | None = None) -
     """Compare a dataset with the paper.
 
     Args:
-        frame: One row a model (`dataset.read`).
+        frame: One row per model (`dataset.read`).
         rng: For the bootstrap; a generator seeded with 0 when None.
     """
     rng = rng or np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The dataset: one Parquet file, one row a model, rebuilt from the directories at any time."""
+"""The dataset: one Parquet file, one row per model, rebuilt from the directories at any time."""
 
 import dataclasses
 import io

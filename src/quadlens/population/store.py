@@ -78,7 +78,7 @@ class RunDirectory:
 
     @property
     def training(self) -> RunFiles:
-        """Weights, training manifest, history and spectrum, and the checkpoint while training goes on."""
+        """Weights, training manifest, history and spectrum, and the checkpoint during training."""
         return RunFiles(self.path / "model.safetensors")
 
     @property
@@ -88,7 +88,7 @@ class RunDirectory:
 
     @property
     def neurons(self) -> Path:
-        """One row a neuron."""
+        """One row per neuron."""
         return self.path / "neurons.parquet"
 
     @property
@@ -152,7 +152,7 @@ class Store:
 
     @property
     def dataset(self) -> Path:
-        """One row a model, rebuilt from `models/`."""
+        """One row per model, rebuilt from `models/`."""
         return self.root / "population.parquet"
 
     def finished(self, run_id: str) -> RunDirectory:

@@ -66,7 +66,7 @@ class SweepReport:
 
 @dataclass(frozen=True)
 class Watch:
-    """What a caller may see and say while a sweep goes on.
+    """What a caller may see and say during a sweep.
 
     Attributes:
         on_state: Called when anything changes.

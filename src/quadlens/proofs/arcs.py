@@ -30,7 +30,7 @@ def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
     """6 p² d_mlp + 3 p³ + 2 p F + (2 p + 1) Q: what `arcs` counts, F and Q over all inputs.
 
     Signs: p² d_mlp comparisons of U_b[b,i] with -U_a[a,i]; arcs from signs: p² d_mlp comparisons of neighbours. Tables:
-    4 p² d_mlp. Look-ups: 2 additions an end and answer. Mispredicted: pre_i once, then a product and a sum an answer.
+    4 p² d_mlp. Look-ups: 2 additions per end and answer. Mispredicted: pre_i once, then a product and a sum per answer.
     Skip terms 2 p³, margins p³.
     """
     return 6 * p**2 * d_mlp + 3 * p**3 + 2 * p * ends + (2 * p + 1) * mispredicted

@@ -90,5 +90,5 @@ def _point(certificate: Certificate, seconds: float) -> FrontierPoint:
 
 
 def to_csv(rows: tuple[FrontierPoint, ...] | tuple[WaterfallStep, ...]) -> str:
-    """A header and one line a row; an absent value is empty."""
+    """A header and one line per row; an absent value is empty."""
     return csv_text([field.name for field in fields(rows[0])], map(astuple, rows)) if rows else ""

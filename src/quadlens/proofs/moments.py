@@ -1,4 +1,4 @@
-"""`moments`: compact in c as well. A few sums an arc stand for all p answers, and one more bounds what they leave out.
+"""`moments`: compact in c as well. A few sums per arc stand for all p answers, and one more bounds what they leave out.
 
 Theorem. Let W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] for any m functions B and weights M. Let r_i be the largest less the
 smallest of R[·,i], and

@@ -74,7 +74,7 @@ class Operations:
         return result
 
     def running_sum(self, x: Shaped[np.ndarray, "rows n"]) -> Shaped[np.ndarray, "rows n_plus_1"]:
-        """Sums of the first 0, 1, …, n entries of each row: n additions a row."""
+        """Sums of the first 0, 1, …, n entries of each row: n additions per row."""
         sums = np.zeros((x.shape[0], x.shape[1] + 1), dtype=x.dtype)
         np.add.accumulate(x, axis=1, out=sums[:, 1:])
         self.additions += x.size
@@ -83,7 +83,7 @@ class Operations:
     def sum_groups(
         self, x: Shaped[np.ndarray, " n"], group: Shaped[np.ndarray, " n"], groups: int
     ) -> Shaped[np.ndarray, " groups"]:
-        """Sums of the entries of each group, for group numbers in ascending order: one addition an entry."""
+        """Sums of the entries of each group, for group numbers in ascending order: one addition per entry."""
         sums = np.zeros(groups, dtype=x.dtype)
         if len(x):
             starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
@@ -92,7 +92,7 @@ class Operations:
         return sums
 
     def count_product(self, rows: int, inner: int, columns: int) -> None:
-        """Record a matrix product of these sizes, done elsewhere: one multiplication and one addition a term."""
+        """Record a matrix product of these sizes, done elsewhere: one multiplication and one addition per term."""
         self.multiplications += rows * inner * columns
         self.additions += rows * inner * columns
 

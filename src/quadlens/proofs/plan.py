@@ -184,7 +184,7 @@ def hidden_sums(
     linear = ops.add(P_a[row // plan.p, at], P_b[row % plan.p, at]) * sign
     corrections = ops.multiply(weights[plan.wrong], sizes)
     sums = ops.sum_groups(linear, row, plan.inputs)
-    # `sum_groups` counts one addition an entry, so joining the two partial sums of an input costs nothing more.
+    # `sum_groups` counts one addition per entry, so joining the two partial sums of an input costs nothing more.
     return sums + ops.sum_groups(corrections, plan.wrong_row, plan.inputs)
 
 

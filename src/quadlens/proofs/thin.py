@@ -21,7 +21,7 @@ s_i = max_c (HᵀB)[c,i] - min_c (HᵀB)[c,i] + r_i. Then, with the scores and �
 Proof. logit - score = Σ_i R[c,i] ReLU(p̃re_i) + Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)); the first sum is that of
 `moments.py`, in the second |W_L[c,i] - W_L[c',i]| ≤ s_i and the ReLU is 1-Lipschitz. ∎
 
-e is a sum of products of a number of a (or b) and one of i, so the last sum is two numbers an input. Everything is in
+e is a sum of products of a number of a (or b) and one of i, so the last sum is two numbers per input. Everything is in
 integers and rationals; P, P' and m are hints. Ũ is rounded to 2^-48, and what that moves is added. Norms, r_i and the
 last sum are rounded up to multiples of 2^-64, so that a checker by the same theorem finds the very same numbers.
 
@@ -348,7 +348,7 @@ def _minus(x: Dyadic, y: Dyadic) -> Dyadic:
 
 
 def _row_norms(x: Dyadic, ops: Operations) -> list[Fraction]:
-    """Euclidean norms of the rows, rounded up: a product and an addition an entry."""
+    """Euclidean norms of the rows, rounded up: a product and an addition per entry."""
     ops.multiplications += x.shape[0] * x.shape[1]
     ops.additions += x.shape[0] * x.shape[1]
     return [_root(int(sum(n * n for n in row)), x.shift) for row in integers(x, x.shift)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from quadlens.numbers import at_most, between, decimals
 
-# What every claim of this room rests on, and nothing else.
+# What every claim of this package rests on, and nothing else.
 DOUBLES = "φ, ψ, ρ, ω are exactly the stored doubles; weights are the real numbers w_i = 2π ρ_i ω_i / Σ ρ_j ω_j"
 IEEE = "IEEE 754 double arithmetic, rounding to nearest"
 ARB = "ball arithmetic of Arb (python-flint) encloses"

@@ -48,7 +48,7 @@ class Convergence:
     exponent: float
 
     def statement(self) -> str:
-        """One sentence for a person."""
+        """One sentence."""
         first, last = self.points[0], self.points[-1]
         if math.isnan(self.exponent) or first.equally_spaced is None or last.equally_spaced is None:
             return f"{self.name}: {last.neurons} neurons are too few to thin; the worst error is {last.median:.3g}."

@@ -66,7 +66,7 @@ def best_shift(phi: Float[np.ndarray, " n"], edges: Float[np.ndarray, " n_edges"
 def bound_abs_full(scheme: Scheme) -> UpperBound:
     """min_θ Σ_i e_i(θ): error of the absolute-value part over [-π, π], any a, b, c (paper, eq. abs-bound).
 
-    Proof with the case distinction mended: docs/quadrature.md §2. The paper's target is that this is linear in d.
+    Proof with the case distinction corrected: docs/quadrature.md §2. The paper's target is that this is linear in d.
     """
     with precision_for(scheme):
         total = sum(rectangle_errors(scheme, rectangles(scheme)))
@@ -104,7 +104,7 @@ def rectangle_errors(scheme: Scheme, rects: Rectangles) -> list[Ball]:
 
 
 def _cost(scheme: Scheme) -> Cost:
-    """Sorting phases and breakpoints, then 14 operations a rectangle."""
+    """Sorting phases and breakpoints, then 14 operations per rectangle."""
     n = scheme.n
     return Cost(3 * n * max(1, n.bit_length()) + 14 * n, "d log d")
 

@@ -10,7 +10,7 @@ from quadlens.errors import QuadlensError
 from quadlens.quadrature.expi import LARGEST_ANGLE
 from quadlens.spectrum.cluster import Cluster
 
-# Products ρω between these need no rescaling: nothing in this room can overflow or lose digits to underflow.
+# Products ρω between these need no rescaling: nothing in this package can overflow or lose digits to underflow.
 SMALLEST_PLAIN, LARGEST_PLAIN = 2.0**-500, 2.0**500
 
 

@@ -21,7 +21,7 @@ def circular_variance(angle: Float[np.ndarray, " n"]) -> float:
     """Variance on the circle, min_μ (1/n) Σ_i wrap(α_i - μ)²: π²/3 for angles spread evenly, 0 for one point.
 
     A minimiser unrolls the circle at the point opposite to it. With α sorted, unrolling after the j-th angle adds 2π
-    to the first j, so the minimum is the least ordinary variance of n unrolled samples, all had from running sums.
+    to the first j, so the minimum is the least ordinary variance of n unrolled samples, all computed from running sums.
     """
     n = len(angle)
     if n == 0:

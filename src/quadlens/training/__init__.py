@@ -1,1 +1,1 @@
-"""From a config to trained weights with their history; the only room that needs PyTorch."""
+"""From a config to trained weights with their history; the only package that needs PyTorch."""

@@ -1,4 +1,4 @@
-"""A run stopped in the middle, as a value and as a file: going on from it gives the same bytes as not stopping."""
+"""A run stopped in the middle, as a value and as a file: resuming from it gives the same bytes as not stopping."""
 
 import dataclasses
 import hashlib

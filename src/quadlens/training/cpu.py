@@ -28,7 +28,7 @@ PADDING = 8
 
 
 class _Pairs:
-    """A set of pairs with the buffers that have a row a pair: logits (a slice a thread) and their gradient."""
+    """A set of pairs with the buffers that have a row per pair: logits (a slice a thread) and their gradient."""
 
     def __init__(self, pairs: Int[np.ndarray, "n 2"], p: int, width: int, threads: int, dtype: "torch.dtype") -> None:
         import torch
@@ -41,7 +41,7 @@ class _Pairs:
 
 
 class _Share:
-    """One thread's neurons: their weights and gradients (views), and the buffers that have a column a neuron."""
+    """One thread's neurons: their weights and gradients (views), and the buffers that have a column per neuron."""
 
     def __init__(self, neurons: slice, w: dict[str, "Tensor"], dw: dict[str, "Tensor"], sizes: tuple[int, ...]) -> None:
         import torch

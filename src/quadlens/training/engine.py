@@ -27,7 +27,7 @@ class StepMeasures:
 
 @dataclass(frozen=True, eq=False)
 class OptimiserState:
-    """Flat weights and AdamW's moments, one row a seed."""
+    """Flat weights and AdamW's moments, one row per seed."""
 
     theta: Float[np.ndarray, "seeds size"]
     first: Float[np.ndarray, "seeds size"]
@@ -39,7 +39,7 @@ class Engine(Protocol):
     """Full-batch AdamW steps for one or more seeds of the same settings."""
 
     def step(self, epoch: int, config: TrainConfig, validate: bool) -> list[StepMeasures]:
-        """Take the step with index `epoch`; returns what was measured before it, one entry a seed."""
+        """Take the step with index `epoch`; returns what was measured before it, one entry per seed."""
 
     def state(self) -> OptimiserState:
         """A copy of weights and moments."""

@@ -25,7 +25,7 @@ class History:
     Attributes:
         curves: One row a recorded epoch, columns `CURVE_COLUMNS` (NaN where there are no validation pairs).
         spectrum_epochs: Epochs at which the collapsed spectrum was recorded.
-        input_power: Σ_i A_k² of (U_a + U_b)/2, one row an epoch, column k-1.
+        input_power: Σ_i A_k² of (U_a + U_b)/2, one row per epoch, column k-1.
         output_power: Σ_i A_k² of W_L, likewise.
     """
 
@@ -42,7 +42,7 @@ class History:
         return frame.with_columns(pl.col("epoch").cast(pl.Int64))
 
     def spectrum_frame(self) -> "pl.DataFrame":
-        """Frequencies over training, one row an epoch and frequency."""
+        """Frequencies over training, one row per epoch and frequency."""
         import polars as pl
 
         spectra, half = self.input_power.shape
@@ -58,7 +58,7 @@ class History:
 
 @dataclass
 class Recorder:
-    """Collects the rows of a `History` while a run goes on."""
+    """Collects the rows of a `History` during a run."""
 
     half: int
     curves: list[tuple[float, ...]] = field(default_factory=list)

@@ -32,7 +32,7 @@ class TrainingDiverged(QuadlensError):
 
 
 class Interrupted(QuadlensError):
-    """A run was asked to stop; carries where it stood, one checkpoint a seed."""
+    """A run was asked to stop; carries where it stood, one checkpoint per seed."""
 
     def __init__(self, checkpoints: list[Checkpoint]) -> None:
         """Keep the partial value."""
@@ -62,11 +62,11 @@ class TrainingResult(Displayed):
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a caller may do while training goes on; none of it changes the result.
+    """What a caller may do during training; none of it changes the result.
 
     Attributes:
         on_step: Called after every step with its index and measures.
-        on_checkpoint: Called with one checkpoint a seed, every `checkpoint_every` epochs.
+        on_checkpoint: Called with one checkpoint per seed, every `checkpoint_every` epochs.
         checkpoint_every: Epochs between two checkpoints.
         should_stop: Asked before every step; true ends the run with `Interrupted`.
     """
@@ -96,7 +96,7 @@ def train(
         config: Settings.
         device: Where; see `choose_device`.
         threads: CPU threads; all that help when None.
-        resume: A checkpoint of the same run to go on from.
+        resume: A checkpoint of the same run to resume from.
         hooks: Progress, checkpoints, stopping.
     """
     return train_batch(
