@@ -1,4 +1,4 @@
-"""What a model does, as one value: the packages spectrum and logits put together, with views for people and programs."""
+"""What a model does, as one value: the packages spectrum and logits put together, with its views."""
 
 from quadlens.explanation.value import Explanation, LogitExplanation, explain
 

@@ -136,7 +136,7 @@ KEY_SHARE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class NeuronRoles:
-    """One entry per neuron; the three roles `matching`, `mismatching` and `constant` are disjoint and cover all neurons.
+    """One entry per neuron; the three roles `matching`, `mismatching` and `constant` are disjoint and cover all.
 
     Attributes:
         k_in: Primary input frequency.
