@@ -832,6 +832,16 @@ def test_a_state_dict_in_memory_is_read_as_from_a_file(tmp_path: Path, kind: str
     assert isinstance(from_state_dict(wrapped).config, Config)
 
 
+def test_what_a_repository_may_hold_in_place_of_a_checkpoint(tmp_path: Path) -> None:
+    pointer = tmp_path / "model.pt"
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 325151\n")
+    with pytest.raises(BadFile, match="is a Git LFS pointer, not the checkpoint itself; fetch it with `git lfs pull`"):
+        import_file(pointer)
+    losses = write(tmp_path / "m", {"train_losses": [1.0], "test_losses": [1.0]}, "torch")
+    with pytest.raises(BadFile, match="has no tensors but train_losses, test_losses; expected a dictionary"):
+        import_file(losses)
+
+
 def test_a_state_dict_in_memory_is_refused_as_a_file_would_be() -> None:
     tensors = tl_state_dict()
     for arguments, message in (

@@ -12,6 +12,7 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model.config import Config
 from quadlens.model.evaluate import all_pairs, evaluate
 from quadlens.model.formats import Hints, SoftmaxAttention, import_file
+from quadlens.model.groups import group_orders
 from quadlens.model.params import Params
 from test_formats import (
     DH,
@@ -163,11 +164,45 @@ def test_chughtai_transformer(tmp_path: Path) -> None:
     assert_same_logits(import_file(path).model, tl_logits(tensors, token_rows(P), None))
 
 
+def mlp_that_answers(table: np.ndarray) -> Tensors:
+    """One neuron for each (a, b), which fires on no other, and the answer behind it."""
+    n = len(table)
+    a, b = np.repeat(np.eye(n), n, axis=1), np.tile(np.eye(n), n)
+    one = np.eye(n, dtype=np.float32)
+    return {"W_x": one, "W_y": one, "W": np.vstack([a, b - 1]).astype(np.float32), "W_U": one[table.ravel()]}
+
+
+@pytest.mark.parametrize("name", ["S3", "S4", "D5", "A5"])
+def test_the_order_of_a_group_is_the_one_of_the_answers(tmp_path: Path, name: str) -> None:
+    families = {"S": "SymmetricGroup", "D": "DihedralGroup", "A": "AlternatingGroup"}
+    with_config(tmp_path, model="OneLayerMLP", group=families[name[0]], group_parameter=int(name[1]))
+    random_bits = np.random.default_rng(0)
+    for who, table in group_orders(name).items():
+        # As a model that has memorised its training inputs only: the other answers are anything.
+        answers = np.where(
+            random_bits.random(table.shape) < 0.6, table, random_bits.integers(0, len(table), table.shape)
+        )
+        imported = import_file(write(tmp_path / "model", mlp_that_answers(answers), "torch"))
+        right = int((answers == table).sum())
+        assert np.array_equal(imported.model.config.task.answers, table)
+        assert f"elements in {who}: {right} of {table.size} answers right" in imported.notes[-1]
+        assert evaluate(imported.model.hidden_layer()).correct == right
+
+
+def test_two_orders_that_fit_alike_are_refused(tmp_path: Path) -> None:
+    """A model that answers as one order for half of all a and as another for the rest has neither."""
+    ours, other = list(group_orders("S4").values())[:2]
+    with_config(tmp_path, model="OneLayerMLP", group="SymmetricGroup", group_parameter=4)
+    path = write(tmp_path / "model", mlp_that_answers(np.vstack([ours[:12], other[12:]])), "torch")
+    with pytest.raises(BadConfig, match="no known order of the elements of S4"):
+        import_file(path)
+
+
 def test_the_order_of_a_group_is_not_guessed(tmp_path: Path) -> None:
-    """Our order of the elements is taken only if it reproduces the model's answers."""
+    """An order of the elements is taken only if it reproduces the model's answers."""
     path = write(tmp_path / "model", chughtai_mlp(6), "torch")
     with_config(tmp_path, model="OneLayerMLP", group="SymmetricGroup", group_parameter=3)
-    with pytest.raises(BadConfig, match=r"with the elements of S3 in our order .* give the table with --answers FILE"):
+    with pytest.raises(BadConfig, match=r"no known order of the elements of S3 .* Give the table with --answers FILE"):
         import_file(path)
     imported = import_file(path, hints=Hints(answers="model"))
     assert "right on 100 % by definition; their table is no group" in imported.notes[-1]

@@ -128,7 +128,7 @@ def _directory(
     from quadlens.errors import BadConfig
     from quadlens.model import save
     from quadlens.model.atomic import make_directory
-    from quadlens.model.formats.directory import checkpoints_in, import_directory, output_names
+    from quadlens.model.formats.registry import checkpoints_in, import_directory, output_names
 
     if config is not None:
         raise BadConfig(f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json beside each")

@@ -114,6 +114,27 @@ def chughtai_table(name: str) -> Int[np.ndarray, "n n"]:
     return permutation_table(_chain_elements(name)).T
 
 
+def group_orders(name: str) -> dict[str, Int[np.ndarray, "n n"]]:
+    """Every numbering of the group `name` that is known, by what it is called; equal tables come once.
+
+    x·y may be "first y, then x" (a product of functions) or "first x, then y": the second is the transposed table.
+
+    >>> [who for who in group_orders("S3")], [who for who in group_orders("C3xC3")]
+    (['our order', 'our order, first x then y', "Chughtai et al.'s order", "Chughtai et al.'s order, first y then x"], \
+['our order'])
+    """
+    ours = group_table(name)
+    found = {"our order": ours, "our order, first x then y": ours.T}
+    if name in _CHAINS:
+        theirs = chughtai_table(name)
+        found |= {"Chughtai et al.'s order": theirs, "Chughtai et al.'s order, first y then x": theirs.T}
+    kept: dict[str, Int[np.ndarray, "n n"]] = {}
+    for who, table in found.items():
+        if not any(np.array_equal(table, other) for other in kept.values()):
+            kept[who] = table
+    return kept
+
+
 def _chain_elements(name: str) -> list[Permutation]:
     base, generators = _CHAINS[name]
     elements: list[Permutation] = [tuple(range(len(generators[0])))]

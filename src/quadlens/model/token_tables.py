@@ -116,13 +116,11 @@ class TokenTables:
         """All tables of one kind, U or S, for one a and all b."""
         total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")
         for table, gate in zip(self.gated, gates, strict=True):
+            # Per b one product [1, head] @ [head, neuron], by numpy's loop: as one product of matrices BLAS would wake
+            # its threads for almost nothing.
             rows = getattr(table, name)
-            if table.position == 1:
-                for head, of_b in zip(gate, rows, strict=True):
-                    total += head[:, None] * of_b
-            else:
-                # One token for all b: a product of [b, head] with [head, neuron].
-                total += gate.T @ rows[:, a if table.position == 0 else 0]
+            of_each_b = rows.swapaxes(0, 1) if table.position == 1 else rows[:, a if table.position == 0 else 0]
+            total += np.matmul(np.ascontiguousarray(gate.T)[:, None], of_each_b)[:, 0]
         return total
 
     def pair_logits(self, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n p"]:

@@ -1,7 +1,10 @@
-"""What is in a file before it is known whose it is: tensors by name, and whatever else lies beside them."""
+"""What is in a file before it is known whose it is: tensors by name, and whatever else lies beside them.
+
+A reader takes the tensors it knows by name, complete and of the right rank.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,12 +12,17 @@ from typing import Any
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.pickle_machine import PickleMachine
+from quadlens.model.formats.pickle_machine import PickleMachine, StandIn
 from quadlens.model.formats.torch_files import read_torch
 from quadlens.model.native import MAX_FILE_BYTES, METADATA_KEY, file_kind, parse_safetensors, read_limited
 
+Weights = Mapping[str, np.ndarray]
+
 # Where people put the state dict when they save more than it.
 STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict")
+
+# What a clone holds in place of a large file that was not downloaded.
+LFS_POINTER = b"version https://git-lfs.github.com/"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +56,8 @@ def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
     if not path.exists():
         raise BadFile(f"{path}: no such file; expected a .pt, .pth or .safetensors checkpoint")
     content = read_limited(path, MAX_FILE_BYTES)
+    if content.startswith(LFS_POINTER):
+        raise BadFile(f"{path} is a Git LFS pointer, not the checkpoint itself; fetch it with `git lfs pull`")
     kind = file_kind(content)
     if kind == "zip":
         return _with_state_dict(_one_of(read_torch(content, str(path)), which, str(path)), str(path))
@@ -61,6 +71,38 @@ def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
     tensors, metadata = parse_safetensors(content, path)
     extras = {key: text if key == METADATA_KEY else _json_or_text(text) for key, text in metadata.items()}
     return Checkpoint(str(path), tensors, extras)
+
+
+def take(
+    checkpoint: Checkpoint, names: Mapping[str, str], optional: Sequence[str] = (), dropped: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """The tensors of a checkpoint by our short names; every missing and every unknown one is named.
+
+    Args:
+        checkpoint: Where from.
+        names: Short name → name in the file.
+        optional: Short names that may be absent.
+        dropped: Names in the file that carry no weights (masks, buffers).
+    """
+    missing = [long for short, long in names.items() if long not in checkpoint.tensors and short not in optional]
+    unknown = sorted(set(checkpoint.tensors) - set(names.values()) - set(dropped))
+    if missing or unknown:
+        hint = "; only one layer without normalisation is read" if any("ln" in n or ".1." in n for n in unknown) else ""
+        raise BadFile(f"{checkpoint.source}: missing tensors {missing}, unknown tensors {unknown[:20]}{hint}")
+    found = {short: checkpoint.tensors[long] for short, long in names.items() if long in checkpoint.tensors}
+    # Half precision widens to float32 exactly; other types are left for Params to refuse.
+    return {s: x.astype(np.float32) if x.dtype == np.float16 else x for s, x in found.items()}
+
+
+def check_ranks(checkpoint: Checkpoint, weights: Weights, ranks: Mapping[str, int]) -> None:
+    """Refuse tensors with the wrong number of dimensions before their sizes are read off."""
+    wrong = [
+        f"{name} has shape {weights[name].shape}, expected {rank} dimensions"
+        for name, rank in ranks.items()
+        if name in weights and weights[name].ndim != rank
+    ]
+    if wrong:
+        raise BadFile(f"{checkpoint.source}: {'; '.join(wrong)}")
 
 
 def checkpoint_in_memory(state: Mapping[str, Any], source: str) -> Checkpoint:
@@ -119,7 +161,7 @@ def _is_state_dict(value: Any) -> bool:
 def _with_state_dict(value: Any, source: str) -> Checkpoint:
     """Find the state dict: the value itself, or the dictionary of tensors inside it."""
     if not isinstance(value, dict):
-        raise BadFile(f"{source} holds a {type(value).__name__}; expected a state dict (a dictionary of tensors)")
+        raise BadFile(f"{source} holds {_what(value)}; expected a state dict (a dictionary of tensors)")
     for key in STATE_DICT_KEYS:
         if isinstance(value.get(key), dict):
             tensors, extras = value[key], {k: v for k, v in value.items() if k != key}
@@ -129,7 +171,8 @@ def _with_state_dict(value: Any, source: str) -> Checkpoint:
         extras = {k: v for k, v in value.items() if k not in tensors}
     odd = [_label(key) for key, item in tensors.items() if not (isinstance(key, str) and isinstance(item, np.ndarray))]
     if odd or not tensors:
-        what = f"entries that are not tensors: {odd[:5]}" if odd else "no tensors"
+        others = f" but {', '.join(map(_label, list(extras)[:5]))}" if extras else ""
+        what = f"entries that are not tensors: {odd[:5]}" if odd else f"no tensors{others}"
         raise BadFile(f"{source}: its state dict has {what}; expected a dictionary from names to tensors")
     return Checkpoint(source, tensors, {_label(key): item for key, item in extras.items()})
 
@@ -137,6 +180,15 @@ def _with_state_dict(value: Any, source: str) -> Checkpoint:
 def _label(key: Any) -> str:
     """A key for messages; only strings are shown, for anything else can be made to print without end."""
     return key[:80] if isinstance(key, str) else f"<{type(key).__name__}>"
+
+
+def _what(value: Any) -> str:
+    """The kind of a thing that is no dictionary, for messages."""
+    return (
+        f"a pickled {value.name.module}.{value.name.name}"[:120]
+        if isinstance(value, StandIn)
+        else f"a {type(value).__name__}"
+    )
 
 
 def _json_or_text(text: str) -> Any:

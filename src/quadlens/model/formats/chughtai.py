@@ -5,13 +5,12 @@ import dataclasses
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.checkpoint import Checkpoint, check_ranks, take
 from quadlens.model.formats.facts import whole_number
-from quadlens.model.formats.mlps import _build
+from quadlens.model.formats.mlps import two_layers
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, read_transformer
 from quadlens.model.formats.transformer_lens import state_dict_weights
-from quadlens.model.formats.weights import check_ranks, take
 
 MLP_NAMES = {name: name for name in ("W_x", "W_y", "W", "W_U")}
 # Views of the embedding that their class registers as weights of its own.
@@ -43,15 +42,13 @@ class Chughtai:
             weights = state_dict_weights(dataclasses.replace(checkpoint, tensors=tensors))
             facts = Facts(
                 self.name,
-                (weights["W_E"].shape[0] - 1, "the vocabulary without '='"),
+                (len(weights["W_E"]) - 1, "the vocabulary without '='"),
+                p=len(weights["W_E"]) - 1,
+                p_said="the vocabulary without '='",
                 activation=activation,
                 attention=SoftmaxAttention(3),
                 positions=3,
             )
-            n = weights["W_E"].shape[0] - 1
-            if hints.p not in (None, n):
-                raise BadConfig(f"{checkpoint.source}: --p is {hints.p}, but the vocabulary without '=' is {n}")
-            hints = dataclasses.replace(hints, p=n)
             imported = read_transformer(checkpoint.source, weights, hints, facts)
         return dataclasses.replace(imported, task=_group(checkpoint.source, hints))
 
@@ -65,7 +62,7 @@ def _read_mlp(checkpoint: Checkpoint, hints: Hints, activation: str | None, name
     if W_y.shape != W_x.shape or W.shape[0] != 2 * width:
         raise BadFile(f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit together")
     weights = {"W_a": W_x @ W[:width], "W_b": W_y @ W[width:], "W_out": W_U}
-    return _build(checkpoint.source, hints, weights, activation, name, "the model's class in the config")
+    return two_layers(checkpoint.source, hints, weights, activation, name, "the model's class in the config")
 
 
 def _group(source: str, hints: Hints) -> str | None:

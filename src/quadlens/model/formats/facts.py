@@ -122,13 +122,15 @@ def _activation(source: str, name: Any) -> Activation:
         raise BadConfig(f"{source}: {error}") from None
 
 
-def known_modulus(source: str, hints: Hints, by_file: int | None, by_shape: tuple[int, str]) -> tuple[int, str]:
-    """p, and who said so: flag, sidecar, the file's own config; else `by_shape`, a number and where it is from.
+def known_modulus(
+    source: str, hints: Hints, by_file: tuple[str, int | None], by_shape: tuple[int, str]
+) -> tuple[int, str]:
+    """p, and who said so: flag, sidecar, something in the file; else `by_shape`, a number and where it is from.
 
     Raises:
         BadConfig: when two disagree, or nobody says it and the shape is even.
     """
-    claims = [("--p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), ("the file's config", by_file)]
+    claims = [("--p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), by_file]
     found = agreed("p", source, claims)
     if found is not None:
         return found

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.attention import Mix
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import finite_number
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
-from quadlens.model.formats.transformer import Facts, read_transformer
+from quadlens.model.formats.transformer import Facts, Mix, read_transformer
 from quadlens.model.formats.transformer_lens import state_dict_weights
 
 

@@ -7,10 +7,9 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.config import MLPConfig
-from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, take
 from quadlens.model.formats.facts import known_activation
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
-from quadlens.model.formats.weights import Weights, check_ranks, take
 from quadlens.model.params import MLPParams, check_tensors
 
 HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out"}
@@ -21,7 +20,7 @@ GROMOV_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
 HE_RUN = re.compile(r"p_(\d+)_dmlp_(\d+)_(ReLU|Quad)_.*")
 
 
-def _build(
+def two_layers(
     source: str, hints: Hints, weights: Weights, by_format: str | None, format_name: str, where: str = "the format"
 ) -> Imported:
     """The model from W_a, W_b [p, m] and W_out [m, p]; `where` is what says the activation `by_format`."""
@@ -61,7 +60,7 @@ class He:
                 f"{checkpoint.source}: W_in has shape {tensors['W_in'].shape}, but the run is {run[0][:80]}"
             )
         said = run[3] if run else None
-        return _build(checkpoint.source, hints, weights, said, self.name, "the name of the run's directory")
+        return two_layers(checkpoint.source, hints, weights, said, self.name, "the name of the run's directory")
 
 
 class Gromov:
@@ -82,7 +81,7 @@ class Gromov:
         if fc1.shape[1] != 2 * p:
             raise BadFile(f"{checkpoint.source}: fc1.weight has {fc1.shape[1]} columns, expected 2p = {2 * p}")
         weights = {"W_a": fc1[:, :p].T, "W_b": fc1[:, p:].T, "W_out": tensors["fc2"].T}
-        return _build(checkpoint.source, hints, weights, "square", self.name)
+        return two_layers(checkpoint.source, hints, weights, "square", self.name)
 
 
 class ZhongLinear:
@@ -119,4 +118,4 @@ class ZhongLinear:
             raise BadFile(f"{source}: l1.weight has {width} columns, expected {2 * E_a.shape[1]}")
         weights = {"W_a": E_a @ of_a.T, "W_b": E_b @ of_b.T + t["b_1"], "W_out": t["W_U"].T}
         relu = "relu" if hints.of("model_type") is not None else None
-        return _build(source, hints, weights, relu, self.name, "model_type in the config")
+        return two_layers(source, hints, weights, relu, self.name, "model_type in the config")

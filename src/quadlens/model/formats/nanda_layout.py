@@ -3,12 +3,10 @@
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.attention import Mix
-from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.checkpoint import Checkpoint, check_ranks, take
 from quadlens.model.formats.facts import finite_number, known_modulus, switch, whole_number
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
-from quadlens.model.formats.transformer import Facts, read_transformer
-from quadlens.model.formats.weights import check_ranks, take
+from quadlens.model.formats.transformer import Facts, Mix, read_transformer
 
 NAMES = {
     "W_E": "embed.W_E",
@@ -89,7 +87,7 @@ class Zhong:
         width = (weights["W_E"].shape[0], "the vocabulary")
         # eqn_sign: an '=' token, the last of the vocabulary, follows b.
         positions = 3 if switch(hints, "eqn_sign") else 2
-        offset = known_modulus(source, hints, None, width)[0] if switch(hints, "diff_vocab") else 0
+        offset = known_modulus(source, hints, ("", None), width)[0] if switch(hints, "diff_vocab") else 0
         facts = Facts(self.name, width, positions=positions, b_token_offset=offset)
         coeff = hints.of("attn_coeff")
         if coeff is None:

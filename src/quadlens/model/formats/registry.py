@@ -1,14 +1,16 @@
-"""Which formats there are, which one a file is in, and files in and out."""
+"""Which formats there are, which one a file is in, and files, whole directories and state dicts in and out."""
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quadlens.errors import BadConfig, BadFile
+from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_all_atomic
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
@@ -26,6 +28,10 @@ from quadlens.model.params import Model
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
+CHECKPOINT_SUFFIXES = (".pt", ".pth", ".ckpt", SAFETENSORS_SUFFIX)
+# Of a directory.
+MAX_ENTRIES = 100_000
+MAX_TOTAL_BYTES = 1 << 34
 MAX_SIDECAR_BYTES = 1 << 20
 IN_MEMORY = "the state dict"
 # Beside each model of Chughtai et al.
@@ -129,6 +135,80 @@ def import_file(
     checkpoint = read_checkpoint(path, hints.checkpoint)
     imported = (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
     return with_task(imported, hints, checkpoint.source)
+
+
+@dataclass(frozen=True)
+class FileOutcome:
+    """One checkpoint of a directory.
+
+    Attributes:
+        source: The file.
+        imported: What was read, None when it was refused.
+        refusal: Why it was refused, None when it was read.
+    """
+
+    source: Path
+    imported: Imported | None
+    refusal: str | None
+
+
+def checkpoints_in(directory: Path) -> tuple[Path, ...]:
+    """The files below `directory` whose names are a checkpoint's, sorted; links to directories are not followed.
+
+    Raises:
+        BadFile: when there are none, or too many, or too many bytes.
+    """
+    found: list[Path] = []
+    entries, total = 0, 0
+    for folder, folders, names in os.walk(directory):
+        folders.sort()
+        entries += len(folders) + len(names)
+        if entries > MAX_ENTRIES:
+            raise BadFile(f"{directory} has more than {MAX_ENTRIES} files; give a directory further down")
+        found += [Path(folder) / name for name in names if name.lower().endswith(CHECKPOINT_SUFFIXES)]
+    for path in found:
+        total += path.stat().st_size if path.is_file() else 0
+    if total > MAX_TOTAL_BYTES:
+        raise BadFile(
+            f"the checkpoints in {directory} have {total} bytes together; at most {MAX_TOTAL_BYTES} are read at once"
+        )
+    if not found:
+        raise BadFile(f"{directory} has no checkpoints; expected files named {', '.join(CHECKPOINT_SUFFIXES)}")
+    return tuple(sorted(found))
+
+
+def import_directory(directory: Path, format_name: str = AUTO, hints: Hints | None = None) -> Iterator[FileOutcome]:
+    """Every checkpoint below `directory`, one after the other, so that one at a time is in memory.
+
+    Args:
+        directory: Where to look, subdirectories included.
+        format_name: As `import_file`, for all of them.
+        hints: As `import_file`, for all of them.
+
+    Raises:
+        BadFile: as `checkpoints_in`.
+    """
+    for path in checkpoints_in(Path(directory)):
+        try:
+            yield FileOutcome(path, import_file(path, format_name, hints), None)
+        except QuadlensError as error:
+            yield FileOutcome(path, None, str(error).removeprefix(f"{path}").lstrip(": "))
+
+
+def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> dict[Path, Path]:
+    """Where each checkpoint goes below `target`: the same place and name, as .safetensors.
+
+    Two sources that would share a name (m.pt and m.pth) keep their own endings before ours.
+
+    >>> names = output_names(Path("runs"), (Path("runs/x/m.pt"), Path("runs/x/m.pth"), Path("runs/y.pt")), Path("out"))
+    >>> [str(path) for path in names.values()]
+    ['out/x/m.pt.safetensors', 'out/x/m.pth.safetensors', 'out/y.safetensors']
+    """
+    short = {path: target / path.relative_to(directory).with_suffix(SAFETENSORS_SUFFIX) for path in sources}
+    shared = [name for name in short.values() if list(short.values()).count(name) > 1]
+    return {
+        path: name.with_name(path.name + SAFETENSORS_SUFFIX) if name in shared else name for path, name in short.items()
+    }
 
 
 def hints_of(attention: Sequence[float] | str | None, activation: str | None, p: int | None) -> Hints:

@@ -1,14 +1,18 @@
-"""A one-layer transformer from its weights and from what flags, sidecar and file say of it."""
+"""A one-layer transformer from its weights and from what flags, sidecar and file say of it.
+
+Its own attention may be replaced by a constant only with an account of what that changes.
+"""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import Activation
 from quadlens.model.config import Config, Softmax
-from quadlens.model.formats.attention import CONSTANT_WITHIN, Mix, effect_of_replacing, farthest
+from quadlens.model.formats.checkpoint import Weights
 from quadlens.model.formats.facts import (
     agreed,
     attention_in,
@@ -18,10 +22,26 @@ from quadlens.model.formats.facts import (
     whole_number,
 )
 from quadlens.model.formats.protocol import Hints, Imported, SoftmaxAttention
-from quadlens.model.formats.weights import Weights
 from quadlens.model.params import QUERY_KEY, Params
+from quadlens.model.token_tables import CONSTANT_WITHIN
 
 RANKS = {"W_E": 2, "W_pos": 2, "W_V": 3, "W_O": 3, "W_in": 2, "W_out": 2, "W_U": 2}
+
+
+@dataclass(frozen=True)
+class Mix:
+    """weight = scale · softmax + shift: how a project blends its attention with a constant.
+
+    Ordinary attention is (1, 0); Zhong et al. (coeff, 1 - coeff); gbmi (1 - rate, rate / n).
+    """
+
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.scale) and math.isfinite(self.shift)):
+            raise BadConfig(f"attention {self.scale} · softmax + {self.shift} is not finite")
+
 
 Claim = tuple[float, ...] | SoftmaxAttention | None
 SOFTMAX = Mix()
@@ -34,7 +54,8 @@ class Facts:
     Attributes:
         format: Its name.
         width: A number that is p if nobody says otherwise, and what it is.
-        p: The modulus by the file's own config.
+        p: The modulus by the file itself.
+        p_said: What in the file says it.
         task: The task by the file's own config.
         activation: σ by the file's own config.
         attention: Attention by the file's own config.
@@ -48,6 +69,7 @@ class Facts:
     format: str
     width: tuple[int, str]
     p: int | None = None
+    p_said: str = "the file's config"
     task: str | None = None
     activation: str | None = None
     attention: Claim = None
@@ -67,7 +89,7 @@ def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) 
     """
     if hints.of("normalization_type") is not None:
         raise BadConfig(f"{source}: normalization_type {str(hints.of('normalization_type'))[:40]!r}; expected none")
-    p, p_said = known_modulus(source, hints, facts.p, facts.width)
+    p, p_said = known_modulus(source, hints, (facts.p_said, facts.p), facts.width)
     activation, activation_said = known_activation(source, hints, facts.activation, "the file's config")
     said_position = agreed(
         "read_position",
@@ -204,6 +226,62 @@ class _Reading:
             return Params.with_zero_biases(config, **weights)
         except QuadlensError as error:
             raise type(error)(f"{self.source}: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Farthest:
+    """The input and head on which attention is farthest from a reference.
+
+    Attributes:
+        a: First operand.
+        b: Second operand.
+        head: Head.
+        gap: Largest difference of a weight there.
+        weights: The weights there.
+        reference: What they are compared with.
+    """
+
+    a: int
+    b: int
+    head: int
+    gap: float
+    weights: Float[np.ndarray, " positions"]
+    reference: Float[np.ndarray, " positions"]
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{x:.4g}" for x in self.weights)
+        return f"head {self.head} on a = {self.a}, b = {self.b} has the weights ({shown})"
+
+
+def farthest(own: Params, reference: Float[np.ndarray, " positions"] | None = None) -> Farthest:
+    """Where the attention of `own` is farthest from `reference`, which is head 0 on a = 0, b = 0 when None."""
+    tables, p = own.token_tables(), own.config.p
+    constant = np.array(own.config.attention)[:, None, None]
+    worst = None
+    for a in range(p):
+        weights = tables.gates(np.full(p, a), np.arange(p)) + constant
+        reference = weights[:, 0, 0] if reference is None else reference
+        gap = np.abs(weights - reference[:, None, None]).max(axis=0)
+        head, b = (int(i) for i in np.unravel_index(int(gap.argmax()), gap.shape))
+        if worst is None or gap[head, b] > worst.gap:
+            worst = Farthest(a, b, head, float(gap[head, b]), weights[:, head, b], reference)
+    if worst is None:
+        raise BadConfig("no inputs: p is 0")
+    return worst
+
+
+def effect_of_replacing(own: Params, replaced: Params) -> str:
+    """In words, how the logits of `replaced`, whose attention is constant, differ from those of `own`."""
+    tables, collapsed, p = own.token_tables(), replaced.collapse(), own.config.p
+    largest, changed = 0.0, 0
+    for a in range(p):
+        before, after = tables.logits(a), collapsed.logits(a)
+        largest = max(largest, float(np.abs(before - after).max()))
+        changed += int((before.argmax(axis=1) != after.argmax(axis=1)).sum())
+    return (
+        f"this is another model than the checkpoint: logits differ by up to {largest:.3g}, "
+        f"and {changed} of {p * p} answers ({changed / p**2:.1%}) are others"
+    )
 
 
 def _shown(config: Config) -> str:

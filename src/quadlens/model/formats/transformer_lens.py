@@ -11,11 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, take
 from quadlens.model.formats.facts import attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
-from quadlens.model.formats.weights import Weights, check_ranks, take
 from quadlens.model.native import METADATA_KEY, TRANSFORMER_NAMES
 from quadlens.model.params import QUERY_KEY, Model, Params
 
