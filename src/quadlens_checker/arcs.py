@@ -1,4 +1,4 @@
-"""Every logit exactly: by its definition (`brute`), and by running sums over arcs of active neurons (`arcs`)."""
+"""Every logit exactly, by running sums over arcs of active neurons (`arcs`)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Any
 
-from quadlens_checker.collapse import Model
+from quadlens_checker.collapse import Model, with_relu
 from quadlens_checker.matrices import Rows
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 
@@ -15,11 +15,11 @@ from quadlens_checker.reading import Clock, integers, keys, require, ticking
 class Bounds:
     """What a strategy proves of the logits, and what it costs beyond the collapse.
 
-    rows: for each input, a = 0 … p-1 and for each a all b, a lower and an upper bound of each logit over 2^shift; equal
-    where the strategy is exact, and both up to one number per input that is the same for all answers.
+    rows: for each input, a = 0 … p-1 and for each a all b, a score of each answer and a loss, all over 2^shift: for any
+    two answers the difference of their logits is that of their scores, but for the loss at most.
     """
 
-    rows: Iterator[tuple[Sequence[int], Sequence[int]]]
+    rows: Iterator[tuple[Sequence[int], int]]
     shift: int
     flops: int
 
@@ -93,28 +93,14 @@ def with_skip(model: Model, hidden: Iterable[Sequence[int]], clock: Clock) -> It
 def by_arcs(model: Model, hints: Any, clock: Clock) -> Bounds:
     """Every logit exactly, from the arcs."""
     keys(hints, ("clusters", "arcs"), "hints")
-    p, model = model.p, in_order(model, hints["clusters"])
+    p, model = model.p, in_order(with_relu(model), hints["clusters"])
     plan = read_plan(model, hints["arcs"], clock)
     columns = [hidden_sums(weights, model, plan, clock) for weights in model.W_L]
     logits = with_skip(model, zip(*columns, strict=True), clock)
     flops = 6 * p * p * model.d_mlp + 3 * p**3 + plan.count(2 * p, 2 * p + 1)
-    return Bounds(((row, row) for row in logits), model.shift, flops)
+    return Bounds(((row, 0) for row in logits), model.shift, flops)
 
 
-def by_brute_force(model: Model, hints: Any, clock: Clock) -> Bounds:
-    """Every logit by its definition."""
-    keys(hints, (), "hints")
-
-    def hidden() -> Iterator[list[int]]:
-        for u in model.U_a:
-            for v in model.U_b:
-                pre = map(int.__add__, u, v)
-                layer = [x * x for x in pre] if model.activation == "square" else [max(x, 0) for x in pre]
-                yield [sum(map(mul, layer, weights)) for weights in model.W_L]
-
-    return Bounds(((row, row) for row in with_skip(model, hidden(), clock)), model.shift, brute_force_flops(model))
-
-
-def brute_force_flops(model: Model) -> int:
+def brute_force_flops(p: int, d_mlp: int) -> int:
     """2 p³ d_mlp + 2 p² d_mlp + 3 p³."""
-    return 2 * model.p**3 * model.d_mlp + 2 * model.p**2 * model.d_mlp + 3 * model.p**3
+    return 2 * p**3 * d_mlp + 2 * p**2 * d_mlp + 3 * p**3

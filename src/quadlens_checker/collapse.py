@@ -22,8 +22,9 @@ from quadlens_checker.matrices import (
     transposed,
 )
 from quadlens_checker.model_file import Config, Tensors
-from quadlens_checker.reading import Clock
+from quadlens_checker.reading import Clock, require
 
+DEGREES = {"relu": 1, "abs": 1, "square": 2, "quartic": 4}  # of the activations that are exact in integers
 Weights = dict[str, Matrix]  # by their last names: W_E, W_pos, …
 
 
@@ -62,8 +63,13 @@ def used_weights(config: Config, tensors: Tensors) -> Weights:
     return {name: matrix(*tensor, heights.get(name), widths.get(name)) for name, tensor in short.items()}
 
 
+def token_streams(config: Config, weights: Weights) -> list[Matrix]:
+    """The residual stream before attention: for each position one row per token that it may hold."""
+    return [plus(rows(weights["W_E"], *t), rows(weights["W_pos"], n, n + 1)) for n, t in enumerate(config.tokens)]
+
+
 def residual_streams(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
-    """What the tokens a and b bring to the MLP's input; all that is constant comes with b."""
+    """What the tokens a and b bring to the MLP's input but through softmax; all that is constant comes with b."""
     d, dh, alphas = config.d_model, config.d_head, config.attention
     OV: Matrix = [[0] * d] * d, 0
     bias: Matrix = [[0] * d], 0
@@ -71,7 +77,7 @@ def residual_streams(config: Config, weights: Weights, clock: Clock) -> list[Mat
         out = rows(weights["W_O"], h * dh, h * dh + dh)
         OV = plus(OV, times(rows(weights["W_V"], h * d, h * d + d), out, clock))
         bias = plus(bias, times(rows(weights["b_V"], h, h + 1), out, clock))
-    streams = [plus(rows(weights["W_E"], *t), rows(weights["W_pos"], n, n + 1)) for n, t in enumerate(config.tokens)]
+    streams = token_streams(config, weights)
     parts = [scaled(times(x, OV, clock), alpha) for x, alpha in zip(streams, alphas, strict=True)]
     parts[config.read_position] = plus(parts[config.read_position], streams[config.read_position])
     from_b = plus(parts[1], weights["b_O"])
@@ -106,7 +112,7 @@ def float32_error(config: Config, tensors: Tensors, weights: Weights, clock: Clo
     gain = 4 * (1 + sum(map(Fraction, alphas)))
     for name, (_, values) in tensors.items():
         gain *= 1 + terms.get(name.split(".")[-1], 1) * Fraction(max(map(abs, values)))
-    if roundings >= 1 << 24 or gain >= 1 << 100 or config.activation == "square":
+    if roundings >= 1 << 24 or gain >= 1 << 100 or config.activation not in ("relu", "abs"):
         return None
     size = {name: absolute(x) for name, x in weights.items()}
     if mlp:
@@ -122,25 +128,38 @@ def float32_error(config: Config, tensors: Tensors, weights: Weights, clock: Clo
     return Fraction(roundings, (1 << 24) - roundings) * (M + gain * Fraction(roundings, 1 << 102))
 
 
+def tables(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
+    """U_a, U_b, W_out W_U, S_a, S_b of a transformer, but for what softmax adds, or of a two-layer MLP."""
+    if config.architecture == "transformer":
+        return collapse_transformer(config, weights, clock)
+    nothing: Matrix = [[0] * config.p] * config.p, 0
+    return [*(weights[name] for name in ("W_a", "W_b", "W_out")), nothing, nothing]
+
+
 def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Model:
     """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly; without hints."""
     p, activation = config.p, config.activation
     flops = 0 if config.architecture == "mlp" else collapse_flops(config)
     clock(flops + 2 * p * p * config.d_mlp)
     weights = used_weights(config, tensors)
-    if config.architecture == "mlp":
-        U_a, U_b, out = (weights[name] for name in ("W_a", "W_b", "W_out"))
-        S_a, S_b = ([[0] * p] * p, 0), ([[0] * p] * p, 0)
-    else:
-        U_a, U_b, out, S_a, S_b = collapse_transformer(config, weights, clock)
-    shift_u, degree = max(U_a[1], U_b[1]), 2 if activation == "square" else 1
+    U_a, U_b, out, S_a, S_b = tables(config, weights, clock)
+    shift_u, degree = max(U_a[1], U_b[1]), DEGREES[activation]
     shift = max(degree * shift_u + out[1], S_a[1], S_b[1])
     shift_w = shift - degree * shift_u
     A, B, SA, SB = at_shift(U_a, shift_u), at_shift(U_b, shift_u), at_shift(S_a, shift), at_shift(S_b, shift)
-    W = at_shift(transposed(out), shift_w)
-    if activation == "abs":  # |x| = 2 ReLU(x) - x: double W_L; what -x adds belongs to the skip terms
-        SA, SB = ([[s - sum(map(mul, u, w)) for s, w in zip(row, W, strict=True)] for row, u in zip(S, U, strict=True)]
-                  for S, U in ((SA, A), (SB, B)))  # fmt: skip
-        W = [[2 * w for w in row] for row in W]
     error = float32_error(config, tensors, weights, clock)
+    W = at_shift(transposed(out), shift_w)
     return Model(p, config.d_mlp, activation, A, B, W, SA, SB, shift, shift_w, flops, error)
+
+
+def with_relu(model: Model) -> Model:
+    """A model with |x| as one with ReLU: |x| = 2 ReLU(x) - x doubles W_L; what -x adds is a skip term."""
+    if model.activation == "relu":
+        return model
+    require(model.activation == "abs", "arcs are for relu and |x|")
+    W = model.W_L
+    SA, SB = (
+        [[s - sum(map(mul, u, w)) for s, w in zip(row, W, strict=True)] for row, u in zip(S, U, strict=True)]
+        for S, U in ((model.S_a, model.U_a), (model.S_b, model.U_b))
+    )
+    return replace(model, W_L=[[2 * w for w in row] for row in W], S_a=SA, S_b=SB)

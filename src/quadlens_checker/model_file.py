@@ -9,19 +9,32 @@ from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.reading import integers, keys, parse_json, require
+from quadlens_checker.tasks import Task, read_task
 
 Tensor = tuple[list[int], Sequence[float]]  # shape and values
 Tensors = Mapping[str, Tensor]
 SIZES = "d_model", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx"
 COMMON_KEYS = "architecture", "p", "d_mlp", "activation"
 TRANSFORMER_KEYS = (*COMMON_KEYS, *SIZES, "attention", "read_position", "b_token_offset")
+OPTIONAL_KEYS = {"mlp": {"task"}, "transformer": {"task", "softmax"}}
+TASK_TABLE = "task.answers"
+TYPES = {"F32": "f", "F64": "d", "I32": "i"}
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """What is added to the constant weight of each position seen: scale · softmax(query · key / divisor)."""
+
+    scale: float
+    divisor: float
+    causal: bool
 
 
 @dataclass(frozen=True)
 class Config:
     """What the file says of its model; the fields after `activation` are a transformer's and 0 or empty for an MLP.
 
-    attention: the constant weight of each position, two or three.
+    attention: the constant weight of each position, two or three; softmax: what depends on the tokens, or None.
     tokens: which rows of W_E each position may hold, as (start, stop).
     """
 
@@ -29,6 +42,7 @@ class Config:
     p: int
     d_mlp: int
     activation: str
+    task: Task
     d_model: int = 0
     n_heads: int = 0
     d_head: int = 0
@@ -38,6 +52,21 @@ class Config:
     attention: tuple[float, ...] = ()
     read_position: int = 0
     tokens: tuple[tuple[int, int], ...] = ()
+    softmax: Softmax | None = None
+
+    @property
+    def attention_kind(self) -> str:
+        """constant; softmax alone; or a mixture of both."""
+        if self.softmax is None:
+            return "constant"
+        return "mixture" if any(self.attention) or self.softmax.scale != 1 else "softmax"
+
+    @property
+    def seen(self) -> int:
+        """How many positions, from the first on, softmax attends to."""
+        if self.softmax is None:
+            return 0
+        return self.read_position + 1 if self.softmax.causal else len(self.attention)
 
     def shapes(self) -> dict[str, list[int]]:
         """The tensors this config asks for."""
@@ -47,20 +76,33 @@ class Config:
         ends = {"embed.W_E": [self.d_vocab, d], "pos_embed.W_pos": [self.n_ctx, d]}
         ends |= {"unembed.W_U": [d, self.d_vocab_out], "unembed.b_U": [self.d_vocab_out]}
         attention = {"W_V": [h, d, dh], "b_V": [h, dh], "W_O": [h, dh, d], "b_O": [d]}
+        if self.softmax is not None:
+            attention |= {"W_Q": [h, d, dh], "b_Q": [h, dh], "W_K": [h, d, dh], "b_K": [h, dh]}
         mlp = {"W_in": [d, m], "b_in": [m], "W_out": [m, d], "b_out": [d]}
         inside = {f"blocks.0.attn.{name}": shape for name, shape in attention.items()}
         return ends | inside | {f"blocks.0.mlp.{name}": shape for name, shape in mlp.items()}
 
 
-def read_config(value: Any) -> Config:
-    """A config with the keys, types and ranges of one of the two architectures."""
-    expected = {"mlp": COMMON_KEYS, "transformer": TRANSFORMER_KEYS}.get(value["architecture"], ())
-    require(set(value) == set(expected), "the config has unknown or missing keys")
+def read_softmax(value: Any) -> Softmax:
+    """Two numbers and a yes or no."""
+    keys(value, ("scale", "divisor", "causal"), "softmax")
+    scale, divisor, causal = value["scale"], value["divisor"], value["causal"]
+    require(all(type(x) in (int, float) for x in (scale, divisor)) and type(causal) is bool, "softmax is malformed")
+    require(scale != 0 and divisor > 0, "softmax times 0, or scores divided by what is not positive")
+    return Softmax(float(scale), float(divisor), causal)
+
+
+def read_config(value: Any, table: Sequence[int] | None) -> Config:
+    """A config with the keys, types and ranges of one of the two architectures; `table` is the task's, if any."""
+    architecture = value["architecture"]
+    expected = {"mlp": COMMON_KEYS, "transformer": TRANSFORMER_KEYS}.get(architecture, ())
+    found = set(value) - OPTIONAL_KEYS.get(architecture, set())
+    require(found == set(expected), "the config has unknown or missing keys")
     p, d_mlp = integers([value["p"], value["d_mlp"]], "config", 2, 1, limits.MAX_MODEL_BYTES)
-    require(3 <= p <= limits.MAX_MODULUS and p % 2 == 1, f"p is not an odd number in 3…{limits.MAX_MODULUS}")
+    require(2 <= p <= limits.MAX_DIRECT_MODULUS, f"p is not in 2…{limits.MAX_DIRECT_MODULUS}")
     require(value["activation"] in limits.ACTIVATIONS, "unknown activation")
-    common = value["architecture"], p, d_mlp, value["activation"]
-    if value["architecture"] == "mlp":
+    common = architecture, p, d_mlp, value["activation"], read_task(value.get("task", "add"), p, table)
+    if architecture == "mlp":
         return Config(*common)
     d_model, n_heads, d_head, d_vocab, d_vocab_out, n_ctx = integers(
         [value[name] for name in SIZES], "config", 6, 1, limits.MAX_MODEL_BYTES
@@ -68,13 +110,14 @@ def read_config(value: Any) -> Config:
     alphas = value["attention"]
     require(isinstance(alphas, list) and all(type(x) in (int, float) for x in alphas), "attention is not numbers")
     require(len(alphas) in (2, 3), "attention is not two or three numbers")
-    read, offset = integers([value["read_position"], value["b_token_offset"]], "config", 2, 0, limits.MAX_MODULUS)
+    read, offset = integers([value["read_position"], value["b_token_offset"]], "config", 2, 0, limits.MAX_MODEL_BYTES)
     tokens = ((0, p), (offset, offset + p), (offset + p, offset + p + 1))[: len(alphas)]
     require(read < len(alphas) <= n_ctx, "the config names positions that do not exist")
     require(offset in (0, p), "b_token_offset is neither 0 nor p")
     require(tokens[-1][1] <= d_vocab and p <= d_vocab_out, "the config names weights that do not exist")
     sizes = d_model, n_heads, d_head, d_vocab, d_vocab_out, n_ctx
-    return Config(*common, *sizes, tuple(map(float, alphas)), read, tokens)
+    softmax = read_softmax(value["softmax"]) if "softmax" in value else None
+    return Config(*common, *sizes, tuple(map(float, alphas)), read, tokens, softmax)
 
 
 def read_model(content: bytes) -> tuple[Config, Tensors]:
@@ -88,13 +131,12 @@ def read_model(content: bytes) -> tuple[Config, Tensors]:
         parse_json(metadata["quadlens"], floats=True), ("format", "config", "checksum"), "the model's metadata"
     )
     require(repr(about["format"]) == "1", "unknown version of the model file")
-    config, start = read_config(about["config"]), 8 + size
-    tensors: dict[str, Tensor] = {}
+    start, tensors = 8 + size, {}
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         keys(entry, ("dtype", "shape", "data_offsets"), name)
         shape = integers(entry["shape"], name, None, 1, limits.MAX_MODEL_BYTES)
-        require(shape == config.shapes().get(name), "the tensors do not fit the config")
-        values = array({"F32": "f", "F64": "d"}[entry["dtype"]])
+        require((entry["dtype"] == "I32") == (name == TASK_TABLE), f"{name} has the wrong type of numbers")
+        values = array(TYPES[entry["dtype"]])
         stop = start + math.prod(shape) * values.itemsize
         require(entry["data_offsets"] == [start - 8 - size, stop - 8 - size], f"{name} has wrong offsets")
         require(stop <= len(content), "the model file is cut")
@@ -104,5 +146,9 @@ def read_model(content: bytes) -> tuple[Config, Tensors]:
         require(all(map(math.isfinite, values)), f"{name} has a weight that is not finite")
         tensors[name], start = (shape, values), stop
     require(start == len(content), "the model file has bytes that belong to no tensor")
-    require(set(tensors) == set(config.shapes()), "the tensors do not fit the config")
+    shape, table = tensors.pop(TASK_TABLE, ([], None))
+    config = read_config(about["config"], table)
+    shapes = config.shapes()
+    require({name: shape for name, (shape, _) in tensors.items()} == shapes, "the tensors do not fit the config")
+    require(table is None or shape == [config.p, config.p], "the task's table does not fit the config")
     return config, tensors

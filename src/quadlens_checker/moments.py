@@ -6,7 +6,7 @@ from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.arcs import Bounds, hidden_sums, in_order, read_plan, with_skip
-from quadlens_checker.collapse import Model
+from quadlens_checker.collapse import Model, with_relu
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 
 
@@ -22,7 +22,7 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
     B = [integers(row, "basis", p, -largest, largest) for row in hints["basis"]]
     M = [integers(row, "coefficients", d_mlp, -largest, largest) for row in hints["coefficients"]]
     require(len(M) == rank <= p, "basis and coefficients do not fit")
-    model = in_order(at_least(model, shift), hints["clusters"])
+    model = in_order(at_least(with_relu(model), shift), hints["clusters"])
     plan = read_plan(model, hints["arcs"], clock)
     M = [[x << (model.shift_w - shift) for x in row] for row in M]  # B M over W_L's denominator
     columns, answers = list(zip(*M, strict=True)), list(zip(*B, strict=True))
@@ -32,7 +32,7 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
     h = zip(*[hidden_sums(weights, model, plan, clock) for weights in M], strict=True)
     lower = with_skip(model, ([sum(map(mul, b, x)) for b in answers] for x in h), clock)
     left = hidden_sums(spread, model, plan, clock)
-    bounds = ((low, [s + rho for s in low]) for low, rho in zip(lower, left, strict=True))
+    bounds = zip(lower, left, strict=True)
     flops = 2 * p * p * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + (rank + 1) * 4 * p * d_mlp + (2 * rank + 2) * p**3
     return Bounds(bounds, model.shift, flops + p * p + plan.count(2 * rank + 2, 2 * rank + 3))
 

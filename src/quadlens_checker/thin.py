@@ -14,7 +14,7 @@ from typing import Any
 from quadlens_checker import limits
 from quadlens_checker.arcs import Bounds, hidden_sums, in_order, read_plan, with_skip
 from quadlens_checker.collapse import Model, Weights, float32_error, residual_streams, skip_terms, used_weights
-from quadlens_checker.matrices import Matrix, Rows, at_shift, minus, plus, rows, times, transposed
+from quadlens_checker.matrices import Matrix, Rows, at_shift, minus, plus, rows, times, to_bits, transposed
 from quadlens_checker.model_file import Config, Tensors
 from quadlens_checker.reading import Clock, Rejected, integers, keys, require
 
@@ -107,8 +107,8 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
     e the bound on |U - Ũ|. Of logit - score, Σ_i R[c,i] ReLU(p̃re_i) is what r bounds there; what is left,
     Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)), differs between two c by at most that sum, as the ReLU is 1-Lipschitz.
     """
-    relu = config.architecture == "transformer" and config.activation == "relu"
-    require(relu, "thin is for relu transformers")
+    relu = config.architecture == "transformer" and config.activation == "relu" and config.softmax is None
+    require(relu, "thin is for relu transformers with constant attention")
     keys(hints, ("clusters", "arcs", "directions", "directions_out", "means"), "hints")
     p, d = config.p, config.d_model
     P, P_out = (read_directions(hints[key], key, d) for key in ("directions", "directions_out"))
@@ -134,12 +134,6 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
         answers=list(zip(*H[0], strict=True)), rank=len(H[0]), flops=flops,
         loss=[[rounded_up(x + z + rounding) for z in lost[p:]] for x in lost[:p]],
     )  # fmt: skip
-
-
-def to_bits(x: Matrix, bits: int) -> Rows:
-    """The nearest integers over 2^bits, each within half of one."""
-    fine = max(x[1], bits + 1)
-    return [[(n + (1 << (fine - bits - 1))) >> (fine - bits) for n in row] for row in at_shift(x, fine)]
 
 
 def thin_flops(config: Config, r: int, r_out: int) -> int:
@@ -169,5 +163,5 @@ def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
     lower = with_skip(model, ([sum(map(mul, c, x)) for c in model.answers] for x in h), clock)
     left = hidden_sums(residual, model, plan, clock)
     lost = (int(x * (1 << model.shift)) for row in model.loss for x in row)
-    bounds = ((low, [s + rho + x for s in low]) for low, rho, x in zip(lower, left, lost, strict=True))
+    bounds = ((scores, rho + x) for scores, rho, x in zip(lower, left, lost, strict=True))
     return Bounds(bounds, model.shift, model.flops + plan.count(2 * rank + 2, 2 * rank + 3))

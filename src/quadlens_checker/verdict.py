@@ -4,27 +4,32 @@ import hashlib
 import html
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import Bounds, brute_force_flops, by_arcs, by_brute_force
+from quadlens_checker.arcs import Bounds, brute_force_flops, by_arcs
 from quadlens_checker.collapse import Model, collapse
+from quadlens_checker.direct import Layers, by_brute_force, read_layers
+from quadlens_checker.direct import by_moments as by_direct_moments
 from quadlens_checker.model_file import Config, Tensors, read_model
 from quadlens_checker.moments import by_moments
 from quadlens_checker.reading import Clock, Rejected, TimedOut, integers, keys, parse_json, rational, read_file, require
+from quadlens_checker.tasks import Table, check_task
 from quadlens_checker.thin import by_thin, cut_down
 
-Reader = Callable[[Config, Tensors, Any, Clock], Model]  # config, tensors and hints → the model a proof is about
-Prover = Callable[[Model, Any, Clock], Bounds]
+AnyModel = Model | Layers
+Reader = Callable[[Config, Tensors, Any, Clock], Any]  # config, tensors and hints → the model a proof is about
+Prover = Callable[[Any, Any, Clock], Bounds]
 STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
     "arcs": (collapse, by_arcs),
-    "brute": (collapse, by_brute_force),
-    "moments": (collapse, by_moments),
+    "brute": (read_layers, by_brute_force),
+    "moments": (read_layers, by_direct_moments),
     "thin": (cut_down, by_thin),
 }
+MOMENTS_BY_ARCS: tuple[Reader, Prover] = collapse, by_moments
 MAX_REASON_LENGTH = 2000  # a reason may quote the file
 
 
@@ -70,7 +75,7 @@ class CheckReport:
         return f"<p><b>{self.verdict}</b> ({self.seconds:.1f} s): {html.escape(self.statement or self.reason)}</p>"
 
 
-def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) -> str:
+def statement(p: int, certified: int, margin: Fraction, error: Fraction | None, operation: str) -> str:
     """The claims in words, decimals rounded to the safe side; a certificate must say exactly this."""
 
     def decimals(billionths: int) -> str:
@@ -78,7 +83,7 @@ def statement(p: int, certified: int, margin: Fraction, error: Fraction | None) 
 
     some = f"For {certified} of the {p * p} pairs a, b in 0…{p - 1} (all but those listed as uncertified)"
     which = some if certified < p * p else f"For all a, b in 0…{p - 1}"
-    text = f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {p} "
+    text = f"{which}, in real arithmetic on the stored weights, the logit of {operation} "
     text += f"exceeds that of every other answer, by at least {decimals(margin * 10**9 // 1)} (exactly: claims.margin)."
     if error is None or margin <= 2 * error:
         return text
@@ -90,32 +95,35 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> tuple[str, ...]:
     """Raise `Rejected` unless every claim of the certificate is proved; return what is wrong beside the claims."""
     top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
     keys(certificate, (*top, "hints", "cost"), "the certificate")
+    version = repr(certificate["version"])
     require(
-        certificate["format"] == "quadlens-certificate" and repr(certificate["version"]) == "1",
+        certificate["format"] == "quadlens-certificate" and version in ("1", "2"),
         "unknown format or version",
     )
-    about = keys(certificate["model"], ("sha256", "p", "d_mlp", "activation"), "model")
+    about, more = certificate["model"], ("task", "attention") if version == "2" else ()
+    answers = about.get("answers") if version == "2" and isinstance(about, dict) else None
+    keys(about, ("sha256", "p", "d_mlp", "activation", *more, *(() if answers is None else ("answers",))), "model")
     require(about["sha256"] == hashlib.sha256(content).hexdigest(), "the certificate is about another model file")
     names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
     require(keys(certificate["claims"], names, "claims")["margin"] is not None, "the certificate claims nothing")
     config, tensors = read_model(content)
-    strategy = certificate["strategy"]
-    known = isinstance(strategy, str) and strategy in STRATEGIES
-    require(known, f"unknown strategy; known here: {', '.join(STRATEGIES)}")
-    require(strategy == "brute" or config.activation != "square", "unknown strategy for an activation of x²")
-    reader, prover = STRATEGIES[strategy]
-    model = reader(config, tensors, certificate["hints"], clock)
+    require(version == version_of(config), f"certificates of such models have version {version_of(config)}")
     for key in ("p", "d_mlp", "activation"):
-        require(about[key] == getattr(model, key), f"the certificate's {key} is not the model's")
+        require(about[key] == getattr(config, key), f"the certificate's {key} is not the model's")
+    if version == "2":
+        require(about["attention"] == config.attention_kind, "the certificate's attention is not the model's")
+        check_task(config.task, about["task"], answers, clock)
+    reader, prover = theorem(config, certificate["strategy"], certificate["hints"])
+    model = reader(config, tensors, certificate["hints"], clock)
     require(all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")), "a list is missing")
-    margin, left_out = check_claims(model, certificate)
+    margin, left_out = check_claims(model, config.task.words, certificate)
     witnesses = [integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]]
     bounds = prover(model, certificate["hints"], clock)
-    check_inputs(model.p, bounds, margin, left_out, witnesses)
+    check_inputs(config.task.answers, bounds, margin, left_out, witnesses)
     found = {
         "flops": bounds.flops,
         "collapse_flops": model.collapse_flops,
-        "brute_force_flops": brute_force_flops(model),
+        "brute_force_flops": brute_force_flops(model.p, model.d_mlp),
     }
     claimed = keys(certificate["cost"], found, "cost")
     integers(list(claimed.values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
@@ -123,7 +131,26 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> tuple[str, ...]:
     return tuple(f"the cost claimed is not the cost found: {error}" for error in wrong)
 
 
-def check_claims(model: Model, certificate: Any) -> tuple[Fraction, set[tuple[int, ...]]]:
+def version_of(config: Config) -> str:
+    """1 for the models that were the first to be proved; all others have 2."""
+    first = config.attention_kind == "constant" and config.activation in ("relu", "abs", "square")
+    return "1" if first and config.task.value == "add" else "2"
+
+
+def theorem(config: Config, strategy: Any, hints: Any) -> tuple[Reader, Prover]:
+    """What reads the model, and what proves, for a strategy that there is for such a model."""
+    known = isinstance(strategy, str) and strategy in STRATEGIES
+    require(known, f"unknown strategy; known here: {', '.join(STRATEGIES)}")
+    arcs = strategy in ("arcs", "thin") or (strategy == "moments" and isinstance(hints, dict) and "arcs" in hints)
+    if not arcs:
+        return STRATEGIES[strategy]
+    linear = config.attention_kind == "constant" and config.activation in ("relu", "abs")
+    require(linear, "unknown strategy for this model: arcs are for relu and |x| with constant attention")
+    require(config.p <= limits.MAX_MODULUS, f"p is beyond {limits.MAX_MODULUS}, the most with arcs")
+    return MOMENTS_BY_ARCS if strategy == "moments" else STRATEGIES[strategy]
+
+
+def check_claims(model: AnyModel, operation: str, certificate: Any) -> tuple[Fraction, set[tuple[int, ...]]]:
     """The claims fit each other, the words, and what float32 can change; the margin and the inputs left out."""
     p, claims, listed = model.p, certificate["claims"], certificate["uncertified"]
     left_out = {tuple(integers(pair, "uncertified", 2, 0, p - 1)) for pair in listed}
@@ -137,28 +164,33 @@ def check_claims(model: Model, certificate: Any) -> tuple[Fraction, set[tuple[in
         require(proved is not None and error >= proved, "the float32 error claimed is smaller than what can be proved")
     holds = error is not None and margin > 2 * error
     require(claims["float32_certified"] is holds, "float32_certified does not follow from the claims")
-    words = statement(p, certified, margin, error)
+    words = statement(p, certified, margin, error, operation)
     require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")
     return margin, left_out
 
 
 def check_inputs(
-    p: int, bounds: Bounds, claimed: Fraction, left_out: set[tuple[int, ...]], witnesses: list[list[int]]
+    answers: Table, bounds: Bounds, claimed: Fraction, left_out: set[tuple[int, ...]], witnesses: list[list[int]]
 ) -> None:
     """The margin claimed holds at every input but those left out, and each witness (a, b, c) is answered c.
 
-    A margin is the right answer's lower bound less the largest other upper bound.
+    A margin is the right answer's score less the largest other score and the loss.
     """
-    answered: dict[int, list[int]] = {}
+    p, answered = len(answers), dict[int, list[int]]()
     for a, b, c in witnesses:
         answered.setdefault(a * p + b, []).append(c)
     floor, inputs = math.ceil(claimed * (1 << bounds.shift)), 0
-    for n, (low, high) in enumerate(bounds.rows):
-        (a, b), right = divmod(n, p), (n // p + n % p) % p
-        margin = low[right] - max(*high[:right], *high[right + 1 :])
-        require((a, b) in left_out or margin >= floor, f"the margin claimed is not proved for {a} + {b}")
+
+    def lead(scores: Sequence[int], c: int) -> int:
+        return scores[c] - max([*scores[:c], *scores[c + 1 :]])
+
+    for n, (scores, loss) in enumerate(bounds.rows):
+        (a, b), right = divmod(n, p), answers[n // p][n % p]
+        proved = (a, b) in left_out or lead(scores, right) - loss >= floor
+        require(proved, f"the margin claimed is not proved for a = {a}, b = {b}")
         for c in answered.get(n, ()):
-            require(c != right and low[c] >= max(high), f"it is not shown that {a} + {b} is answered {c}")
+            shown = c != right and lead(scores, c) >= loss
+            require(shown, f"it is not shown that a = {a}, b = {b} is answered {c}")
         inputs += 1
     require(inputs == p * p, "not every input was looked at")
 
