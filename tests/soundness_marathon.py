@@ -124,7 +124,7 @@ def consistent(certificate: dict[str, Any]) -> dict[str, Any]:
     margin = Fraction(claims["margin"])
     error = None if claims["float32_error"] is None else Fraction(claims["float32_error"])
     claims["float32_certified"] = error is not None and margin > 2 * error
-    certificate["statement"] = statement(p, claims["certified_inputs"], margin, error)
+    certificate["statement"] = statement(p, claims["certified_inputs"], margin, error, f"a + b mod {p}")
     certificate["verdict"] = "PARTLY" if certificate["uncertified"] else "CERTIFIED"
     return certificate
 

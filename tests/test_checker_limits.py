@@ -22,6 +22,7 @@ from quadlens.proofs import certify
 from quadlens_checker import check, limits
 from quadlens_checker.archive import archive
 from quadlens_checker.model_file import Config
+from quadlens_checker.tasks import by_formula
 
 SECONDS = 2
 # Starting Python twice, reading 64 MB, and what else a shared machine does at the time.
@@ -134,7 +135,7 @@ def transformer(kind: str = "F32", fill: float = 0.5, **sizes: int) -> tuple[byt
     """A model file with these sizes, all weights `fill`, and a certificate that claims something of it."""
     common = {"d_model": 2, "n_heads": 1, "d_head": 1, "d_vocab": 8, "d_vocab_out": 7, "n_ctx": 3} | sizes
     config = {"architecture": "transformer", "p": 7, "d_mlp": 2, "activation": "relu"} | common
-    shapes = Config(**config).shapes()  # type: ignore[arg-type]
+    shapes = Config(**config, task=by_formula("add", 7)).shapes()  # type: ignore[arg-type]
     config |= {"attention": [0.5, 0.5], "read_position": 1, "b_token_offset": 0}
     about = json.dumps({"format": 1, "config": config, "checksum": ""})
     header: dict[str, Any] = {"__metadata__": {"quadlens": about}}

@@ -47,7 +47,7 @@ def by_formula(name: str, n: int) -> Task:
         factors = [pow(b, 1 if name == "multiply" else -1, p) for b in range(1, p)]
         answers = [[a * b % p - 1 for b in factors] for a in range(1, p)]
         sign = "·" if name == "multiply" else "/"
-        return Task(name, answers, f"a {sign} b mod {p} (element i is the residue i + 1)")
+        return Task(name, answers, f"a {sign} b mod {p} (element i being the residue i + 1)")
     linear = re.fullmatch(r"linear:(-?[0-9]{1,9}),(-?[0-9]{1,9})", name)
     require(linear or name in ("add", "subtract"), f"unknown task {name[:80]}")
     alpha, beta = (int(linear[1]), int(linear[2])) if linear else (1, 1 if name == "add" else -1)
@@ -169,9 +169,9 @@ def read_task(value: Any, n: int, table: Sequence[int] | None) -> Task:
     answers = [integers(found[a * n : a * n + n], "task.answers", n, 0, n - 1) for a in range(n)]
     require(fingerprint(answers) == sha256, "the task's table does not have the SHA-256 that the file gives")
     if name == "table":
-        return Task(value, answers, f"the answer in the table with SHA-256 {sha256}")
+        return Task(value, answers, f"a·b by the table with SHA-256 {sha256}")
     group_factors(name, n)
-    return Task(value, answers, f"the product in {name}, table with SHA-256 {sha256},")
+    return Task(value, answers, f"the product a·b in {name} (table with SHA-256 {sha256})")
 
 
 def check_task(task: Task, value: Any, answers: Any, clock: Clock) -> None:
