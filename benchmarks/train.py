@@ -84,9 +84,9 @@ def _ratio(slow: list[float], fast: list[float]) -> float:
 
 
 def _engine(config: TrainConfig, start: Start, threads: int) -> CpuEngine:
-    theta = Layout.of(config.model_config()).flatten(start.params)[None]
+    theta = Layout.of_run(config).flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
-    return CpuEngine(config.model_config(), state, start.train, start.validation, threads)
+    return CpuEngine(config.transformer_config(), state, start.train, start.validation, threads)
 
 
 def _ours(config: TrainConfig, engine: CpuEngine) -> Callable[[], None]:
@@ -144,7 +144,7 @@ def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callab
         return None
     import warnings
 
-    model = config.model_config()
+    model = config.transformer_config()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         peer = HookedTransformer(

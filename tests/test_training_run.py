@@ -19,11 +19,13 @@ import pytest
 from cli_runner import quadlens
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import load
+from quadlens.model.evaluate import evaluate
 from quadlens.population import LocalBackend, Store, sweep
 from quadlens.population.one_model import train_together
 from quadlens.training.checkpoint import load_checkpoint
-from quadlens.training.config import PRESETS, TrainConfig, load_config
-from quadlens.training.outputs import Outcome, RunFiles, TrainingManifest, check_writable, command_line
+from quadlens.training.config import LATER_SETTINGS, PRESETS, TrainConfig, load_config
+from quadlens.training.history import read_history
+from quadlens.training.outputs import Outcome, RunFiles, TrainingManifest, check_writable, command_line, write_run
 from quadlens.training.train import Hooks, Interrupted, TrainingDiverged, train
 
 TINY = TrainConfig(p=11, d_model=12, d_mlp=20, n_heads=2, d_head=6, epochs=60, history_every=7, spectrum_every=20)
@@ -134,6 +136,42 @@ def test_stopping_and_going_on_in_one_process_gives_the_same_weights() -> None:
         assert whole.history.spectrum_frame().equals(resumed.history.spectrum_frame())
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"attention_rate": 1.0},
+        {"attention_rate": 0.5, "attention_rest": "ones", "equals": True, "vocabularies": 2, "activation": "gelu"},
+        {"architecture": "mlp", "activation": "square", "loss": "squares", "initial_scale": 0.1},
+        {"task": "multiply", "p": 10},
+        {"task": "S3", "p": 6, "attention_rate": 1.0},
+    ],
+)
+def test_other_models_are_stopped_resumed_and_written_as_the_papers(change: dict[str, Any], tmp_path: Path) -> None:
+    config, steps = dataclasses.replace(TINY, **change), iter(range(100))
+    whole = train(config, threads=1)
+    with pytest.raises(Interrupted) as stop:
+        train(config, threads=1, hooks=Hooks(should_stop=lambda: next(steps) == 33))
+    stop.value.checkpoints[0].save(tmp_path / "x.checkpoint")
+    resumed = train(config, resume=load_checkpoint(tmp_path / "x.checkpoint"))
+    for name, array in whole.params.tensors().items():
+        np.testing.assert_array_equal(array, resumed.params.tensors()[name])
+    assert whole.history.spectrum_frame().equals(resumed.history.spectrum_frame())
+    assert len(whole.history.spectrum_epochs) == (0 if config.task == "S3" else 4)
+    manifest = write_run(RunFiles(tmp_path / "x.safetensors"), whole, 1.0)
+    answers = evaluate(load(tmp_path / "x.safetensors").hidden_layer())
+    assert (manifest.outcome.correct, manifest.outcome.min_margin) == (answers.correct, answers.min_margin)
+    assert {"model", "instructions"} <= manifest.machine.keys()
+    history = read_history(RunFiles(tmp_path / "x.safetensors").history, RunFiles(tmp_path / "x.safetensors").spectrum)
+    np.testing.assert_array_equal(history.spectrum_epochs, whole.history.spectrum_epochs)
+
+
+def test_a_later_setting_at_its_default_does_not_rename_a_run() -> None:
+    """The names of runs that were made before these settings came."""
+    assert TrainConfig().run_id() == "276ceda8b4e068d1"
+    names = [TrainConfig(**{name: OTHERWISE[name]}).run_id() for name in LATER_SETTINGS]
+    assert len({TrainConfig().run_id(), *names}) == len(LATER_SETTINGS) + 1
+
+
 def test_history_has_curves_and_spectra() -> None:
     history = train(TINY, threads=1).history
     curves, spectra = history.curve_frame(), history.spectrum_frame()
@@ -217,22 +255,27 @@ def test_unwritable_and_full_are_said_before_training(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> None:
     config = load_config(preset, flags={"seed": 3})
-    assert config.weight_decay == (0.01 if preset == "text" else 1.0)
-    assert config.equals == (preset == "eos")
+    assert config.weight_decay == {"text": 0.01, "zhong": 2.0, "he": 0.0}.get(preset, 1.0)
+    assert config.equals == (preset in ("eos", "nanda", "s5"))
     words = command_line(config, 1, "m.safetensors")
     assert "--seed 3" in words
-    assert ("--set weight_decay=0.01" in words) == (preset == "text")
+    assert ("--set weight_decay=" in words) == (config.weight_decay != 1.0)
+    assert ("--set task=" in words) == (preset in ("multiply", "s5"))
 
 
 # One other value for every setting, so that none can be forgotten.
 OTHERWISE: dict[str, Any] = {
     "p": 31, "d_model": 64, "d_mlp": 100, "n_heads": 2, "d_head": 16, "equals": True, "train_share": 0.3, "epochs": 7,
     "lr": 3e-05, "beta_1": 0.95, "beta_2": 0.999, "epsilon": 1e-12, "weight_decay": 0.0, "warmup": 1, "seed": 5,
-    "seeding": "gbmi", "precision": "float64", "history_every": 3, "spectrum_every": 9,
+    "seeding": "gbmi", "precision": "float64", "history_every": 3, "spectrum_every": 9, "task": "linear:2,3",
+    "activation": "gelu", "architecture": "mlp", "attention_rate": 0.5, "attention_rest": "ones", "vocabularies": 2,
+    "initial_scale": 0.1, "loss": "squares",
 }  # fmt: skip
+# All at once, but for the MLP, which has no attention.
+EVERYTHING = {name: value for name, value in OTHERWISE.items() if name != "architecture"}
 
 
-@pytest.mark.parametrize("change", [{}, OTHERWISE, *({name: value} for name, value in OTHERWISE.items())])
+@pytest.mark.parametrize("change", [{}, EVERYTHING, *({name: value} for name, value in OTHERWISE.items())])
 def test_the_stored_command_gives_the_same_settings_again(
     change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,7 +299,15 @@ def test_the_stored_command_gives_the_same_settings_again(
     ("toml", "message"),
     [
         ("ppp = 5", "unknown key 'ppp'"),
-        ("p = 58", "p = 58 is not supported; expected an odd modulus"),
+        ("p = 1", "p = 1 is not supported; expected at least 2 elements"),
+        ("task = 'S5'", "the group S5 has 120 elements, but the model has 59"),
+        ("task = 'multiply'", "multiply is about a prime modulus; 59 elements would make it 60"),
+        ("task = 'power'", "no task is called 'power'"),
+        ("activation = 'sin'", "activation 'sin' is not supported; expected one of relu"),
+        ("attention_rate = 1.5", "expected 0 .constant. … 1 .softmax."),
+        ("vocabularies = 3", "vocabularies = 3; expected 1 or 2"),
+        ("architecture = 'mlp'\nequals = true", "an MLP has no attention"),
+        ("initial_scale = 0.0", "initial_scale too"),
         ("p = 'x'", "expected int, got str"),
         ("seeding = 'mine'", "expected one of quadlens, gbmi"),
         ("train_share = 0.0", "expected a share in"),
@@ -304,7 +355,7 @@ def test_many_seeds_by_command_can_be_resumed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--p", "58"], "p = 58 is not supported"),
+        (["--p", "1"], "p = 1 is not supported"),
         (["--seeds", "3:1"], "names no seed"),
         (["--seeds", "x"], "expected A:B"),
         (["--seeds", "0:2", "--set", "seed=3"], "--seed and --seeds were both given"),

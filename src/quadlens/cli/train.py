@@ -51,7 +51,7 @@ def command(
         bool, typer.Option("--resume", help="Resume an interrupted or killed run; --seeds always does.")
     ] = False,
 ) -> None:
-    """Train a model that adds modulo p (the paper's, by default) in a minute or two.
+    """Train a model (the paper's, which adds modulo p, by default) in a minute or two.
 
     Many seeds go into a directory as `quadlens sweep` leaves it, without its analysis; a sweep can add that later.
     """

@@ -144,6 +144,17 @@ class TokenTables:
                 total += head[:, None] * rows[token]
         return total
 
+    def with_mean_gates(self) -> Collapsed:
+        """The model in which every gate is at its mean over all inputs: what its neurons read, on average."""
+        sums = [self.gates(np.full(self.p, a), np.arange(self.p)).sum(axis=2) for a in range(self.p)]
+        means = np.sum(sums, axis=0) / self.p**2
+        added = {name: getattr(self, name).copy() for name in ("U_a", "U_b", "S_a", "S_b")}
+        for table, gate in zip(self.gated, means, strict=True):
+            side = "a" if table.position == 0 else "b"
+            for name in ("U", "S"):
+                added[f"{name}_{side}"] += np.einsum("h,htm->tm", gate, getattr(table, name))
+        return Collapsed(self.p, self.activation, W_L=self.W_L, task=self.task, **added)
+
     def constant_gates(self) -> Float[np.ndarray, "positions heads"] | None:
         """The gates, if they are the same on every input within 1e-12; else None."""
         low, high = np.moveaxis(self.gate_range(), 2, 0)

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +16,21 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.schema import parse_dataclass
 
 if TYPE_CHECKING:
-    from quadlens.model.config import Config
+    from quadlens.model.config import Config, MLPConfig
 
-PRESETS = ("paper", "text", "eos")
+PRESETS = ("paper", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5")
 DEFAULT_PRESET = "paper"
 
 Seeding = Literal["quadlens", "gbmi"]
 Precision = Literal["float32", "float64"]
+Architecture = Literal["transformer", "mlp"]
+Loss = Literal["cross-entropy", "squares"]
+Rest = Literal["mean", "ones"]
+
+# Settings that came after the first runs were named: at its default none of them is part of a run's name.
+LATER_SETTINGS = (
+    "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +38,7 @@ class TrainConfig(Displayed):
     """Settings of one training run; the same settings, threads and machine give the same bytes.
 
     Attributes:
-        p: Modulus, odd.
+        p: Number of elements: the modulus; p - 1 of it for multiply and divide; the order of a group.
         d_model: Width of the residual stream.
         d_mlp: Number of neurons.
         n_heads: Attention heads.
@@ -48,6 +57,14 @@ class TrainConfig(Displayed):
         precision: Type of weights and activations; the loss is always float64.
         history_every: Epochs between two rows of the history.
         spectrum_every: Epochs between two collapsed spectra.
+        task: What is learned: add, subtract, linear:α,β, multiply, divide, multiply0, or a group such as S5 or D59.
+        activation: The nonlinearity: relu, abs, square, quartic, gelu, tanh, silu or softplus.
+        architecture: `transformer`, or `mlp` for two layers on one-hot tokens.
+        attention_rate: Share of softmax in the attention: 0 is constant attention, 1 is softmax alone.
+        attention_rest: The constant beside softmax: `mean`, (1 - rate) over the positions, or `ones`, 1 - rate on each.
+        vocabularies: 1 where a and b share tokens (in an MLP the first layer), 2 where each has its own.
+        initial_scale: Standard deviation of initial weights, times √d_model in a transformer.
+        loss: `cross-entropy`, or `squares` for squared distances to one-hot answers.
     """
 
     p: int = 59
@@ -69,13 +86,17 @@ class TrainConfig(Displayed):
     precision: Precision = "float32"
     history_every: int = 20
     spectrum_every: int = 100
+    task: str = "add"
+    activation: str = "relu"
+    architecture: Architecture = "transformer"
+    attention_rate: float = 0.0
+    attention_rest: Rest = "mean"
+    vocabularies: int = 1
+    initial_scale: float = 0.8
+    loss: Loss = "cross-entropy"
 
     def __post_init__(self) -> None:
-        # Here, so that the settings can be shown as flags without loading the numerical libraries.
-        from quadlens.model.config import check_modulus
-
-        check_modulus(self.p)
-        self.model_config()  # refuses an impossible model
+        self._check_model()
         if not 0 < self.train_share <= 1 or int(self.p * self.p * self.train_share) < 1:
             raise BadConfig(
                 f"train_share = {self.train_share}; expected a share in (0, 1] that leaves a pair to train on"
@@ -85,13 +106,26 @@ class TrainConfig(Displayed):
                 raise BadConfig(f"{name} = {getattr(self, name)}; expected at least 1")
         if not 0 <= self.seed < 2**32:
             raise BadConfig(f"seed = {self.seed}; expected 0 … 2^32 - 1")
-        if not (self.lr > 0 and self.epsilon > 0 and self.weight_decay >= 0):
+        if not (self.lr > 0 and self.epsilon > 0 and self.weight_decay >= 0 and self.initial_scale > 0):
             raise BadConfig(
-                f"lr = {self.lr}, epsilon = {self.epsilon}, weight_decay = {self.weight_decay}; "
-                "expected lr and epsilon above 0 and weight_decay at least 0"
+                f"lr = {self.lr}, epsilon = {self.epsilon}, initial_scale = {self.initial_scale}, "
+                f"weight_decay = {self.weight_decay}; "
+                "expected lr and epsilon above 0, initial_scale too, and weight_decay at least 0"
             )
         if not (0 <= self.beta_1 < 1 and 0 <= self.beta_2 < 1):
             raise BadConfig(f"beta_1 = {self.beta_1}, beta_2 = {self.beta_2}; expected both in [0, 1)")
+
+    def _check_model(self) -> None:
+        """Refuse a model that cannot be, and settings that would have no effect on it."""
+        if self.p < 2:
+            raise BadConfig(f"p = {self.p} is not supported; expected at least 2 elements")
+        if not 0 <= self.attention_rate <= 1:
+            raise BadConfig(f"attention_rate = {self.attention_rate}; expected 0 (constant) … 1 (softmax)")
+        if self.vocabularies not in (1, 2):
+            raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
+        if self.architecture == "mlp" and (self.attention_rate or self.equals or self.seeding == "gbmi"):
+            raise BadConfig("an MLP has no attention, no '=' and no seeding of gbmi's; leave these settings out")
+        self.model_config()  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:
         always = ("p", "d_mlp", "epochs", "seed")
@@ -101,19 +135,51 @@ class TrainConfig(Displayed):
             if one.name in always or getattr(self, one.name) != one.default
         }
 
-    def model_config(self) -> "Config":
+    def model_config(self) -> "Config | MLPConfig":
         """The architecture that is trained."""
-        from quadlens.model.config import Config
+        # Here, so that the settings can be shown as flags without loading the numerical libraries.
+        from quadlens.model.activation import parse_activation
+        from quadlens.model.config import MLPConfig
+        from quadlens.model.task import task_by_name
 
-        return Config.paper(self.p, self.d_model, self.d_mlp, self.n_heads, self.d_head, self.equals)
+        if self.architecture == "transformer":
+            return self.transformer_config()
+        return MLPConfig(self.p, self.d_mlp, parse_activation(self.activation), task_by_name(self.task, self.p))
+
+    def transformer_config(self) -> "Config":
+        """The same, where it is a transformer."""
+        from quadlens.model.activation import parse_activation
+        from quadlens.model.config import Config, Softmax
+        from quadlens.model.task import task_by_name
+
+        if self.architecture != "transformer":
+            raise BadConfig(f"the architecture is {self.architecture}; expected transformer")
+        paper = Config.paper(self.p, self.d_model, self.d_mlp, self.n_heads, self.d_head, self.equals)
+        positions, rate = len(paper.attention), self.attention_rate
+        rest = (1 - rate) / positions if self.attention_rest == "mean" else 1 - rate
+        offset = self.p if self.vocabularies == 2 else 0
+        return dataclasses.replace(
+            paper,
+            d_vocab=paper.d_vocab + offset,
+            b_token_offset=offset,
+            attention=(rest,) * positions,
+            softmax=Softmax(rate, math.sqrt(self.d_head)) if rate else None,
+            activation=parse_activation(self.activation),
+            task=task_by_name(self.task, self.p),
+        )
 
     def learning_rate(self, epoch: int) -> float:
         """The learning rate of the step with index `epoch`, from 0."""
         return self.lr * min(1.0, (epoch + 1) / self.warmup)
 
     def run_id(self) -> str:
-        """A name for this run: the first 16 hex digits of the hash of all its settings."""
-        settings = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        """A name for this run: the first 16 hex digits of the hash of all its settings.
+
+        Settings that came later count where they differ from their default, so that older runs keep their names.
+        """
+        usual = {one.name: one.default for one in dataclasses.fields(self) if one.name in LATER_SETTINGS}
+        chosen = {n: v for n, v in dataclasses.asdict(self).items() if n not in usual or v != usual[n]}
+        settings = json.dumps(chosen, sort_keys=True)
         return hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 

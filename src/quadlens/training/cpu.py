@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from quadlens.model.config import Config
+from quadlens.model.task import Task
 from quadlens.training import kernels
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
@@ -27,14 +28,22 @@ if TYPE_CHECKING:
 PADDING = 8
 
 
+def has_fused_step(config: TrainConfig) -> bool:
+    """Whether `CpuEngine` trains it: constant attention, ReLU, one vocabulary and cross-entropy, on any task."""
+    plain = (config.architecture, config.activation, config.loss) == ("transformer", "relu", "cross-entropy")
+    return plain and config.attention_rate == 0 and config.vocabularies == 1
+
+
 class _Pairs:
     """A set of pairs with the buffers that have a row per pair: logits (a slice a thread) and their gradient."""
 
-    def __init__(self, pairs: Int[np.ndarray, "n 2"], p: int, width: int, threads: int, dtype: "torch.dtype") -> None:
+    def __init__(
+        self, pairs: Int[np.ndarray, "n 2"], task: Task, width: int, threads: int, dtype: "torch.dtype"
+    ) -> None:
         import torch
 
         self.a, self.b = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        self.right = (self.a + self.b) % p
+        self.right = task.answer(self.a, self.b)
         self.rows = share_out(len(pairs), threads)
         self.logits = torch.zeros(threads, len(pairs), width, dtype=dtype)
         self.gradient = torch.zeros(len(pairs), width, dtype=dtype)
@@ -91,8 +100,8 @@ class CpuEngine:
         self.theta[:] = state.theta[0]
         self._first, self._second = state.first[0].copy(), state.second[0].copy()
         self._w, self._dw = self._views(self._theta), self._views(self._gradient)
-        self._train = _Pairs(train, p, width, threads, dtype)
-        self._validation = _Pairs(validation, p, width, threads, dtype)
+        self._train = _Pairs(train, config.task, width, threads, dtype)
+        self._validation = _Pairs(validation, config.task, width, threads, dtype)
         sizes = (p, width, d, len(train), len(validation))
         self._shares = [_Share(part, self._w, self._dw, sizes) for part in share_out(config.d_mlp, threads)]
         self._team = Team(threads)

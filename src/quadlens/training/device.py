@@ -1,12 +1,20 @@
-"""Steps on an accelerator: many seeds at once along a leading axis, through PyTorch's automatic differentiation."""
+"""Steps for every model, on any device, many seeds at once: token tables through PyTorch's automatic differentiation.
 
-from typing import TYPE_CHECKING
+Pre-activations come from tables with one row per token and gates (`networks.md` §2), so that no product has a row per
+pair on one side and d_model on the other:
+
+    pre(a,b) = Σ_h γ_h0(a,b) U_h0[a] + U_a[a]  +  Σ_h γ_h1(a,b) U_h1[b] + U_b[b]
+
+On a CPU the sums over pairs and the loss are compiled (`pair_functions`).
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from quadlens.errors import BadConfig
-from quadlens.model.config import Config
+from quadlens.model.config import Config, MLPConfig, Softmax
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
 from quadlens.training.layout import Layout
@@ -32,40 +40,100 @@ def choose_device(name: str) -> str:
     return name
 
 
+def _activations() -> dict[str, Any]:
+    """σ by name, for tensors."""
+    import torch
+
+    return {
+        "relu": torch.relu,
+        "abs": torch.abs,
+        "square": torch.square,
+        "quartic": lambda x: x.square().square(),
+        "gelu": torch.nn.functional.gelu,
+        "tanh": torch.tanh,
+        "silu": torch.nn.functional.silu,
+        # Not torch's softplus, which is the identity from 20 on.
+        "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
+    }
+
+
+class _Chosen(NamedTuple):
+    """Pairs and their right answers, each [seed, pair]."""
+
+    a: "Tensor"
+    b: "Tensor"
+    right: "Tensor"
+
+
+class _Side(NamedTuple):
+    """What one operand brings, of one or more heads: gates and the tables of pre-activations and of the skip path.
+
+    Attributes:
+        gates: [seed, pair, head].
+        U: [seed, token, head, d_mlp].
+        S: [seed, token, head, c]; None without a skip path.
+    """
+
+    gates: "Tensor"
+    U: "Tensor"
+    S: "Tensor | None"
+
+
 class DeviceEngine:
-    """The same steps as `CpuEngine`, batched over seeds: every product is one batched product."""
+    """Full-batch steps of any trainable model, batched over seeds: every product is one batched product."""
 
     def __init__(
         self,
-        config: Config,
+        config: TrainConfig,
         state: OptimiserState,
         train: Int[np.ndarray, "seeds n 2"],
         validation: Int[np.ndarray, "seeds m 2"],
         device: str,
+        threads: int | None = None,
     ) -> None:
         import torch
 
-        self._config, self._layout, self._device = config, Layout.of(config), device
+        if device == "cpu" and threads is not None:
+            torch.set_num_threads(threads)
+        self._config, self._layout, self._device = config.model_config(), Layout.of_run(config), device
+        self._activation, self._squares = _activations()[config.activation], config.loss == "squares"
+        self._compiled = device == "cpu" and len(train) == 1
         self._theta = torch.tensor(state.theta, device=device, requires_grad=True)
         self._first, self._second = torch.tensor(state.first, device=device), torch.tensor(state.second, device=device)
-        self._train, self._validation = torch.tensor(train, device=device), torch.tensor(validation, device=device)
+        self._train, self._validation = self._chosen(train), self._chosen(validation)
+
+    def _chosen(self, pairs: Int[np.ndarray, "seeds n 2"]) -> "_Chosen":
+        import torch
+
+        a, b = pairs[..., 0], pairs[..., 1]
+        return _Chosen(*(torch.tensor(x, device=self._device) for x in (a, b, self._config.task.answer(a, b))))
 
     def step(self, epoch: int, config: TrainConfig, validate: bool) -> list[StepMeasures]:
         """Take the step with index `epoch` for every seed; returns what was measured before it."""
         import torch
 
-        losses, correct = self._answer(self._train)
-        # Seeds do not meet: the gradient of the sum is each seed's own gradient.
-        (gradient,) = torch.autograd.grad(losses.sum(), self._theta)
+        trained, gradient = self._gradient()
         validation = None
         with torch.no_grad():
-            if validate and self._validation.shape[1]:
+            if validate and self._validation.a.shape[1]:
                 validation = self._answer(self._validation)
             self._update(gradient, epoch + 1, config)
-        trained = _measures(losses, correct)
         if validation is None:
             return [StepMeasures(measure, None) for measure in trained]
         return [StepMeasures(t, v) for t, v in zip(trained, _measures(*validation), strict=True)]
+
+    def measures_and_gradient(self) -> tuple[list[Measure], Float[np.ndarray, "seeds size"]]:
+        """Loss and accuracy on the training pairs, and the flat gradient of the mean loss; one row per seed."""
+        measures, gradient = self._gradient()
+        return measures, gradient.cpu().numpy()
+
+    def _gradient(self) -> tuple[list[Measure], "Tensor"]:
+        import torch
+
+        losses, correct = self._answer(self._train)
+        # Seeds do not meet: the gradient of the sum is each seed's own gradient.
+        (gradient,) = torch.autograd.grad(losses.sum(), self._theta)
+        return _measures(losses, correct), gradient
 
     def state(self) -> OptimiserState:
         """A copy of weights and moments."""
@@ -84,35 +152,104 @@ class DeviceEngine:
         self._theta.mul_(1 - rate * config.weight_decay)
         self._theta.addcdiv_(self._first, root, value=-rate / (1 - config.beta_1**step))
 
-    def _answer(self, pairs: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def _answer(self, pairs: _Chosen) -> tuple["Tensor", "Tensor"]:
         """Mean loss and share of right answers of each seed on its pairs."""
         import torch
 
-        config, p = self._config, self._config.p
-        w = self._weights()
-        streams = [w["W_E"][:, :p] + w["W_pos"][:, :1], w["W_E"][:, :p] + w["W_pos"][:, 1:2]]
-        if config.has_equals:
-            equals = config.equals_token
-            streams.append(w["W_E"][:, equals : equals + 1] + w["W_pos"][:, 2:3])
+        logits, right = self._logits(pairs), pairs.right
+        if self._compiled and not self._squares:
+            from quadlens.training.pair_functions import CrossEntropy
+
+            loss, share = CrossEntropy.apply(logits[0], right[0])  # type: ignore[no-untyped-call]
+            return loss[None], share[None]
+        # Metal has no float64; its stable log-softmax in float32 is the nearest there is.
+        scores = logits if self._device == "mps" else logits.double()
+        if self._squares:
+            one_hot = torch.nn.functional.one_hot(right, self._config.p)
+            losses = (scores - one_hot).square().sum(dim=-1).mean(dim=1)
+        else:
+            losses = -torch.log_softmax(scores, dim=-1).gather(-1, right[..., None])[..., 0].mean(dim=1)
+        return losses, (logits.argmax(dim=-1) == right).double().mean(dim=1)
+
+    def _logits(self, pairs: _Chosen) -> "Tensor":
+        """Logits, [seed, pair, c]."""
+        import torch
+
+        w, config = self._weights(), self._config
+        if isinstance(config, MLPConfig):
+            ungated = torch.ones_like(pairs.a, dtype=w["W_a"].dtype)[..., None]
+            of_a, of_b = (_Side(ungated, w[name][:, :, None], None) for name in ("W_a", "W_b" if "W_b" in w else "W_a"))
+            W_L = w["W_out"]
+        else:
+            of_a, of_b = self._sides(w, config, pairs)
+            W_L = torch.bmm(w["W_out"], w["W_U"])
+        pre = self._sum(pairs, of_a.gates, of_a.U, of_b.gates, of_b.U)
+        logits = torch.bmm(self._activation(pre), W_L)
+        if of_a.S is None or of_b.S is None:
+            return logits
+        return logits + self._sum(pairs, of_a.gates, of_a.S, of_b.gates, of_b.S)
+
+    def _sum(
+        self, pairs: _Chosen, gate_a: "Tensor", table_a: "Tensor", gate_b: "Tensor", table_b: "Tensor"
+    ) -> "Tensor":
+        """Both operands' rows, each weighed by its gates and summed over heads, [seed, pair, column]."""
+        import torch
+
+        if self._compiled:
+            from quadlens.training.pair_functions import GatedSum
+
+            tensors = (gate_a, table_a, gate_b, table_b, pairs.a, pairs.b)
+            return GatedSum.apply(*(one[0] for one in tensors))[None]  # type: ignore[no-untyped-call]
+        seed = torch.arange(len(gate_a), device=self._device)[:, None]
+        of_a = torch.einsum("snh,snhm->snm", gate_a, table_a[seed, pairs.a])
+        return of_a + torch.einsum("snh,snhm->snm", gate_b, table_b[seed, pairs.b])
+
+    def _sides(self, w: dict[str, "Tensor"], config: Config, pairs: _Chosen) -> tuple[_Side, _Side]:
+        """What a and b bring; what has no gate is one more head, whose gate is 1. '=' belongs to b's side."""
+        import torch
+
+        p, first_b, equals = config.p, config.b_token_offset, config.equals_token
+        tokens = [w["W_E"][:, :p], w["W_E"][:, first_b : first_b + p], w["W_E"][:, equals : equals + 1]]
+        streams = [tokens[t] + w["W_pos"][:, t : t + 1] for t in range(len(config.attention))]
         parts = []
         for position, (alpha, stream) in enumerate(zip(config.attention, streams, strict=True)):
             attended = alpha * torch.bmm(torch.bmm(stream, w["W_V"]), w["W_O"])
             parts.append(attended + stream if position == config.read_position else attended)
         from_a, from_b = parts[0], sum(parts[2:], start=parts[1])
-        U_a = torch.bmm(from_a, w["W_in"])
-        U_b = torch.bmm(from_b, w["W_in"]) + w["b_in"][:, None]
-        S_a = torch.bmm(from_a, w["W_U"])
-        S_b = torch.bmm(from_b + w["b_out"][:, None], w["W_U"])
-        W_L = torch.bmm(w["W_out"], w["W_U"])
-        seed = torch.arange(len(pairs), device=self._device)[:, None]
-        a, b = pairs[..., 0], pairs[..., 1]
-        hidden = torch.relu(U_a[seed, a] + U_b[seed, b])
-        logits = torch.bmm(hidden, W_L) + S_a[seed, a] + S_b[seed, b]
-        right = (a + b) % p
-        # Metal has no float64; its stable log-softmax in float32 is the nearest there is.
-        scores = logits if self._device == "mps" else logits.double()
-        losses = -torch.log_softmax(scores, dim=-1).gather(-1, right[..., None])[..., 0].mean(dim=1)
-        return losses, (logits.argmax(dim=-1) == right).double().mean(dim=1)
+        one = torch.ones_like(pairs.a, dtype=from_a.dtype)[..., None]
+        gates = [[one], [one]]
+        U = [[(from_a @ w["W_in"])[:, :, None]], [(from_b @ w["W_in"] + w["b_in"][:, None])[:, :, None]]]
+        S = [[(from_a @ w["W_U"])[:, :, None]], [((from_b + w["b_out"][:, None]) @ w["W_U"])[:, :, None]]]
+        if config.softmax is not None:
+            by_position = self._gates(w, streams, config, config.softmax)
+            seed = torch.arange(len(pairs.a), device=self._device)[:, None]
+            for position, stream in enumerate(streams):
+                side = min(position, 1)
+                gates[side].append(by_position[position][seed, pairs.a, pairs.b])
+                U[side].append(_written(w, stream, w["W_in"], config).expand(-1, p, -1, -1))
+                S[side].append(_written(w, stream, w["W_U"], config).expand(-1, p, -1, -1))
+        of_a, of_b = (
+            _Side(torch.cat(gates[i], dim=2), torch.cat(U[i], dim=2), torch.cat(S[i], dim=2)) for i in range(2)
+        )
+        return of_a, of_b
+
+    def _gates(self, w: dict[str, "Tensor"], streams: list["Tensor"], config: Config, softmax: Softmax) -> "Tensor":
+        """Scale · softmax of the scores, [position, seed, a, b, head]; the last position is read and sees all."""
+        import torch
+
+        heads, read = (config.n_heads, config.d_head), config.read_position
+        query = (streams[read] @ w["W_Q"]).view(len(streams[0]), -1, *heads)
+        scores = []
+        for position, stream in enumerate(streams):
+            key = (stream @ w["W_K"]).view(len(stream), -1, *heads)
+            if (position, read) == (0, 1):
+                score = torch.einsum("sahk,sbhk->sabh", key, query)
+            else:  # one of both is constant, or both are of b
+                score = (key * query).sum(dim=-1)
+                score = score[:, None] if position == 1 else score[:, :, None]
+            scores.append(score / softmax.divisor)
+        of_all = [score.expand(-1, config.p, config.p, -1) for score in scores]
+        return softmax.scale * torch.softmax(torch.stack(of_all), dim=0)
 
     def _weights(self) -> dict[str, "Tensor"]:
         seeds, weights = len(self._theta), {}
@@ -120,6 +257,14 @@ class DeviceEngine:
             start = self._layout.offsets[name]
             weights[name] = self._theta[:, start : start + int(np.prod(shape))].view(seeds, *shape)
         return weights
+
+
+def _written(w: dict[str, "Tensor"], stream: "Tensor", into: "Tensor", config: Config) -> "Tensor":
+    """What each head would bring of each token at full attention, [seed, token, head, column of `into`]."""
+    heads = (config.n_heads, config.d_head)
+    values = (stream @ w["W_V"]).view(len(stream), -1, *heads)
+    onward = w["W_O"].view(len(stream), *heads, -1) @ into[:, None]
+    return (values.transpose(1, 2) @ onward).transpose(1, 2)
 
 
 def _measures(losses: "Tensor", correct: "Tensor") -> list[Measure]:

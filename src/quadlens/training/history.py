@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from quadlens.errors import BadFile
 from quadlens.model.collapsed import Collapsed
+from quadlens.model.params import Model
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ class History:
     """Rows recorded during a run; every row describes the weights before the step with that index.
 
     Attributes:
-        curves: One row a recorded epoch, columns `CURVE_COLUMNS` (NaN where there are no validation pairs).
+        curves: One row per recorded epoch, columns `CURVE_COLUMNS` (NaN where there are no validation pairs).
         spectrum_epochs: Epochs at which the collapsed spectrum was recorded.
-        input_power: Σ_i A_k² of (U_a + U_b)/2, one row per epoch, column k-1.
+        input_power: Σ_i A_k² of (U_a + U_b)/2, one row per epoch, column k-1; gates of softmax at their means.
         output_power: Σ_i A_k² of W_L, likewise.
     """
 
@@ -73,8 +74,12 @@ class Recorder:
         recorder.spectra = list(spectra)
         return recorder
 
-    def add_spectrum(self, epoch: int, collapsed: Collapsed) -> None:
-        """Record the power of every frequency, summed over neurons."""
+    def add_spectrum(self, epoch: int, model: Model) -> None:
+        """Record the power of every frequency, summed over neurons; a task without frequencies has none to record."""
+        if model.config.task.cyclic is None:
+            return
+        layer = model.hidden_layer()
+        collapsed = (layer if isinstance(layer, Collapsed) else layer.with_mean_gates()).as_addition()
         reads = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2).amplitude
         writes = amplitude_phase(collapsed.W_L).amplitude
         self.spectra.append((epoch, np.square(reads).sum(axis=1), np.square(writes).sum(axis=1)))
@@ -96,7 +101,10 @@ def read_history(curves: Path, spectrum: Path) -> History:
     try:
         curve_frame, spectrum_frame = pl.read_parquet(curves), pl.read_parquet(spectrum)
         epochs = spectrum_frame["epoch"].unique().sort()
-        power = {name: spectrum_frame[name].to_numpy().reshape(len(epochs), -1) for name in POWER_COLUMNS}
+        power = {
+            name: spectrum_frame[name].to_numpy().reshape(len(epochs), -1 if len(epochs) else 0)
+            for name in POWER_COLUMNS
+        }
         return History(curve_frame.select(CURVE_COLUMNS).to_numpy().astype(float), epochs.to_numpy(), **power)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise BadFile(f"{curves} and {spectrum} are not the history of a run: {error}") from None

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.config import Config
+from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import all_pairs
-from quadlens.model.params import Params
+from quadlens.model.params import MLPParams, Params
 from quadlens.training.config import TrainConfig
 
-# Weights are drawn from N(0, 0.8²/d_model), TransformerLens' "gpt2" initialisation; biases are 0.
-INITIAL_SCALE = 0.8
-
-# In the order in which TransformerLens draws them; W_Q and W_K are drawn and thrown away.
+# In the order in which TransformerLens draws them; W_Q and W_K are thrown away where attention is constant.
 GBMI_ORDER = ("W_E", "W_pos", "W_Q", "W_O", "W_K", "W_V", "W_in", "W_out", "W_U")
 
 
@@ -22,26 +19,52 @@ GBMI_ORDER = ("W_E", "W_pos", "W_Q", "W_O", "W_K", "W_V", "W_in", "W_out", "W_U"
 class Start:
     """Initial weights and the split; pairs are sorted, for locality."""
 
-    params: Params
+    params: Params | MLPParams
     train: Int[np.ndarray, "n 2"]
     validation: Int[np.ndarray, "m 2"]
 
 
 def start_of(config: TrainConfig) -> Start:
-    """The start that `config.seed` and `config.seeding` name."""
-    model = config.model_config()
+    """The start that `config.seed` and `config.seeding` name.
+
+    A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2" initialisation, and
+    its biases are 0; an MLP's from N(0, initial_scale²).
+    """
+    params: Params | MLPParams
     pairs = all_pairs(config.p)
     if config.seeding == "gbmi":
-        weights = _gbmi_weights(model, gbmi_reseed(config.seed, "model"))
         order = pairs.copy()
         np.random.default_rng(gbmi_reseed(config.seed, "dataset_seed")).shuffle(order)
+        params = _transformer(config, None)
     else:
         weight_seed, split_seed = np.random.SeedSequence(config.seed).spawn(2)
-        weights = _own_weights(model, np.random.default_rng(weight_seed))
         order = np.random.default_rng(split_seed).permutation(pairs)
-    weights = {name: array.astype(config.precision) for name, array in weights.items()}
+        rng = np.random.default_rng(weight_seed)
+        params = _mlp(config, rng) if config.architecture == "mlp" else _transformer(config, rng)
     count = int(len(pairs) * config.train_share)
-    return Start(Params.with_zero_biases(model, **weights), _sorted(order[:count]), _sorted(order[count:]))
+    return Start(params, _sorted(order[:count]), _sorted(order[count:]))
+
+
+def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Params:
+    """The initial transformer, from `rng` or, where it is None, as gbmi draws it."""
+    model = config.transformer_config()
+    scale = float(config.initial_scale / np.sqrt(model.d_model))
+    shapes = Params.shapes(model)
+    if rng is None:
+        weights = _gbmi_weights(shapes, gbmi_reseed(config.seed, "model"), scale)
+    else:
+        weights = {name: scale * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
+    return Params.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
+
+
+def _mlp(config: TrainConfig, rng: np.random.Generator) -> MLPParams:
+    model = config.model_config()
+    if not isinstance(model, MLPConfig):
+        raise TypeError(f"{config.architecture} is no MLP")
+    drawn = {name: config.initial_scale * rng.standard_normal(s) for name, s in MLPParams.shapes(model).items()}
+    if config.vocabularies == 1:
+        drawn["W_b"] = drawn["W_a"]
+    return MLPParams(model, **{name: array.astype(config.precision) for name, array in drawn.items()})
 
 
 def gbmi_reseed(seed: int, label: str) -> int:
@@ -50,21 +73,13 @@ def gbmi_reseed(seed: int, label: str) -> int:
     return int.from_bytes(digest[:4], "little")
 
 
-def _own_weights(config: Config, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    scale = INITIAL_SCALE / np.sqrt(config.d_model)
-    shapes = Params.shapes(config)
-    return {name: scale * rng.standard_normal(shape) for name, shape in shapes.items() if name.startswith("W_")}
-
-
-def _gbmi_weights(config: Config, seed: int) -> dict[str, np.ndarray]:
+def _gbmi_weights(shapes: dict[str, tuple[int, ...]], seed: int, scale: float) -> dict[str, np.ndarray]:
     import torch
 
-    shapes = Params.shapes(config)
-    shapes |= {"W_Q": shapes["W_V"], "W_K": shapes["W_V"]}
+    every = {"W_Q": shapes["W_V"], "W_K": shapes["W_V"]} | shapes
     generator = torch.Generator().manual_seed(seed)
-    scale = float(INITIAL_SCALE / np.sqrt(config.d_model))
-    drawn = {name: torch.empty(shapes[name]).normal_(std=scale, generator=generator) for name in GBMI_ORDER}
-    return {name: tensor.numpy() for name, tensor in drawn.items() if name not in ("W_Q", "W_K")}
+    drawn = {name: torch.empty(every[name]).normal_(std=scale, generator=generator) for name in GBMI_ORDER}
+    return {name: tensor.numpy() for name, tensor in drawn.items() if name in shapes}
 
 
 def _sorted(pairs: Int[np.ndarray, "n 2"]) -> Int[np.ndarray, "n 2"]:

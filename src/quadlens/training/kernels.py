@@ -123,6 +123,36 @@ def scatter_all(gradient, a, b, p, d_S):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def gated_sum(gate_a, table_a, gate_b, table_b, a, b, out):  # type: ignore[no-untyped-def]
+    """out[r] = Σ_h gate_a[r, h] table_a[a[r], h] + Σ_h gate_b[r, h] table_b[b[r], h]."""
+    for r in range(a.shape[0]):
+        row, of_a, of_b = out[r], table_a[a[r]], table_b[b[r]]
+        row[:] = row.dtype.type(0)
+        for h in range(of_a.shape[0]):
+            g, x = gate_a[r, h], of_a[h]
+            for i in range(row.shape[0]):
+                row[i] += g * x[i]
+        for h in range(of_b.shape[0]):
+            g, x = gate_b[r, h], of_b[h]
+            for i in range(row.shape[0]):
+                row[i] += g * x[i]
+
+
+@compiled
+def gated_sum_gradient(gradient, gate, table, token, d_gate, d_table):  # type: ignore[no-untyped-def]
+    """Gradients of one side of `gated_sum` from that of its result: d_gate is a dot product, d_table a weighted sum."""
+    d_table[:] = d_table.dtype.type(0)
+    for r in range(token.shape[0]):
+        row, x, to = gradient[r], table[token[r]], d_table[token[r]]
+        for h in range(x.shape[0]):
+            g, dot, of_head, to_head = gate[r, h], row.dtype.type(0), x[h], to[h]
+            for i in range(row.shape[0]):
+                dot += row[i] * of_head[i]
+                to_head[i] += g * row[i]
+            d_gate[r, h] = dot
+
+
+@compiled
 def adamw(theta, gradient, first, second, step, lr, beta_1, beta_2, epsilon, weight_decay):  # type: ignore[no-untyped-def]
     """One step of AdamW (decoupled weight decay) on the flat parameters, in place; `step` counts from 1."""
     number = theta.dtype.type

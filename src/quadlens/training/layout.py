@@ -5,11 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.config import Config
-from quadlens.model.params import Params
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.params import MLPParams, Params
+from quadlens.training.config import TrainConfig
 
 # Every weight starts at a multiple of this many numbers: aligned memory keeps BLAS results the same everywhere.
 ALIGNMENT = 16
+# Weights whose heads are columns in the flat vector, [d_model, n_heads·d_head], and come first in `Params`.
+HEADS_INSIDE = {"W_V", "W_Q", "W_K"}
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,8 @@ class Layout:
     """Where each trained weight lies in the flat vector.
 
     Heads are concatenated: W_V is [d_model, n_heads·d_head] and W_O is [n_heads·d_head, d_model], so that all heads
-    are one matrix product. b_V, b_O and b_U are not trained and stay zero (`math.md` §2.1).
+    are one matrix product; W_Q and W_K, where there are any, are laid out as W_V. Biases of attention and unembedding
+    are not trained and stay zero (`math.md` §2.1). An MLP whose operands share their weights has W_a alone.
 
     Attributes:
         config: The model.
@@ -26,52 +30,67 @@ class Layout:
         size: Length of the flat vector, padding included.
     """
 
-    config: Config
+    config: Config | MLPConfig
     shapes: dict[str, tuple[int, ...]]
     offsets: dict[str, int]
     size: int
 
     @classmethod
-    def of(cls, config: Config) -> "Layout":
-        """Lay out the weights of `config`."""
-        d, m, heads = config.d_model, config.d_mlp, config.n_heads * config.d_head
-        shapes: dict[str, tuple[int, ...]] = {
-            "W_E": (config.d_vocab, d),
-            "W_pos": (config.n_ctx, d),
-            "W_V": (d, heads),
-            "W_O": (heads, d),
-            "W_in": (d, m),
-            "b_in": (m,),
-            "W_out": (m, d),
-            "b_out": (d,),
-            "W_U": (d, config.d_vocab_out),
-        }
+    def of(cls, config: Config | MLPConfig, vocabularies: int = 1) -> "Layout":
+        """Lay out the weights of `config`; `vocabularies` says whether the operands of an MLP share theirs."""
+        shapes = _transformer_shapes(config) if isinstance(config, Config) else _mlp_shapes(config, vocabularies)
         offsets, size = {}, 0
         for name, shape in shapes.items():
             offsets[name] = size
             size += -(-int(np.prod(shape)) // ALIGNMENT) * ALIGNMENT
         return cls(config, shapes, offsets, size)
 
-    def flatten(self, params: Params) -> Float[np.ndarray, " size"]:
+    @classmethod
+    def of_run(cls, config: TrainConfig) -> "Layout":
+        """Lay out the weights that a run trains."""
+        return cls.of(config.model_config(), config.vocabularies)
+
+    def flatten(self, params: Params | MLPParams) -> Float[np.ndarray, " size"]:
         """The trained weights of `params` as a flat vector of their own type."""
-        flat = np.zeros(self.size, dtype=params.W_in.dtype)
-        heads = self.config.n_heads * self.config.d_head
-        tensors = params.tensors() | {
-            "W_V": params.W_V.transpose(1, 0, 2).reshape(self.config.d_model, heads),
-            "W_O": params.W_O.reshape(heads, self.config.d_model),
-        }
+        tensors = params.tensors()
+        flat = np.zeros(self.size, dtype=params.W_out.dtype)
         for name, shape in self.shapes.items():
-            start = self.offsets[name]
-            flat[start : start + int(np.prod(shape))] = tensors[name].ravel()
+            start, array = self.offsets[name], tensors[name]
+            by_head = name in HEADS_INSIDE
+            flat[start : start + int(np.prod(shape))] = (array.transpose(1, 0, 2) if by_head else array).ravel()
         return flat
 
-    def params(self, flat: Float[np.ndarray, " size"]) -> Params:
+    def params(self, flat: Float[np.ndarray, " size"]) -> Params | MLPParams:
         """The model that a flat vector is."""
         config, weights = self.config, {}
         for name, shape in self.shapes.items():
             start = self.offsets[name]
             weights[name] = flat[start : start + int(np.prod(shape))].reshape(shape).copy()
+        if isinstance(config, MLPConfig):
+            return MLPParams(config, weights["W_a"], weights.get("W_b", weights["W_a"]), weights["W_out"])
         heads = (config.d_model, config.n_heads, config.d_head)
-        weights["W_V"] = np.ascontiguousarray(weights["W_V"].reshape(heads).transpose(1, 0, 2))
+        for name in HEADS_INSIDE & weights.keys():
+            weights[name] = np.ascontiguousarray(weights[name].reshape(heads).transpose(1, 0, 2))
         weights["W_O"] = weights["W_O"].reshape(config.n_heads, config.d_head, config.d_model)
         return Params.with_zero_biases(config, **weights)
+
+
+def _transformer_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    d, m, heads = config.d_model, config.d_mlp, config.n_heads * config.d_head
+    return {
+        "W_E": (config.d_vocab, d),
+        "W_pos": (config.n_ctx, d),
+        "W_V": (d, heads),
+        "W_O": (heads, d),
+        "W_in": (d, m),
+        "b_in": (m,),
+        "W_out": (m, d),
+        "b_out": (d,),
+        "W_U": (d, config.d_vocab_out),
+        **({"W_Q": (d, heads), "W_K": (d, heads)} if config.softmax is not None else {}),
+    }
+
+
+def _mlp_shapes(config: MLPConfig, vocabularies: int) -> dict[str, tuple[int, ...]]:
+    shapes = MLPParams.shapes(config)
+    return {name: shape for name, shape in shapes.items() if name != "W_b" or vocabularies == 2}

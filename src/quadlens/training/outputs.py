@@ -35,7 +35,7 @@ class Outcome:
     Attributes:
         correct: Inputs (a, b) answered right.
         pairs: All p² inputs.
-        min_margin: Smallest logit(a, b, (a+b) mod p) - max over other c of logit(a, b, c).
+        min_margin: Smallest logit(a, b, right answer) - max over other c of logit(a, b, c).
         loss: Mean cross-entropy over all inputs.
     """
 
@@ -57,7 +57,7 @@ class TrainingManifest:
         threads: CPU threads; they fix the order of sums and so the bytes.
         seconds: Time taken, from the last resume on.
         versions: Package → version, of everything the bytes depend on.
-        machine: Processor and operating system.
+        machine: Processor, operating system, the processor's model and the instruction set that PyTorch uses on it.
         sha256: The weights' file name → its hash.
         outcome: How well the model answers.
     """
@@ -97,7 +97,7 @@ class TrainingManifest:
             threads=result.threads,
             seconds=round(seconds, 1),
             versions=versions(),
-            machine={"processor": platform.machine(), "system": platform.system()},
+            machine=machine(),
             sha256=sha256,
             outcome=Outcome(answers.correct, answers.pairs, answers.min_margin, answers.loss),
         )
@@ -127,6 +127,23 @@ def versions() -> dict[str, str]:
     """Versions of everything the bytes depend on."""
     names = ("quadlens", "torch", "numpy", "numba", "scipy", "safetensors", "polars")
     return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
+
+
+def machine() -> dict[str, str]:
+    """What the bytes depend on beside versions: the processor's kind, model and instruction set, and the system."""
+    import torch
+
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # not Linux
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {
+        "processor": platform.machine(),
+        "system": platform.system(),
+        "model": models[0] if models else platform.processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+    }
 
 
 @dataclass(frozen=True)
@@ -177,7 +194,7 @@ def check_writable(files: RunFiles, config: TrainConfig) -> None:
         raise BadFile(
             f"cannot write to {directory}: {error.strerror}; choose a directory that exists and is writable"
         ) from None
-    needed = Layout.of(config.model_config()).size * CHECKPOINT_BYTES_PER_WEIGHT + SPARE_BYTES
+    needed = Layout.of_run(config).size * CHECKPOINT_BYTES_PER_WEIGHT + SPARE_BYTES
     if free < needed:
         raise BadFile(
             f"{directory} has {free >> 20} MiB free and this run needs {needed >> 20} MiB; "
@@ -194,7 +211,7 @@ def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> Traini
     write_atomic(files.history, curves.getvalue())
     write_atomic(files.spectrum, spectrum.getvalue())
     write_atomic(files.model, model)
-    answers = evaluate(result.params.collapse())
+    answers = evaluate(result.params.hidden_layer())
     digest = hashlib.sha256(model).hexdigest()
     manifest = TrainingManifest.of(result, answers, {files.model.name: digest}, seconds)
     write_atomic(files.manifest, to_json(manifest))

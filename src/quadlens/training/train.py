@@ -10,7 +10,7 @@ import numpy as np
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, MissingExtra, QuadlensError
-from quadlens.model.params import Params
+from quadlens.model.params import MLPParams, Params
 from quadlens.training.checkpoint import Checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Engine, OptimiserState, StepMeasures
@@ -47,7 +47,7 @@ class TrainingResult(Displayed):
     config: TrainConfig
     device: str
     threads: int
-    params: Params
+    params: Params | MLPParams
     history: History
 
     def _facts(self) -> dict[str, object]:
@@ -116,7 +116,7 @@ def train_batch(
     hooks = hooks or Hooks()
     config = _common(configs)
     device, threads = place(device, threads, resume)
-    layout, starts = Layout.of(config.model_config()), [start_of(c) for c in configs]
+    layout, starts = Layout.of_run(config), [start_of(c) for c in configs]
     if resume is not None:
         _check_resume(configs, resume)
         epoch = resume[0].epoch
@@ -125,7 +125,7 @@ def train_batch(
     else:
         epoch, theta = 0, np.stack([layout.flatten(start.params) for start in starts])
         state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
-        recorders = [Recorder(half=(config.p - 1) // 2) for _ in configs]
+        recorders = [Recorder(half=config.p // 2) for _ in configs]
     engine = _engine(config, device, threads, state, starts)
 
     def checkpoints() -> list[Checkpoint]:
@@ -146,7 +146,7 @@ def train_batch(
     results = []
     for c, flat, recorder in zip(configs, engine.state().theta, recorders, strict=True):
         params = layout.params(flat)
-        recorder.add_spectrum(config.epochs, params.collapse())
+        recorder.add_spectrum(config.epochs, params)
         results.append(TrainingResult(c, device, threads, params, recorder.history()))
     return results
 
@@ -154,9 +154,9 @@ def train_batch(
 def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recorder], hooks: Hooks) -> None:
     """One step of every seed, with what the history wants of it."""
     if epoch % config.spectrum_every == 0:
-        layout = Layout.of(config.model_config())
+        layout = Layout.of_run(config)
         for recorder, flat in zip(recorders, engine.state().theta, strict=True):
-            recorder.add_spectrum(epoch, layout.params(flat).collapse())
+            recorder.add_spectrum(epoch, layout.params(flat))
     recorded = epoch % config.history_every == 0 or epoch == config.epochs - 1
     measures = engine.step(epoch, config, validate=recorded)
     for recorder, measure in zip(recorders, measures, strict=True):
@@ -170,7 +170,7 @@ def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recor
 def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int | None = None) -> float:
     """How long one step takes here and now, measured on a few steps of a run that is thrown away."""
     device, threads = place(device, threads, None)
-    start, layout = start_of(config), Layout.of(config.model_config())
+    start, layout = start_of(config), Layout.of_run(config)
     theta = layout.flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
     engine = _engine(config, device, threads, state, [start])
@@ -216,14 +216,13 @@ def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) 
 
 
 def _engine(config: TrainConfig, device: str, threads: int, state: OptimiserState, starts: list[Start]) -> Engine:
-    if device == "cpu" and len(starts) == 1:
-        from quadlens.training.cpu import CpuEngine
-
-        return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation, threads)
+    from quadlens.training.cpu import CpuEngine, has_fused_step
     from quadlens.training.device import DeviceEngine
 
+    if device == "cpu" and len(starts) == 1 and has_fused_step(config):
+        return CpuEngine(config.transformer_config(), state, starts[0].train, starts[0].validation, threads)
     train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
-    return DeviceEngine(config.model_config(), state, train, validation, device)
+    return DeviceEngine(config, state, train, validation, device, threads)
 
 
 def _row(epoch: int, measure: StepMeasures) -> tuple[float, ...]:
