@@ -9,6 +9,7 @@ from quadlens.errors import BadConfig
 from quadlens.infinite_width import Lens, lens
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
+from quadlens.infinite_width.swap import swap_activations
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.task import task_by_name
@@ -177,6 +178,20 @@ def test_a_model_without_clusters_says_so() -> None:
     assert found.clusters == ()
     assert "nothing to integrate" in found.sentences()[0]
     assert found.answers_right == 0
+
+
+def test_lambda_2_predicts_which_activations_keep_mainline_right() -> None:
+    """Every odd function is predicted and measured wrong, and of the others all but x⁸, whose sum is a few neurons."""
+    swaps = {one.function: one for one in swap_activations(quadlens.study("mainline").anatomy.layer)}
+    assert [name for name, one in swaps.items() if not one.predicted] == ["x", "x³", "tanh x", "-|x|"]
+    assert [name for name, one in swaps.items() if not one.agrees] == ["x⁸"]
+
+
+def test_the_command_shows_exact_errors_and_swaps() -> None:
+    document = cli_runner.quadlens("lens", "mainline", "--exact", "--swap", "--json").document
+    assert [one["k"] for one in document["exact_errors"]] == [5, 9, 11]
+    assert document["exact_errors"][0]["error"]["kind"] == "exact"
+    assert {one["function"] for one in document["swaps"]} >= {"|x|", "x³"}
 
 
 def test_the_command_has_the_keys() -> None:
