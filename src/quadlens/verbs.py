@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import numpy as np
 
-    from quadlens.explanation import Explanation
+    from quadlens.explanation import Explanation, Outline
     from quadlens.infinite_width import Lens
     from quadlens.model import Collapsed, Evaluation, Model
     from quadlens.model.formats import Imported
@@ -195,8 +195,11 @@ def evaluate(model: "ModelLike | Collapsed" = "mainline") -> "Evaluation":
 
 def explain(
     model: "ModelLike" = "mainline", *, logits: bool = True, rng: "np.random.Generator | None" = None
-) -> "Explanation":
+) -> "Explanation | Outline":
     """What every neuron does and what the logits are made of.
+
+    A model whose attention depends on the tokens, or whose task has no frequencies, gets an `Outline`: what can be said
+    of it (answers, attention, key frequencies or key irreps, rank of W_L).
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -208,8 +211,11 @@ def explain(
     (5, 9, 11)
     """
     from quadlens.explanation import explain as explain_anatomy
+    from quadlens.explanation import needs_outline, outline
 
     mine = study(model)
+    if needs_outline(mine.model):
+        return outline(mine.anatomy)
     return mine.explanation if logits and rng is None else explain_anatomy(mine.anatomy, logits, rng)
 
 

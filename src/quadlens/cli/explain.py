@@ -21,20 +21,34 @@ def command(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the triples of gradient symmetricity.")] = 0,
 ) -> None:
-    """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part."""
+    """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part.
+
+    A model whose attention depends on the tokens, or whose task has no frequencies, gets what can be said of it.
+    """
     import numpy as np
 
-    from quadlens.explanation import explain
+    from quadlens.errors import BadConfig
+    from quadlens.explanation import explain, needs_outline, outline
     from quadlens.model import load
+    from quadlens.model.evaluate import about
+    from quadlens.spectrum.anatomy import Anatomy
 
     if neurons is not None:
         from quadlens.explanation.frame import check_frame_path
 
         check_frame_path(neurons)
-    explanation = explain(load(model), logits=not no_logits, rng=np.random.default_rng(seed))
+    anatomy = Anatomy(load(model))
+    if needs_outline(anatomy.model):
+        if neurons is not None:
+            raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")
+        short = outline(anatomy)
+        out.emit({"model": model, **about(anatomy.model, anatomy.layer), **short.to_dict()}, short.render)
+        return
+    explanation = explain(anatomy, logits=not no_logits, rng=np.random.default_rng(seed))
     if neurons is not None:
         from quadlens.explanation.frame import write_neurons
 
         write_neurons(explanation, neurons)
         out.note(f"wrote {neurons}: {explanation.d_mlp} neurons")
-    out.emit({"model": model, **explanation.to_dict()} if out.json else {}, explanation.render)
+    facts = about(anatomy.model, anatomy.layer)
+    out.emit({"model": model, **facts, **explanation.to_dict()} if out.json else {}, explanation.render)

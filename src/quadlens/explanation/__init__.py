@@ -1,5 +1,6 @@
 """What a model does, as one value: the packages spectrum and logits put together, with its views."""
 
+from quadlens.explanation.outline import Outline, needs_outline, outline
 from quadlens.explanation.value import Explanation, LogitExplanation, explain
 
-__all__ = ["Explanation", "LogitExplanation", "explain"]
+__all__ = ["Explanation", "LogitExplanation", "Outline", "explain", "needs_outline", "outline"]

@@ -147,13 +147,41 @@ def about(model: Model, layer: HiddenLayer) -> dict[str, Any]:
     said: dict[str, Any] = {"n": config.p, "task": config.task.to_json(), "activation": config.activation}
     if config.task.modulus is not None:
         said["modulus"] = config.task.modulus
+    ranges = attention_ranges(model, layer)
     if isinstance(config, Config):
-        low, high = min(config.attention), max(config.attention)
-        if isinstance(layer, TokenTables):
-            weights = [
-                config.attention[table.position] + gates
-                for table, gates in zip(layer.gated, layer.gate_range(), strict=True)
-            ]
-            low, high = float(np.min(weights)), float(np.max(weights))
+        low, high = min(one.low for one in ranges), max(one.high for one in ranges)
         said["attention"] = {"kind": config.attention_kind, "range": [low, high]}
     return said
+
+
+@dataclass(frozen=True)
+class AttentionRange:
+    """The weights one head puts on one position over all inputs.
+
+    Attributes:
+        head: Number of the head.
+        position: 0 for a, 1 for b, 2 for '='.
+        low: The smallest.
+        high: The largest.
+    """
+
+    head: int
+    position: int
+    low: float
+    high: float
+
+
+def attention_ranges(model: Model, layer: HiddenLayer) -> tuple[AttentionRange, ...]:
+    """What each head puts on each position that it sees; empty for an MLP."""
+    config = model.config
+    if not isinstance(config, Config):
+        return ()
+    if not isinstance(layer, TokenTables):
+        heads = range(config.n_heads)
+        return tuple(AttentionRange(head, t, x, x) for head in heads for t, x in enumerate(config.attention))
+    found = [
+        AttentionRange(head, table.position, *(config.attention[table.position] + float(x) for x in sorted(gate)))
+        for table, gates in zip(layer.gated, layer.gate_range(), strict=True)
+        for head, gate in enumerate(gates)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.head, one.position)))

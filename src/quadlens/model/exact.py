@@ -68,7 +68,7 @@ def _collapse_transformer(model: Params) -> ExactCollapsed:
     if config.softmax is not None:
         raise BadConfig(
             f"this model's attention is a {config.attention_kind}, and e^x is not rational: exact arithmetic cannot "
-            "express it; `quadlens evaluate` works"
+            "express it; `quadlens evaluate` and `explain` work"
         )
     W_in = Dyadic.from_floats(model.W_in)
     W_U = Dyadic.from_floats(model.W_U[:, :p])

@@ -61,7 +61,7 @@ def to_bytes(model: Model) -> bytes:
     tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors().items()}
     task, config = model.config.task, config_to_dict(model.config)
     if not task.by_formula:
-        tensors[TASK_TABLE] = task.answers.astype(np.int32)
+        tensors[TASK_TABLE] = np.ascontiguousarray(task.answers, dtype=np.int32)
     header = {"format": FORMAT_VERSION, "config": config, "checksum": _checksum(tensors, config)}
     # One metadata key only: safetensors does not promise the order of several, and bytes must be deterministic.
     return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})

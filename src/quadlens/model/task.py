@@ -60,7 +60,7 @@ class Task:
         if self.table is None:
             _check_formula(self.name, self.n)
             return
-        table = np.array(self.table, dtype=np.int64)
+        table = np.array(self.table, dtype=np.int64, order="C")
         if table.shape != (self.n, self.n) or self.n < 2:
             raise BadConfig(
                 f"the table of {self.name} has shape {table.shape}; expected one row and one column per element, "

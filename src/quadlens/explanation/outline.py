@@ -1,0 +1,252 @@
+"""The short explanation: attention that depends on the tokens, groups without frequencies, tables that are no group."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.display import Displayed
+from quadlens.logits.algorithm import embedding
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.config import AttentionKind, Config
+from quadlens.model.evaluate import AttentionRange, Evaluation, attention_ranges, evaluate
+from quadlens.model.params import Model
+from quadlens.model.task import Task
+from quadlens.model.token_tables import HiddenLayer
+from quadlens.numbers import at_least, decimals, significant
+from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+from quadlens.spectrum.cluster import find_clusters, key_frequencies, neuron_spectra
+from quadlens.spectrum.irreps import KEY_SHARE, Irrep, Irreps, find_irreps
+from quadlens.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# The rank of W_L is how many directions hold this share of it; an irrep is key from 1 % on.
+RANK_SHARE = 0.999
+# All n³ logits are looked at a second time up to this many elements.
+LARGEST_N = 257
+
+
+@dataclass(frozen=True)
+class IrrepShare:
+    """How much of a model is in one irrep, each around its mean.
+
+    Attributes:
+        irrep: The irrep.
+        share_W_L: Share of the neuron-to-logit map, over c.
+        share_embedding: Share of the vectors of a.
+        share_logits: Share of the logits, over c; None where n is too large to look.
+    """
+
+    irrep: Irrep
+    share_W_L: float
+    share_embedding: float
+    share_logits: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outline(Displayed):
+    """The short explanation of any model with one hidden layer.
+
+    Attributes:
+        task: What the model is asked.
+        d_mlp: Number of neurons.
+        activation: σ.
+        attention: Kind of attention; None for an MLP.
+        attention_ranges: What each head puts on each position.
+        evaluation: How it answers.
+        additive_share: Share of the pre-activations' variance over all inputs that is a part of a plus a part of b.
+        rank: How many directions hold 99.9 % of W_L around its mean over c.
+        key_frequencies: From what neurons read, over a and over b, and write; None without a cyclic relabelling.
+        key_neurons: How many neurons read and write each of them.
+        irreps: Shares of every irrep in W_L, largest first; None where the table is no group's.
+    """
+
+    task: Task
+    d_mlp: int
+    activation: str
+    attention: AttentionKind | None
+    attention_ranges: tuple[AttentionRange, ...]
+    evaluation: Evaluation
+    additive_share: float
+    rank: int
+    key_frequencies: tuple[int, ...] | None
+    key_neurons: tuple[int, ...]
+    irreps: tuple[IrrepShare, ...] | None
+
+    @property
+    def key_irreps(self) -> tuple[IrrepShare, ...]:
+        """Those with at least 1 % of W_L."""
+        return tuple(one for one in self.irreps or () if one.share_W_L >= KEY_SHARE)
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "task": self.task.words,
+            "attention": self.attention,
+            "right": f"{self.evaluation.correct} of {self.evaluation.pairs}",
+            "key_frequencies": self.key_frequencies,
+            "key_irreps": None if self.irreps is None else ", ".join(one.irrep.name for one in self.key_irreps),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
+        return {
+            "p": self.task.n,
+            "d_mlp": self.d_mlp,
+            "activation": self.activation,
+            "key_frequencies": None if self.key_frequencies is None else list(self.key_frequencies),
+            "key_neurons": list(self.key_neurons),
+            "key_irreps": None
+            if self.irreps is None
+            else [
+                {
+                    "dimension": one.irrep.dimension,
+                    "name": one.irrep.name,
+                    "share_W_L": one.share_W_L,
+                    "share_embedding": one.share_embedding,
+                    "share_logits": one.share_logits,
+                }
+                for one in self.key_irreps
+            ],
+            "key_irreps_rank": None if self.irreps is None else sum(one.irrep.rank for one in self.key_irreps),
+            "rank_W_L": self.rank,
+            "additive_share": self.additive_share,
+            "attention_ranges": [dataclasses.asdict(one) for one in self.attention_ranges],
+            "correct": self.evaluation.correct,
+            "accuracy": self.evaluation.accuracy,
+            "min_margin": self.evaluation.min_margin,
+            "summary": self.summary(),
+        }
+
+    def summary(self) -> str:
+        """One paragraph in plain language."""
+        found = self.evaluation
+        sentences = [
+            f"{self.d_mlp} neurons answer {self.task.words}: {found.correct} of {found.pairs} inputs are right, "
+            f"with a smallest margin of {at_least(found.min_margin, 3)}."
+        ]
+        if self.attention in ("softmax", "mixture"):
+            widest = max(self.attention_ranges, key=lambda one: one.high - one.low)
+            sentences.append(
+                f"Attention is a {self.attention}; the weight that varies most, of head {widest.head} on "
+                f"{('a', 'b', 'the = sign')[widest.position]}, goes from {decimals(widest.low)} to "
+                f"{decimals(widest.high)}. All but {significant(100 * (1 - self.additive_share), digits=2)} % of what "
+                "neurons read is a part of a plus a part of b."
+            )
+        if self.key_frequencies is not None:
+            named = ", ".join(map(str, self.key_frequencies)) or "none"
+            sentences.append(f"Key frequencies: {named} ({sum(self.key_neurons)} neurons read and write one of them).")
+        else:
+            sentences.append("No renaming of the elements makes the task addition, so there are no frequencies.")
+        if self.irreps is None:
+            sentences.append("Its table is not a group's, so there are no irreps.")
+        else:
+            named = ", ".join(f"{one.irrep.name} {decimals(100 * one.share_W_L, 1)} %" for one in self.key_irreps)
+            total = sum(one.irrep.rank for one in self.key_irreps)
+            sentences.append(
+                f"W_L is made of {named or 'no irrep in particular'}: together they have room for {total} directions, "
+                f"and {self.rank} hold 99.9 % of W_L."
+            )
+        return " ".join(sentences)
+
+    def render(self, console: "Console") -> None:
+        """The summary, and a table of the key irreps."""
+        console.print(self.summary(), markup=False)
+        if self.key_irreps:
+            header = ("irrep", "dimension", "rank", "share of W_L", "of the embedding", "of the logits")
+            rows = [
+                (
+                    one.irrep.name,
+                    str(one.irrep.dimension),
+                    str(one.irrep.rank),
+                    decimals(one.share_W_L, 4),
+                    decimals(one.share_embedding, 4),
+                    decimals(one.share_logits, 4),
+                )
+                for one in self.key_irreps
+            ]
+            Table("Key irreps: at least 1 % of W_L", header, rows).print(console)
+
+
+def needs_outline(model: Model) -> bool:
+    """Whether `explain` cannot speak of this model: attention looks, or no renaming makes the task addition."""
+    config = model.config
+    looks = isinstance(config, Config) and config.softmax is not None
+    return looks or config.task.cyclic is None
+
+
+def outline(model: Model | Anatomy) -> Outline:
+    """The short explanation of any model."""
+    anatomy = anatomy_of(model)
+    config, layer = anatomy.config, anatomy.layer
+    additive, share = additive_part(layer)
+    keys: tuple[int, ...] | None = None
+    counts: tuple[int, ...] = ()
+    if config.task.cyclic is not None:
+        clusters = find_clusters(neuron_spectra(additive.as_addition()))
+        keys = key_frequencies(clusters)
+        counts = tuple(len(cluster.neurons) for cluster in clusters if cluster.k in keys)
+    W_L = layer.W_L - layer.W_L.mean(axis=0)
+    energy = np.cumsum(np.square(np.linalg.svd(W_L, compute_uv=False)))
+    return Outline(
+        task=config.task,
+        d_mlp=config.d_mlp,
+        activation=config.activation,
+        attention=config.attention_kind if isinstance(config, Config) else None,
+        attention_ranges=attention_ranges(anatomy.model, layer),
+        evaluation=evaluate(layer),
+        additive_share=share,
+        rank=int((energy < RANK_SHARE * energy[-1]).sum()) + 1 if energy[-1] > 0 else 0,
+        key_frequencies=keys,
+        key_neurons=counts,
+        irreps=_irrep_shares(anatomy.model, layer) if config.task.is_group else None,
+    )
+
+
+def additive_part(layer: HiddenLayer) -> tuple[Collapsed, float]:
+    """The sum of a part of a and a part of b closest to the pre-activations, and its share of their variance.
+
+    It is the mean over b plus the mean over a less the mean over both: exactly the waves of the plane (a, b) that lie
+    on its two axes.
+    """
+    n = layer.p
+    of_a, of_b, squares = np.empty((n, layer.d_mlp)), np.zeros((n, layer.d_mlp)), np.zeros(layer.d_mlp)
+    for a in range(n):
+        pre = layer.pre(a)
+        of_a[a] = pre.mean(axis=0)
+        of_b += pre / n
+        squares += np.square(pre).sum(axis=0) / n**2
+    mean = of_a.mean(axis=0)
+    total = float((squares - np.square(mean)).sum())
+    additive = float(of_a.var(axis=0).sum() + of_b.var(axis=0).sum())
+    nothing = np.zeros((n, n))
+    part = Collapsed(n, layer.activation, of_a, of_b - mean, np.array(layer.W_L), nothing, nothing.copy(), layer.task)
+    return part, min(1.0, additive / total) if total > 0 else 1.0
+
+
+def _irrep_shares(model: Model, layer: HiddenLayer) -> tuple[IrrepShare, ...]:
+    irreps = find_irreps(model.config.task)
+    W_L, embedded = irreps.shares(layer.W_L), irreps.shares(_token_vectors(model))
+    logits = _logit_shares(layer, irreps) if layer.p <= LARGEST_N else None
+    found = [
+        IrrepShare(irrep, float(W_L[i]), float(embedded[i]), None if logits is None else float(logits[i]))
+        for i, irrep in enumerate(irreps.parts)
+    ]
+    return tuple(sorted(found, key=lambda one: -one.share_W_L))
+
+
+def _token_vectors(model: Model) -> Float[np.ndarray, "n d"]:
+    """The vectors of the tokens a, in the order of the task's own elements."""
+    rows, cyclic = embedding(model), model.config.task.cyclic
+    return rows if cyclic is None else rows[cyclic.of_a]
+
+
+def _logit_shares(layer: HiddenLayer, irreps: Irreps) -> Float[np.ndarray, " parts"]:
+    gram = np.zeros((layer.p, layer.p))
+    for a in range(layer.p):
+        logits = layer.logits(a)
+        gram += logits.T @ logits
+    return irreps.shares_of_gram(gram)
