@@ -42,7 +42,7 @@ def command(
         "page_bytes": made.page_bytes,
         "files": list(made.files),
         "p": made.results.p,
-        "key_frequencies": list(made.results.keys),
+        "key_frequencies": list(made.results.keys) if made.results.no_waves is None else None,
         "verdict": certificate.verdict if certificate else None,
         "model_sha256": made.results.sha256,
         "seconds": seconds,

@@ -21,7 +21,7 @@ from quadlens.logits import (
     take_apart,
     weak_spots,
 )
-from quadlens.model.activation import Activation
+from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.evaluate import MAX_OPERATIONS
 from quadlens.model.params import Model
 from quadlens.spectrum import (
@@ -105,7 +105,7 @@ class Explanation(Displayed):
         harmonic_fits: Phase relations of the higher ranks.
         doubling: Secondary frequencies over all living neurons.
         cluster_doubling: The same, one per cluster.
-        logits: The logit side; None when it was left out.
+        logits: The logit side; None when it was left out, or where the odd part of the activation is not linear.
     """
 
     p: int
@@ -205,6 +205,8 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
             "explain its neurons alone with explain(model, logits=False) or --no-logits"
         )
     anatomy = anatomy_of(model)
+    # Logits are an even part and an identity part only where the odd part of the activation is linear: not for tanh.
+    apart = NONLINEARITIES[anatomy.config.activation].odd_slope is not None
     roles, clusters, harmonics = anatomy.roles, anatomy.clusters, anatomy.harmonics
     return Explanation(
         p=p,
@@ -222,7 +224,7 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
         cluster_doubling=tuple(
             secondary_doubling(harmonics, np.isin(np.arange(d_mlp), cluster.neurons)) for cluster in clusters
         ),
-        logits=_explain_logits(anatomy, rng or np.random.default_rng(0)) if logits else None,
+        logits=_explain_logits(anatomy, rng or np.random.default_rng(0)) if logits and apart else None,
     )
 
 

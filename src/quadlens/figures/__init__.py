@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadlens.figures.answers import algorithm, residual, secondary_repair, task
+    from quadlens.figures.beyond_waves import gates, irreps
     from quadlens.figures.error_sizes import error_waterfall, exact_error, moments
     from quadlens.figures.integrals import infinite_width, integrated_relu, integration_3d
     from quadlens.figures.learning import frequencies_over_training, learning_curve
@@ -32,10 +33,12 @@ __all__ = [
     "freqcount",
     "frequencies_over_training",
     "frontier",
+    "gates",
     "harmonic_phases",
     "infinite_width",
     "integrated_relu",
     "integration_3d",
+    "irreps",
     "learning_curve",
     "logit_waterfall",
     "moments",

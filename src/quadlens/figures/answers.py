@@ -4,13 +4,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Int
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Family, Picture
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.logits import cos_u
-from quadlens.model.evaluate import pair_logits
+from quadlens.model.task import Task
 from quadlens.numbers import percent
 from quadlens.studies import Study, study_of
 
@@ -34,7 +35,8 @@ def task(study: Any, ax: Target = None) -> "Figure":
         study: A study, a model, a path or the name of a bundled model.
         ax: Two axes, or a Figure or SubFigure to make them in.
     """
-    margins = study_of(study).margins
+    study = study_of(study)
+    margins = study.margins
     with canvas(ax, (7.2, 3.2), 2) as drawn:
         if drawn.ours:
             drawn.figure.set_layout_engine("constrained", wspace=0.08)
@@ -44,7 +46,13 @@ def task(study: Any, ax: Target = None) -> "Figure":
         image = table.imshow(margins, cmap="cividis", vmin=0, vmax=top, origin="lower", interpolation="nearest")
         wrong = np.argwhere(margins <= 0)
         table.plot(wrong[:, 1], wrong[:, 0], "x", ms=4, color=CONCEPT_COLOURS["wrong"])
-        table.set(xlabel="b", ylabel="a", title="margin of a + b mod p", xlim=(-0.5, p - 0.5), ylim=(-0.5, p - 0.5))
+        table.set(
+            xlabel="b",
+            ylabel="a",
+            title=f"margin of {study.config.task.words}",
+            xlim=(-0.5, p - 0.5),
+            ylim=(-0.5, p - 0.5),
+        )
         table.locator_params(integer=True)
         drawn.figure.colorbar(image, ax=table, shrink=0.85)
         bars.hist(margins.ravel(), bins=40, color=CONCEPT_COLOURS["exact"])
@@ -56,14 +64,14 @@ def task(study: Any, ax: Target = None) -> "Figure":
 def _task_pictures(study: Study) -> tuple[Picture, ...]:
     """One, for every model."""
     answers = study.evaluation
-    a, b = answers.min_margin_pair
+    smallest = study.config.task.question(*answers.min_margin_pair)
     return (
         Picture(
             name="task",
             label=None,
             title="Every question and its margin",
             finding=f"The model answers {answers.correct:,} of {answers.pairs:,} pairs right. Its smallest margin is "
-            f"{answers.min_margin:.2f}, at {a} + {b}; the median is {answers.median_margin:.2f}.",
+            f"{answers.min_margin:.2f}, at {smallest}; the median is {answers.median_margin:.2f}.",
             how_to_read="Left: one square per pair (a, b); brighter means that the right answer's logit is further "
             "above every other. Red crosses, if any, are wrong answers. Right: the same margins counted; everything "
             "right of the red line is right.",
@@ -73,11 +81,21 @@ def _task_pictures(study: Study) -> tuple[Picture, ...]:
     )
 
 
-def example(p: int, k: int) -> tuple[int, int]:
-    """A pair (a, b), a ≠ b, whose angles k w a and k w b are near `WANTED`."""
-    turns = np.exp(2j * np.pi * k * np.arange(p) / p)
-    a, other = (np.argsort(np.abs(np.angle(turns * np.exp(-1j * angle))), kind="stable") for angle in WANTED)
-    return int(a[0]), int(other[other != a[0]][0])
+def example(task: Task, k: int) -> tuple[int, int]:
+    """A pair (a, b) of two different points of the circle, whose angles k w a and k w b are near `WANTED`."""
+    angles = [2 * np.pi * k * renamed / task.n for renamed in _renamed(task)]
+    a, b = (
+        np.argsort(np.abs(np.angle(np.exp(1j * (angle - wanted)))), kind="stable")
+        for angle, wanted in zip(angles, WANTED, strict=True)
+    )
+    of_a, of_b = _renamed(task)
+    return int(a[0]), int(b[of_b[b] != of_a[a[0]]][0])
+
+
+def _renamed(task: Task) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """The numbers of a and of b by which the task is addition; those they have where there is no renaming."""
+    cyclic = task.cyclic
+    return (np.arange(task.n),) * 2 if cyclic is None else (cyclic.of_a, cyclic.of_b)
 
 
 def algorithm(study: Any, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None) -> "Figure":
@@ -94,13 +112,14 @@ def algorithm(study: Any, k: int | None = None, pair: tuple[int, int] | None = N
     k = (study.keys or (None,))[0] if k is None else k
     if k is None:
         raise BadConfig("this model has no key frequency; say which one to draw with k")
-    a, b = example(p, k) if pair is None else pair
+    of_task = study.config.task
+    a, b = example(of_task, k) if pair is None else pair
     if not (0 <= a < p and 0 <= b < p):
         raise BadConfig(f"the pair {a}, {b}; both numbers must be between 0 and {p - 1}")
     with canvas(ax, (7.2, 5.6), 4, columns=2) as drawn:
         embed, mean, double, score = drawn.axes
         turn = 2 * np.pi * k / p
-        tips = [np.exp(1j * turn * x) for x in (a, b)]
+        tips = [np.exp(1j * turn * renamed[x]) for renamed, x in zip(_renamed(of_task), (a, b), strict=True)]
         middle = sum(tips) / 2
         # |cos u| e^{2is}: the mean's length with twice its angle.
         doubled = middle**2 / abs(middle) if abs(middle) > 0 else 0j
@@ -111,20 +130,23 @@ def algorithm(study: Any, k: int | None = None, pair: tuple[int, int] | None = N
         ):
             _circle(axis, p)
             axis.set_title(title, loc="left")
-        for tip, name in zip(tips, (f"a = {a}", f"b = {b}"), strict=True):
+        for tip, name in zip(
+            tips, (f"{letter} = {of_task.element(x)}" for letter, x in (("a", a), ("b", b))), strict=True
+        ):
             _arrow(embed, tip, CONCEPT_COLOURS["input"], name)
             _arrow(mean, tip, QUIET_COLOUR, "")
         _arrow(mean, middle, frequency_colour(k, study.keys), "mean")
         _arrow(double, middle, QUIET_COLOUR, "")
         _arrow(double, doubled, CONCEPT_COLOURS["output"], "MLP")
-        logits = pair_logits(study.collapsed, np.array([[a, b]]))[0]
-        right, best = (a + b) % p, int(logits.argmax())
+        logits = study.anatomy.layer.pair_logits(np.array([[a, b]]))[0]
+        right, best = int(of_task.answers[a, b]), int(logits.argmax())
         score.vlines(np.arange(p), 0, logits, color=QUIET_COLOUR, lw=1)
         score.plot(np.arange(p), logits, "o", ms=3, color=CONCEPT_COLOURS["output"])
         score.plot([right], logits[[right]], "o", ms=8, mfc="none", mew=1.6, color=CONCEPT_COLOURS["exact"])
         score.set(xlabel="answer c", ylabel="logit")
         score.locator_params(axis="x", integer=True)
-        won = f"a + b = {right} wins" if best == right else f"{best} wins, not {right}"
+        named, other = of_task.element(right), of_task.element(best)
+        won = f"{of_task.symbols} = {named} wins" if best == right else f"{other} wins, not {named}"
         score.set_title(f"4  score: {won}", loc="left")
         return drawn.figure
 
@@ -154,17 +176,18 @@ def _algorithm_pictures(study: Study) -> tuple[Picture, ...]:
     """One, with the first key frequency; none for a model without key frequencies."""
     if not study.keys:
         return ()
-    k = study.keys[0]
-    a, b = pair = example(study.p, k)
-    right, best = (a + b) % study.p, int(pair_logits(study.collapsed, np.array([pair]))[0].argmax())
-    verdict = f"{best} has the highest logit, {'as it should' if best == right else 'wrongly'}"
+    k, of_task = study.keys[0], study.config.task
+    a, b = pair = example(of_task, k)
+    right, best = int(of_task.answers[a, b]), int(study.anatomy.layer.pair_logits(np.array([pair]))[0].argmax())
+    verdict = f"{of_task.element(best)} has the highest logit, {'as it should' if best == right else 'wrongly'}"
+    first, second = of_task.element(a), of_task.element(b)
     return (
         Picture(
             name="algorithm",
             label=None,
             title="The algorithm in four steps",
-            finding=f"At frequency {k}, {a} and {b} are two points of a circle; their mean points to half the angle of "
-            f"{a} + {b}; the MLP doubles it; of the model's own logits, {verdict}.",
+            finding=f"At frequency {k}, {first} and {second} are two points of a circle; their mean points to half the "
+            f"angle of {of_task.question(a, b)}; the MLP doubles it; of the model's own logits, {verdict}.",
             how_to_read=f"Panels 1 to 3 show the plane of frequency k = {k} as the interpretation has it: tokens sit "
             "at angle k·w·a. Panel 4 is measured: the logits of this model for this very pair, all frequencies "
             "together.",
@@ -183,8 +206,8 @@ def residual(study: Any, ax: Target = None) -> "Figure":
     """
     study = study_of(study)
     shares, paper = study.skip_shares, study.published.population.histogram(SKIP_HISTOGRAM)
-    if paper is None:
-        raise BadConfig(f"the paper's numbers have no histogram {SKIP_HISTOGRAM}")
+    if paper is None or shares is None:
+        raise BadConfig(f"the paper's numbers have no histogram {SKIP_HISTOGRAM}, or this model's attention is gated")
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
         high = max(float(np.quantile(shares, SHOWN)), float(paper.edges[-1]))
@@ -202,7 +225,7 @@ def residual(study: Any, ax: Target = None) -> "Figure":
 def _residual_pictures(study: Study) -> tuple[Picture, ...]:
     """One, where the paper's bars are known."""
     paper, shares = study.published.population.histogram(SKIP_HISTOGRAM), study.skip_shares
-    if paper is None:
+    if paper is None or shares is None:
         return ()
     return (
         Picture(
@@ -286,7 +309,7 @@ def _repair_pictures(study: Study) -> tuple[Picture, ...]:
     )
 
 
-TASK = Family("task", task, _task_pictures)
+TASK = Family("task", task, _task_pictures, needs_waves=False)
 ALGORITHM = Family("algorithm", algorithm, _algorithm_pictures)
 RESIDUAL = Family("residual", residual, _residual_pictures, in_paper=True)
 SECONDARY_REPAIR = Family("secondary-repair", secondary_repair, _repair_pictures)

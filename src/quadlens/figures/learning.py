@@ -139,5 +139,5 @@ def _frequencies_pictures(study: Study) -> tuple[Picture, ...]:
     )
 
 
-LEARNING_CURVE = Family("learning-curve", learning_curve, _learning_pictures)
+LEARNING_CURVE = Family("learning-curve", learning_curve, _learning_pictures, needs_waves=False)
 FREQUENCIES_OVER_TRAINING = Family("frequencies-over-training", frequencies_over_training, _frequencies_pictures)

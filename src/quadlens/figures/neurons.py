@@ -24,7 +24,7 @@ MOST_BINS = 60
 # More frequencies than this get a label only every so often.
 LABELLED = 30
 # How an activation is named in a sentence.
-ACTIVATION_WORDS = {"relu": "ReLU", "abs": "|x|", "square": "x²"}
+ACTIVATION_WORDS = {"relu": "ReLU", "abs": "|x|", "square": "x²", "quartic": "x⁴", "gelu": "GELU", "silu": "SiLU"}
 
 
 def typical_neuron(explanation: Explanation) -> int:

@@ -49,10 +49,11 @@ class Family:
     Attributes:
         name: On the command line: all of its pictures.
         draw: The public function, `draw(study, …, ax=None)`.
-        pictures: Its pictures of one model; () where the model has none.
+        pictures: Its pictures of one model, if the model has what the figure needs; () where there are none.
         names: File names and labels of the paper of its pictures, where they are not `name`; K is a frequency.
         in_paper: Whether the paper has it.
         needs_proofs: Whether it draws proofs.
+        needs_waves: Whether it speaks of frequencies, which not every model has.
     """
 
     name: str
@@ -61,6 +62,11 @@ class Family:
     names: tuple[str, ...] = ()
     in_paper: bool = False
     needs_proofs: bool = False
+    needs_waves: bool = True
+
+    def of(self, study: Study) -> tuple[Picture, ...]:
+        """Its pictures of one model; () where the model has none."""
+        return () if self.needs_waves and study.no_waves is not None else self.pictures(study)
 
     def makes(self, name: str) -> bool:
         """Whether a picture of this family can have this file name or label."""

@@ -249,5 +249,5 @@ def _waterfall_pictures(study: Study) -> tuple[Picture, ...]:
     )
 
 
-FRONTIER = Family("frontier", frontier, _frontier_pictures, needs_proofs=True)
-LOGIT_WATERFALL = Family("logit-waterfall", logit_waterfall, _waterfall_pictures, needs_proofs=True)
+FRONTIER = Family("frontier", frontier, _frontier_pictures, needs_proofs=True, needs_waves=False)
+LOGIT_WATERFALL = Family("logit-waterfall", logit_waterfall, _waterfall_pictures, needs_proofs=True, needs_waves=False)

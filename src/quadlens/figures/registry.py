@@ -1,7 +1,17 @@
 """Every figure, in the order of the paper, then ours."""
 
 from quadlens.errors import BadConfig
-from quadlens.figures import answers, error_sizes, integrals, learning, neurons, phases, proved, rectangles
+from quadlens.figures import (
+    answers,
+    beyond_waves,
+    error_sizes,
+    integrals,
+    learning,
+    neurons,
+    phases,
+    proved,
+    rectangles,
+)
 from quadlens.figures import population_bars as population
 from quadlens.figures.picture import Family, Picture
 from quadlens.studies import Study
@@ -22,6 +32,8 @@ FIGURES: tuple[Family, ...] = (
     population.HISTOGRAMS,
     phases.PRIMSECFREQ,
     answers.TASK,
+    beyond_waves.GATES,
+    beyond_waves.IRREPS,
     answers.ALGORITHM,
     neurons.NEURON,
     error_sizes.EXACT_ERROR,
@@ -56,12 +68,12 @@ def needs_proofs(names: list[str]) -> bool:
 
 def pictures_by_family(study: Study) -> dict[str, tuple[Picture, ...]]:
     """Every family's name with the pictures it has for this model; () where the model has none."""
-    return {family.name: family.pictures(study) for family in FIGURES}
+    return {family.name: family.of(study) for family in FIGURES}
 
 
 def all_pictures(study: Study) -> tuple[Picture, ...]:
     """Every picture of this model, the paper's first."""
-    return tuple(picture for family in FIGURES for picture in family.pictures(study))
+    return tuple(picture for family in FIGURES for picture in family.of(study))
 
 
 def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
@@ -70,7 +82,7 @@ def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
     Raises:
         BadConfig: for a name that this model has no picture of.
     """
-    drawn = {family.name: family.pictures(study) for family in families_of(names)}
+    drawn = {family.name: family.of(study) for family in families_of(names)}
     every, chosen = [picture for many in drawn.values() for picture in many], []
     for name in names:
         found = [one for one in every if name in (one.name, one.label)] or list(drawn.get(name, ()))
@@ -82,6 +94,6 @@ def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
 
 def _names_of(study: Study) -> str:
     """Every name this model has a picture of; proofs are not run for it, their figures are there all the same."""
-    drawn = {family.name: family.pictures(study) for family in FIGURES if not family.needs_proofs}
+    drawn = {family.name: family.of(study) for family in FIGURES if not family.needs_proofs}
     names = {name for name, many in drawn.items() if many} | {one.name for many in drawn.values() for one in many}
     return ", ".join(sorted(names | {family.name for family in FIGURES if family.needs_proofs}))

@@ -133,6 +133,24 @@ class Task:
             return f"{alpha}a + {beta}b"
         return {"add": "a + b", "subtract": "a − b", "divide": "a / b"}.get(self.name, "a · b")
 
+    def element(self, i: int) -> str:
+        """How the element numbered i is called: a residue for `multiply` and `divide`, whose elements start at 1."""
+        return str(i + 1 if self.table is None and self.name in ("multiply", "divide") else i)
+
+    def question(self, a: int, b: int) -> str:
+        """One input in the task's own words.
+
+        >>> task_by_name("subtract", 7).question(3, 5), task_by_name("linear:2,3", 7).question(3, 5)
+        ('3 − 5', '2·3 + 3·5')
+        >>> task_by_name("multiply", 6).question(3, 5), task_by_name("S3").question(3, 5)
+        ('4 · 6', 'σ·τ with σ = 3, τ = 5')
+        """
+        x, y = self.element(a), self.element(b)
+        if self.symbols == "σ·τ":
+            return f"σ·τ with σ = {x}, τ = {y}"
+        letters = {"a": x, "b": y}
+        return re.sub(r"(\d*)([ab])", lambda m: f"{m[1]}·{letters[m[2]]}" if m[1] else letters[m[2]], self.symbols)
+
     @cached_property
     def is_latin_square(self) -> bool:
         """Whether every row and every column has each element once: a · x = b and x · a = b have one solution."""

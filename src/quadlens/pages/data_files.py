@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from quadlens.figures.beyond_waves import POSITIONS, irrep_shares
 from quadlens.figures.error_sizes import DRAWN, errors
 from quadlens.figures.proved import rule_points
 from quadlens.figures.rectangles import h
+from quadlens.model.token_tables import TokenTables
 from quadlens.plain_json import plain
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature import moments, rectangles, to_json
@@ -22,14 +24,19 @@ def data_files(study: Study) -> dict[str, bytes]:
     """Relative path → content, the same bytes for the same study."""
     files = {
         "data/evaluation.json": _json(asdict(study.evaluation)),
-        "data/explanation.json": _json(study.explanation.to_dict()),
         "data/margins.csv": _margins(study),
         "data/population.json": _json(_population(study)),
         "data/certificates.json": _json([summary(one) for one in study.certificates]),
     }
-    stream = io.BytesIO()
-    study.explanation.neuron_frame().write_csv(stream)
-    files["data/neurons.csv"] = stream.getvalue()
+    if study.no_waves is None:
+        stream = io.BytesIO()
+        study.explanation.neuron_frame().write_csv(stream)
+        files["data/neurons.csv"] = stream.getvalue()
+        files["data/explanation.json"] = _json(study.explanation.to_dict())
+    if isinstance(study.anatomy.layer, TokenTables):
+        files["data/gates.csv"] = _gates(study.anatomy.layer)
+    if study.irreps is not None:
+        files["data/irreps.csv"] = _irreps(study)
     if study.bounds is not None:
         files["data/bounds.json"] = _json(to_json(study.bounds))
     if study.clusters:
@@ -83,8 +90,31 @@ def _frontier(study: Study) -> bytes:
 
 def _margins(study: Study) -> bytes:
     a, b = np.divmod(np.arange(study.p**2), study.p)
-    columns = (a, b, study.margins.ravel(), study.skip_shares.ravel())
-    return _csv(("a", "b", "margin", "skip_share"), zip(*(column.tolist() for column in columns), strict=True))
+    columns = {"a": a, "b": b, "margin": study.margins.ravel()}
+    if study.skip_shares is not None:
+        columns["skip_share"] = study.skip_shares.ravel()
+    return _csv(tuple(columns), zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+def _gates(layer: TokenTables) -> bytes:
+    """One row per input and head, one column per position that the head sees."""
+    a, b = np.divmod(np.arange(layer.p**2), layer.p)
+    gates = layer.gates(a, b)
+    rows = [
+        (x, y, head, *gates[:, head, i].tolist())
+        for i, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
+        for head in range(layer.heads)
+    ]
+    return _csv(("a", "b", "head", *(f"on_{POSITIONS[one.position]}" for one in layer.gated)), rows)
+
+
+def _irreps(study: Study) -> bytes:
+    shares = irrep_shares(study)
+    rows = [
+        (part.name, part.dimension, part.rank, *(float(column[i]) for column in shares.values()))
+        for i, part in enumerate(study.irreps.parts if study.irreps else ())
+    ]
+    return _csv(("irrep", "dimension", "rank", *(f"share_of_{name}" for name in shares)), rows)
 
 
 def _population(study: Study) -> dict[str, Any]:

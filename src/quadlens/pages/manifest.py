@@ -21,7 +21,7 @@ def write_manifest(directory: Path, study: Study, command: str) -> dict[str, Any
         "format": FORMAT,
         "version": 1,
         "command": command,
-        "model": {"name": study.name, "sha256": study.sha256, "p": study.p, "d_mlp": study.explanation.d_mlp},
+        "model": {"name": study.name, "sha256": study.sha256, "p": study.p, "d_mlp": study.config.d_mlp},
         "versions": {
             "python": platform.python_version(),
             "quadlens": __version__,

@@ -3,7 +3,9 @@
 import base64
 import io
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from quadlens import __version__
@@ -16,6 +18,9 @@ from quadlens.pages.tables import page_tables
 from quadlens.published import MODELS, MODELS_IN_FIGURES
 from quadlens.quadrature.integrals import half_of
 from quadlens.studies import MAX_FREQUENCIES, Study
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 # A vector picture larger than this is put on the page as pixels; the vector file is beside the page anyway.
 LARGEST_SVG = 72_000
@@ -88,8 +93,9 @@ def rule_errors(study: Study) -> RuleErrors | None:
     )
 
 
-def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
-    """The page; `explorer` is the address of the interactive one, where there is one beside it."""
+@cache
+def _template() -> "Template":
+    """The page's template, compiled once."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -100,9 +106,14 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
     )
     environment.filters.update({one.__name__: one for one in (at_least, at_most, decimals, listed, percent)})
     environment.filters["thousands"] = lambda value: f"{value:,}"
+    return environment.get_template("page.html.j2")
+
+
+def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
+    """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     pictures, tables = pictures_by_family(study), page_tables(study)
     first = study.clusters[0].k if study.clusters else None
-    return environment.get_template("page.html.j2").render(
+    return _template().render(
         study=study,
         activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
         certificate=study.certificate,
@@ -110,7 +121,7 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         good_rule=GOOD_RULE,
         strongest=study.strongest_keys,
         most=MAX_FREQUENCIES,
-        angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None),
+        angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None) if first else None,
         pictures=pictures,
         paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
         bound_tables=[table for table in tables if not table.name.endswith("-facts")],

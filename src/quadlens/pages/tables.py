@@ -107,6 +107,8 @@ class PageTable:
 
 def page_tables(study: Study) -> tuple[PageTable, ...]:
     """Every table of the page."""
+    if study.no_waves is not None:
+        return ()
     return (*bound_tables(study), model_table(study), population_table(study))
 
 

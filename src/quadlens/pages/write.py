@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from quadlens.display import Displayed
-from quadlens.explorer import LARGEST_P, build_page
+from quadlens.errors import BadConfig
+from quadlens.explorer import build_page
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.manifest import write_manifest
@@ -65,8 +66,15 @@ def report(
     command = f"quadlens report {shlex.quote(_named(model))} -o {shlex.quote(str(output))}" + (
         "" if proofs else " --no-proofs"
     )
-    explorer = build_page(results.anatomy, results.name) if results.p <= LARGEST_P else None
-    return write_report(results, output, command, workers, progress, explorer)
+    return write_report(results, output, command, workers, progress, _explorer(results))
+
+
+def _explorer(study: Study) -> str | None:
+    """The interactive page, for models that it can show."""
+    try:
+        return build_page(study.anatomy, study.name)
+    except BadConfig:
+        return None
 
 
 def _named(model: Any) -> str:

@@ -72,7 +72,7 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
     ranks = (np.arange(SKIP_QUANTILES) + 0.5) / SKIP_QUANTILES
     results = {
         "evaluation": dataclasses.asdict(evaluation),
-        "skip_share_quantiles": [float(share) for share in np.quantile(skip, ranks)],
+        "skip_share_quantiles": [] if skip is None else [float(share) for share in np.quantile(skip, ranks)],
         "explanation": explanation.to_dict(),
         "bounds": {**table, "clusters": clusters},
         "proofs": [summary(certificate) for certificate in certificates],

@@ -27,6 +27,7 @@ from quadlens.proofs.produce import strategies
 from quadlens.published import PopulationSummary, Published, read_population, read_published
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
 from quadlens.spectrum import Anatomy
+from quadlens.spectrum.irreps import Irreps, find_irreps
 from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles
 
@@ -98,9 +99,34 @@ class Study(Displayed):
         return margins(self.anatomy.layer)
 
     @cached_property
-    def skip_shares(self) -> Float[np.ndarray, "p p"]:
-        """Variance over c of what the skip connection adds, over the variance over c of the logits."""
-        return skip_shares(self.collapsed)
+    def no_waves(self) -> str | None:
+        """Why nothing can be said in terms of frequencies, as the end of a sentence; None where it can."""
+        if not isinstance(self.anatomy.layer, Collapsed):
+            return "attention depends on the tokens, so that what reaches a neuron is not a part of a plus a part of b"
+        if self.config.task.cyclic is None:
+            return f"no renaming of its elements turns {self.config.task.words} into addition, so it has no frequencies"
+        return None
+
+    @cached_property
+    def no_proofs(self) -> str | None:
+        """Why nothing is proved, as the end of a sentence; None where something is."""
+        if not self.with_proofs:
+            return "the proofs were left out (--no-proofs)"
+        try:
+            return None if self.proofs else "no strategy applies"
+        except BadConfig as error:
+            return str(error)
+
+    @cached_property
+    def skip_shares(self) -> Float[np.ndarray, "p p"] | None:
+        """Variance over c of what the skip connection adds, over that of the logits; None where attention is gated."""
+        return skip_shares(self.anatomy.layer) if isinstance(self.anatomy.layer, Collapsed) else None
+
+    @cached_property
+    def irreps(self) -> Irreps | None:
+        """The irreducible parts of the task's group; None for a cyclic one, which has frequencies, and for no group."""
+        task = self.config.task
+        return find_irreps(task) if task.cyclic is None and task.is_group else None
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -109,19 +135,20 @@ class Study(Displayed):
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """Key frequencies, in order."""
-        return self.anatomy.key_frequencies
+        """Key frequencies, in order; none for a model without frequencies."""
+        return self.anatomy.key_frequencies if self.no_waves is None else ()
 
     @cached_property
     def strongest_keys(self) -> tuple[int, ...]:
         """The key frequencies whose clusters weigh most (Σ ρω), in order of k: those that pictures are drawn of."""
-        weights = {one.k: float((one.rho * one.omega).sum()) for one in self.explanation.clusters}
+        clusters = self.explanation.clusters if self.keys else ()
+        weights = {one.k: float((one.rho * one.omega).sum()) for one in clusters}
         return tuple(sorted(sorted(self.keys, key=lambda k: -weights.get(k, 0.0))[:MAX_FREQUENCIES]))
 
     @cached_property
     def bounds(self) -> Bounds | None:
-        """The clusters as quadrature rules; None where the activation has none."""
-        rules = NONLINEARITIES[self.config.activation].is_piecewise_linear
+        """The clusters as quadrature rules; None where the activation has none, or the model has no frequencies."""
+        rules = self.no_waves is None and NONLINEARITIES[self.config.activation].is_piecewise_linear
         return bounds(self.anatomy) if rules else None
 
     @cached_property
@@ -169,12 +196,12 @@ class Study(Displayed):
     @property
     def waterfall(self) -> tuple[WaterfallStep, ...]:
         """The error budget, where proofs are part of the study."""
-        return self.error_budget if self.with_proofs else ()
+        return self.error_budget if self.no_proofs is None else ()
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
         """The proofs that are part of the study."""
-        return self.proofs if self.with_proofs else ()
+        return self.proofs if self.no_proofs is None else ()
 
     @property
     def certificate(self) -> Certificate | None:
@@ -221,11 +248,12 @@ class Study(Displayed):
             BadConfig: for a model with too many logits to look at.
         """
         self._check_size("a report looks at all inputs")
+        waves = self.no_waves is None
         steps: tuple[tuple[str, tuple[str, ...]], ...] = (
-            ("answers", ("evaluation", "margins", "skip_shares", "history")),
-            ("neurons and logits", ("explanation",)),
-            ("bounds", ("bounds", "clusters")),
-            ("proofs", ("proofs", "error_budget") if self.with_proofs else ()),
+            ("answers", ("evaluation", "margins", "skip_shares", "history", "irreps")),
+            ("neurons and logits", ("explanation",) if waves else ()),
+            ("bounds", ("bounds", "clusters") if waves else ()),
+            ("proofs", ("no_proofs", "waterfall") if self.with_proofs else ()),
             ("the paper's numbers", ("published", "population")),
         )
         for step, names in steps:
