@@ -15,7 +15,9 @@ from quadlens import figures
 from quadlens.errors import BadConfig, QuadlensError
 from quadlens.figures.registry import FIGURES
 from quadlens.model import Recipe, build_mlp
+from quadlens.model.task import task_by_name
 from quadlens.studies import Study, study_of
+from test_report_kinds import made
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,8 @@ def mainline() -> Study:
 
 def studied(name: str, toy: Study, mainline: Study) -> Study:
     """A study that has what the figure needs: the bundled model has a history, the toy has proofs."""
+    if name in ("gates", "irreps"):
+        return study_of(made(task_by_name("S3"), "softmax", "relu"))
     return mainline if name in ("learning_curve", "frequencies_over_training", "primsecfreq") else toy
 
 
@@ -61,10 +65,10 @@ def test_a_figure_leaves_the_callers_matplotlib_alone(
     name: str, toy: Study, mainline: Study, own_matplotlib: None
 ) -> None:
     rc, backend = dict(mpl.rcParams), mpl.get_backend()
-    made = getattr(figures, name)(studied(name, toy, mainline))
-    assert isinstance(made, Figure)
+    first = getattr(figures, name)(studied(name, toy, mainline))
+    assert isinstance(first, Figure)
     assert (dict(mpl.rcParams), mpl.get_backend()) == (rc, backend)
-    panels = [axis for axis in made.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
+    panels = [axis for axis in first.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
     mine = Figure()
     ax: Any = (
         mine.subplots()

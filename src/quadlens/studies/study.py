@@ -107,11 +107,13 @@ class Study(Displayed):
             return f"no renaming of its elements turns {self.config.task.words} into addition, so it has no frequencies"
         return None
 
-    @cached_property
+    @property
     def no_proofs(self) -> str | None:
         """Why nothing is proved, as the end of a sentence; None where something is."""
-        if not self.with_proofs:
-            return "the proofs were left out (--no-proofs)"
+        return self._unprovable if self.with_proofs else "the proofs were left out (--no-proofs)"
+
+    @cached_property
+    def _unprovable(self) -> str | None:
         try:
             return None if self.proofs else "no strategy applies"
         except BadConfig as error:
