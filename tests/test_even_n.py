@@ -120,6 +120,10 @@ def test_a_hand_built_model_comes_out_as_it_was_built(n: int, keys: tuple[int, .
     explanation = explain(model)
     assert explanation.key_frequencies == keys
     assert explanation.good_model
+    assert explanation.to_dict()["task"] == task
+    words = model.config.task.words if task != "add" else f"modulo {n}"
+    assert words in explanation.summary()
+    assert ("primitive root 3" in explanation.summary()) == (task in ("multiply", "divide"))
     assert all(one.r2 == pytest.approx(1.0) for one in explanation.phases)
     assert explanation.logits is not None
     # For even n and a - b = n/2 odd keys have no strength and even ones cannot tell c from c + n/2: those may be wrong.

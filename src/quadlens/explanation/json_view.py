@@ -18,6 +18,8 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
     mismatched = np.flatnonzero(roles.mismatching)[:MAX_LISTED]
     return {
         "p": explanation.p,
+        "n": explanation.p,
+        "task": explanation.task.to_json(),
         "d_mlp": explanation.d_mlp,
         "activation": explanation.activation,
         "key_frequencies": list(explanation.key_frequencies),

@@ -24,6 +24,7 @@ from quadlens.logits import (
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.evaluate import MAX_OPERATIONS
 from quadlens.model.params import Model
+from quadlens.model.task import Task
 from quadlens.spectrum import (
     Anatomy,
     AttendedSpectra,
@@ -92,7 +93,8 @@ class Explanation(Displayed):
     """What every neuron does and what the logits are; the table, the JSON, the words and the frame are its views.
 
     Attributes:
-        p: Modulus.
+        p: Number of elements.
+        task: What the model is asked; frequencies are those after the renaming that makes it addition.
         d_mlp: Number of neurons.
         activation: The nonlinearity.
         spectra: Amplitude-phase form of both paths, of the input and of W_L.
@@ -109,6 +111,7 @@ class Explanation(Displayed):
     """
 
     p: int
+    task: Task
     d_mlp: int
     activation: Activation
     spectra: NeuronSpectra
@@ -210,6 +213,7 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
     roles, clusters, harmonics = anatomy.roles, anatomy.clusters, anatomy.harmonics
     return Explanation(
         p=p,
+        task=anatomy.config.task,
         d_mlp=d_mlp,
         activation=anatomy.collapsed.activation,
         spectra=anatomy.spectra,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from quadlens.explanation.value import Explanation, LogitExplanation
+from quadlens.model.task import Task
 from quadlens.numbers import at_least, counted, neglected, percent
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -27,12 +28,24 @@ def _opening(explanation: Explanation) -> str:
     noun = "frequency" if len(keys) == 1 else "frequencies"
     listed = ", ".join(map(str, keys[:MANY])) + (", …" if len(keys) > MANY else "")
     using = f"{count} {noun}" + (f": {listed}" if keys else "")
+    task = explanation.task
     if explanation.logits is None:
-        return f"This model works modulo {explanation.p} with {using}."
+        return f"This model works modulo {task.modulus or task.n} with {using}.{_renaming(task)}"
     correct, inputs = explanation.logits.parts.correct, explanation.p**2
     if correct == inputs:
-        return f"This model adds modulo {explanation.p} with {using}."
-    return f"This model answers {correct:,} of {inputs:,} additions modulo {explanation.p} right; it has {using}."
+        does = f"adds modulo {explanation.p}" if task.name == "add" else f"answers {task.words} everywhere"
+        return f"This model {does} with {using}.{_renaming(task)}"
+    asked = f"additions modulo {explanation.p}" if task.name == "add" else f"inputs of {task.words}"
+    return f"This model answers {correct:,} of {inputs:,} {asked} right; it has {using}.{_renaming(task)}"
+
+
+def _renaming(task: Task) -> str:
+    """What the frequencies are about, where the task is not addition itself."""
+    if task.is_addition or task.cyclic is None:
+        return ""
+    root = task.cyclic.root
+    by = "" if root is None else f" by their logarithms to the primitive root {root}"
+    return f" Its elements are renamed{by} so that the task is addition; frequencies are those of the new names."
 
 
 def _matching(explanation: Explanation) -> str:
