@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from quadlens.explorer import build_page
 from quadlens.model.bundled import load
+from quadlens.model.config import Config, MLPConfig, Softmax
 from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.model.params import Model
+from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.task import task_by_name
 
 READY = "html[data-ready=true][data-settled=true]"
 # Generous: the machine that runs the tests may be busy, and conditions are waited for, not times.
@@ -20,6 +23,31 @@ PATIENCE = 60_000
 def small_model() -> Model:
     """A hand-built model that needs no time: p = 23, 90 neurons, a little noise."""
     return build_mlp(Recipe(p=23, keys=(2, 5, 9), neurons=90, jitter=0.05, noise=0.02, seed=3))
+
+
+def softmax_model() -> Params:
+    """Random weights, two heads that look at three tokens, a mixture of softmax and a constant."""
+    config = Config(
+        p=11,
+        d_model=8,
+        d_mlp=12,
+        n_heads=2,
+        d_head=4,
+        d_vocab=12,
+        d_vocab_out=11,
+        n_ctx=3,
+        attention=(0.1, 0.1, 0.1),
+        read_position=2,
+        softmax=Softmax(scale=0.7, divisor=2.0),
+    )
+    rng = np.random.default_rng(5)
+    return Params(config, **{name: rng.standard_normal(shape) for name, shape in Params.shapes(config).items()})
+
+
+def group_model() -> MLPParams:
+    """Random weights, asked for products of permutations."""
+    config, rng = MLPConfig(6, 14, task=task_by_name("S3")), np.random.default_rng(6)
+    return MLPParams(config, **{name: rng.standard_normal(shape) for name, shape in MLPParams.shapes(config).items()})
 
 
 @dataclass
@@ -84,6 +112,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "mainline": load("mainline"),
         "mismatched": load("mismatched"),
         "small": small_model(),
+        "softmax": softmax_model(),
+        "group": group_model(),
         "wide": build_mlp(Recipe(p=113, keys=(3, 17, 40, 52), neurons=256)),
     }
     paths = {}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from any_model import any_model, usual_weights
 from explorer_chromium import small_model
 from quadlens.errors import BadConfig
 from quadlens.explorer import LARGEST_P, build_page
@@ -20,10 +21,12 @@ from quadlens.explorer.words import VIEWS
 from quadlens.figures.style import FREQUENCY_COLOURS
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.bundled import load
+from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
 from quadlens.model.native import save
 from quadlens.model.params import MLPParams
+from quadlens.model.token_tables import TokenTables
 from quadlens.spectrum.anatomy import Anatomy
 from strategies import mlps, transformers
 
@@ -47,7 +50,8 @@ def test_page_is_one_file_of_at_most_two_megabytes_and_the_same_every_time() -> 
 
 def test_every_view_has_a_static_picture_words_with_numbers_and_a_line_on_how_to_read_it() -> None:
     page = build_page(small_model(), "small")
-    for view in VIEWS:
+    assert '<figure id="view-gates" hidden>' in page
+    for view in [one for one in VIEWS if one.name != "gates"]:
         card = page[page.index(f'<figure id="view-{view.name}">') :].split("</figure>")[0]
         assert re.search(r'<div id="stage-\w+" class="stage"><svg [^>]*role="img" aria-label="[^"]+"', card)
         assert re.search(r'<p class="words"[^>]*>[^<]*\d', card)
@@ -78,6 +82,27 @@ def test_first_frame_agrees_with_evaluate_and_its_parts_add_up() -> None:
 @given(model=mlps() | transformers())
 def test_any_model_gets_a_page(model: MLPParams) -> None:
     assert "</html>" in build_page(model, "any")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_views_that_do_not_apply_are_absent_with_one_line_why(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = any_model(rng, usual_weights())
+    task, page, layer = model.config.task, build_page(model, "any"), model.hidden_layer()
+    waves, even = isinstance(layer, Collapsed) and task.cyclic is not None, task.n % 2 == 0
+    for view, applies in {
+        "circle": waves,
+        "rectangles": waves and not even,
+        "gates": isinstance(layer, TokenTables),
+    }.items():
+        assert (f'<figure id="view-{view}" hidden>' in page) == (not applies)
+    why = page.split('<p id="absent">')[1].split("</p>")[0]
+    assert ("No circle of phases" in why) == (not waves)
+    assert ("rectangles" in why) == (not waves or even)
+    assert ("No map of attention" in why) == isinstance(layer, Collapsed)
+    assert html.escape(task.words) in page
+    assert task.sentence(12 if task.n > 12 else task.n - 1, task.n - 2, 0).split()[0] in page
+    assert re.findall(r"\bnan\b", page.split("<script")[0]) == []
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explorer_chromium import PATIENCE, Opened, drop_file, pages, small_model, visit  # noqa: F401
+from explorer_chromium import PATIENCE, Opened, drop_file, pages, small_model, softmax_model, visit  # noqa: F401
 from quadlens.explorer.words import VIEWS, WORDS
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import load
@@ -19,9 +19,12 @@ from quadlens.model.evaluate import evaluate
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams
+from quadlens.model.task import task_by_name
+from quadlens.model.token_tables import TokenTables
 
 # ruff: noqa: F811
-NAMES = [view.name for view in VIEWS]
+# The views of a model with constant attention.
+NAMES = [view.name for view in VIEWS if view.name != "gates"]
 
 
 def words(page: Opened) -> dict[str, str]:
@@ -614,6 +617,73 @@ def test_link_of_a_view_leads_to_it(visit: Any) -> None:
     again = visit("small", "#" + link.split("#")[1], viewport={"width": 900, "height": 500})
     assert again.page.locator("#view-grid.spot").count() == 1
     assert again.page.evaluate("document.getElementById('view-grid').getBoundingClientRect().top < innerHeight")
+
+
+def visible(page: Opened) -> set[str]:
+    return {view.name for view in VIEWS if page.page.locator(f"#view-{view.name}").is_visible()}
+
+
+def test_softmax_model_shows_its_gates_and_no_phases(visit: Any) -> None:
+    page = visit("softmax", "#jitter=0.5&arc=0.2&show=difference&tour=3")
+    assert visible(page) == {"logits", "pre", "column", "grid", "gates"}
+    assert "attention depends on the tokens" in page.text("absent")
+    state = page.state()
+    assert (state["jitter"], state["arc"], state["show"], state["tour"]) == (0, 0, "model", 0)
+    for hidden in ("in-k", "in-jitter", "in-arc", "in-phi", "in-carry", "status-exact", "tour-start"):
+        assert not page.page.locator(f"#{hidden}").is_visible()
+    assert page.page.locator("#stage-gates canvas").count() == 2 * 3
+    model = softmax_model()
+    layer = model.hidden_layer()
+    assert isinstance(layer, TokenTables)
+    with page.page.expect_download() as waiting:
+        page.page.locator("#data-gates").click()
+    rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8"))))
+    a, b = np.divmod(np.arange(layer.p**2), layer.p)
+    found = np.array([[float(row[f"head_1_on_{name}"]) for row in rows] for name in ("a", "b", "equals")])
+    np.testing.assert_allclose(found, layer.gates(a, b)[:, 1] + 0.1, atol=1e-12)
+    assert f"{evaluate(layer).pairs - evaluate(layer).correct} of {layer.p**2}" in page.text("status-wrong")
+    # A map of gates is linked to a and b, as every map.
+    page.page.locator("#stage-gates canvas").nth(4).focus()
+    page.page.keyboard.press("ArrowRight")
+    assert page.state()["a"] == (state["a"] + 1) % layer.p
+    margin = page.text("words-grid")
+    page.page.locator("#in-off").check()
+    assert page.text("words-grid") != margin
+    page.page.locator("#undo").click()
+    assert page.text("words-grid") == margin
+
+
+def test_group_speaks_its_own_words_and_a_page_changes_with_the_model(visit: Any, tmp_path: Path) -> None:
+    page = visit("group")
+    assert visible(page) == {"logits", "pre", "column", "grid"}
+    assert "σ·τ in S3 has no cyclic relabelling" in page.text("absent")
+    assert "computes σ·τ in S3" in page.text("intro")
+    state = page.state()
+    assert page.text("status-answer").startswith(f"{state['a']}·{state['b']} = ")
+    assert page.text("status-margin").startswith("in S3, ")
+    drop_file(page, "other.safetensors", to_bytes(small_model()))
+    page.page.wait_for_selector("html[data-model='other.safetensors']", state="attached")
+    assert visible(page) == set(NAMES)
+    assert "computes a + b mod 23" in page.text("intro")
+    assert page.page.locator("#tour-start").is_visible()
+
+
+def test_subtraction_has_phases_and_rectangles_of_renamed_elements(visit: Any, tmp_path: Path) -> None:
+    small = small_model().tensors()
+    back = -np.arange(23) % 23
+    config = MLPConfig(23, 90, task=task_by_name("subtract", 23))
+    page = visit("small")
+    before = page.text("words-circle")
+    drop_file(page, "minus.safetensors", to_bytes(MLPParams(config, **{**small, "W_b": small["W_b"][back]})))
+    page.page.wait_for_selector("html[data-model='minus.safetensors']", state="attached")
+    # The same neurons, the same phases; only the name of b is another.
+    assert page.text("words-circle") == before
+    assert visible(page) == set(NAMES)
+    state = page.state()
+    assert page.text("status-answer") == f"{state['a']} − {state['b']} ≡ {(state['a'] - state['b']) % 23} ✓"
+    assert "Frequencies and phases are those of the elements renamed so that a − b becomes a sum" in page.text("intro")
+    page.page.locator("input[name=show][value=difference]").check()
+    assert "model and interpretation differ by at most" in page.text("words-grid")
 
 
 def test_every_view_gives_its_data(visit: Any) -> None:

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any_model import any_model, usual_weights
 from explorer_chromium import pages, small_model, visit  # noqa: F401
 from quadlens.logits.closed_form import closed_forms
 from quadlens.logits.parts import take_apart
-from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, parse_activation
+from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.bundled import load
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import margins
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.token_tables import HiddenLayer, TokenTables
 from quadlens.quadrature import (
     NoBound,
     Scheme,
@@ -334,10 +336,11 @@ def test_interpretation_equals_pythons(visit: Any, tmp_path: Path, name: str) ->
 # Everything the page's engine computes of a model as it came.
 COMPUTE = """(files) => files.map((text) => {
   const model = Q.collapse.collapse(Q.safetensors.read(Uint8Array.from(atob(text), (x) => x.charCodeAt(0))));
-  const engine = new Q.engine.Engine(model), { info } = engine;
+  const engine = new Q.engine.Engine(model), { info } = engine, { cyclic } = model.task;
   engine.sync(Q.state.defaults(info));
   engine.work(Infinity);
-  const form = Q.closedForm.fit(model, info).relu;
+  const form = info.waves ? Q.closedForm.fit(model, info).relu : { C: [], D: [], margins: [] };
+  const inputs = Array.from({ length: model.p ** 2 }, (_, at) => [Math.floor(at / model.p), at % model.p]);
   const rules = info.clusters.map(({ k }) => {
     const rule = engine.scheme(k), claims = rule && Q.quadrature.claims(rule);
     if (claims) [claims.full, claims.half] = [null, null];
@@ -346,39 +349,22 @@ COMPUTE = """(files) => files.map((text) => {
   });
   return {
     Ua: [...model.Ua], Ub: [...model.Ub], WL: [...model.WL], Sa: [...model.Sa], Sb: [...model.Sb],
-    answers: [...model.answers], logits: [...engine.logits], margin: [...engine.margin], keys: info.keys,
+    answers: [...model.task.answers], symbols: model.task.symbols, words: model.task.words, place: model.task.place,
+    sentence: Q.task.sentence(model.task, 0, 1, 1), identity: cyclic && cyclic.isIdentity, waves: info.waves,
+    cyclic: cyclic && ["ofA", "ofB", "ofC"].map((x) => [...cyclic[x]]),
+    gates: model.gated.map(({ gates }) => [...gates]),
+    pre: Array.from({ length: model.d }, (_, i) => inputs.map(([a, b]) => engine.pre(i, a, b))),
+    split: inputs.slice(0, 3).map(([a, b]) => {
+      const { byCluster, identity, skip, total } = engine.split(a, b);
+      const even = byCluster.reduce((x, part) => x.map((y, c) => y + part[c]), new Float64Array(model.p));
+      return [even, identity, skip, total].map((x) => [...x]);
+    }),
+    logits: [...engine.logits], margin: [...engine.margin], keys: info.keys,
     kIn: [...info.kIn], kOut: [...info.kOut], rho: [...info.rho], omega: [...info.omega], phi: [...info.phi],
     psi: [...info.psi], clusters: info.clusters.map(({ k, neurons }) => [k, neurons]), rules,
     C: form.C, D: form.D, margins: [...form.margins],
   };
 })"""
-
-
-def random_model(rng: np.random.Generator) -> Model:
-    """Any architecture, activation and size that stays small; weights of a random scale."""
-    p, d, activation = int(rng.choice([3, 5, 7, 9, 11, 13, 15])), int(rng.integers(1, 13)), str(rng.choice(ACTIVATIONS))
-    scale, dtype = float(rng.choice([0.1, 1.0, 3.0])), str(rng.choice(["float32", "float64"]))
-    if rng.random() < 0.5:
-        mlp = MLPConfig(p, d, parse_activation(activation))
-        shapes = MLPParams.shapes(mlp)
-        return MLPParams(mlp, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
-    positions, offset = int(rng.integers(2, 4)), int(rng.choice([0, p]))
-    config = Config(
-        p=p,
-        d_model=int(rng.integers(1, 8)),
-        d_mlp=d,
-        n_heads=int(rng.integers(1, 4)),
-        d_head=int(rng.integers(1, 4)),
-        d_vocab=p + offset + positions - 2 + int(rng.integers(0, 3)),
-        d_vocab_out=p + int(rng.integers(0, 3)),
-        n_ctx=positions + int(rng.integers(0, 2)),
-        attention=tuple(rng.uniform(-1, 1, positions).tolist()),
-        read_position=int(rng.integers(0, positions)),
-        activation=parse_activation(activation),
-        b_token_offset=offset,
-    )
-    shapes = Params.shapes(config)
-    return Params(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
 
 
 def near(found: Any, mine: Any) -> None:
@@ -395,18 +381,44 @@ def near_angles(found: Any, mine: np.ndarray) -> None:
 
 def compare(found: dict[str, Any], model: Model) -> None:
     """Every part of what the page computed with the same in Python."""
-    anatomy = Anatomy(model)
-    collapsed, roles, p = anatomy.collapsed, anatomy.roles, model.config.p
-    near(found["Ua"], collapsed.U_a.T)
-    near(found["Ub"], collapsed.U_b.T)
-    near(found["WL"], collapsed.W_L.T)
-    near(found["Sa"], collapsed.S_a)
-    near(found["Sb"], collapsed.S_b)
-    pre = np.asarray(found["Ua"]).reshape(-1, p)[:, :, None] + np.asarray(found["Ub"]).reshape(-1, p)[:, None, :]
-    near(pre, np.stack([collapsed.pre(a) for a in range(p)]).transpose(2, 0, 1))
-    near(found["logits"], np.stack([collapsed.logits(a) for a in range(p)]))
-    near(found["margin"], margins(collapsed).ravel())
-    assert found["answers"] == [(a + b) % p for a in range(p) for b in range(p)]
+    layer, task, p = model.hidden_layer(), model.config.task, model.config.p
+    near(found["Ua"], layer.U_a.T)
+    near(found["Ub"], layer.U_b.T)
+    near(found["WL"], layer.W_L.T)
+    near(found["Sa"], layer.S_a)
+    near(found["Sb"], layer.S_b)
+    near(found["pre"], np.stack([layer.pre(a) for a in range(p)]).transpose(2, 0, 1).reshape(layer.d_mlp, -1))
+    near(found["logits"], np.stack([layer.logits(a) for a in range(p)]))
+    near(found["margin"], margins(layer).ravel())
+    assert found["answers"] == task.answers.ravel().tolist()
+    assert [found[name] for name in ("symbols", "words", "place")] == [task.symbols, task.words, task.place]
+    assert found["sentence"] == task.sentence(0, 1, 1)
+    new = task.cyclic
+    assert found["cyclic"] == (None if new is None else [x.tolist() for x in (new.of_a, new.of_b, new.of_c)])
+    assert found["identity"] == (None if new is None else new.is_identity)
+    assert found["waves"] == (isinstance(layer, Collapsed) and new is not None)
+    if isinstance(layer, TokenTables):
+        inputs = np.arange(p)
+        gates = np.stack([layer.gates(np.full(p, a), inputs) for a in range(p)], axis=2)
+        near(found["gates"], gates.reshape(len(layer.gated), -1))
+    compare_split(found["split"], layer)
+    if found["waves"]:
+        compare_waves(found, Anatomy(model))
+
+
+def compare_split(found: list[Any], layer: HiddenLayer) -> None:
+    """Even part, odd part, skip and whole of the first inputs."""
+    sigma = NONLINEARITIES[layer.activation]
+    for at, parts in enumerate(found):
+        a, b = divmod(at, layer.p)
+        pre = layer.pre(a)[b]
+        mine = [layer.W_L @ sigma.even(pre), layer.W_L @ sigma.odd(pre), layer.skip(a)[b], layer.logits(a)[b]]
+        near(parts, np.stack(mine))
+
+
+def compare_waves(found: dict[str, Any], anatomy: Anatomy) -> None:
+    """Frequencies, phases, clusters, rules and the interpretation."""
+    collapsed, roles = anatomy.collapsed, anatomy.roles
     assert found["kIn"] == roles.k_in.tolist()
     assert found["kOut"] == roles.k_out.tolist()
     near(found["rho"], roles.rho)
@@ -455,17 +467,26 @@ def compare_rule(found: dict[str, Any], cluster: Cluster) -> None:
         assert float(read) <= bound.value * 1.011 + 1e-9
 
 
-def test_engine_agrees_with_python_on_200_random_models(visit: Any) -> None:  # noqa: F811
-    rng = np.random.default_rng(21)
-    models = [random_model(rng) for _ in range(200)]
+def test_engine_agrees_with_python_on_400_random_models_of_every_kind(visit: Any) -> None:  # noqa: F811
+    models = []
+    for number in range(400):
+        rng = np.random.default_rng([21, number])
+        scale = float(rng.choice([0.1, 1.0, 2.0]))
+        models.append(any_model(rng, usual_weights(scale)))
     assert {type(model) for model in models} == {Params, MLPParams}
     assert {model.config.activation for model in models} == set(ACTIVATIONS)
+    assert {model.config.p for model in models} >= set(range(2, 16))
+    assert {model.config.task.cyclic is None for model in models} == {True, False}
+    assert {isinstance(model.hidden_layer(), TokenTables) for model in models} == {True, False}
     page = visit("small")
     for start in range(0, len(models), 20):
         some = models[start : start + 20]
         files = [base64.b64encode(to_bytes(model)).decode() for model in some]
-        for found, model in zip(page.page.evaluate(COMPUTE, files), some, strict=True):
-            compare(found, model)
+        for at, (found, model) in enumerate(zip(page.page.evaluate(COMPUTE, files), some, strict=True)):
+            try:
+                compare(found, model)
+            except AssertionError as error:
+                raise AssertionError(f"model {start + at}, {model!r}: {error}") from None
 
 
 def test_bounds_are_written_rounded_up_and_lower_bounds_down(visit: Any) -> None:  # noqa: F811

@@ -1,5 +1,8 @@
 """Errors a user can cause and fix: one type, one clear message, exit code 2 at the command line."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class QuadlensError(Exception):
     """Something a user gave does not fit; the message says what came, what was expected and what to do."""
@@ -15,6 +18,28 @@ class BadConfig(QuadlensError):
 
 class BadWeights(QuadlensError):
     """Weights whose shapes or values no model can have (wrong shape, NaN, infinity)."""
+
+
+@contextmanager
+def within_float64(what: str) -> Iterator[None]:
+    """Turn an overflow in the block into an outcome in words, where NumPy would go on with infinity and NaN.
+
+    Args:
+        what: What the numbers are for, as a subject of the message.
+
+    Raises:
+        BadWeights: when a number is too large for float64, or is made of such.
+    """
+    import numpy as np
+
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except (FloatingPointError, OverflowError):
+        raise BadWeights(
+            f"{what} takes squares and sums of this model's numbers that are too large for float64; "
+            "`quadlens evaluate` and `quadlens certify` need none: use them, or scale the weights down"
+        ) from None
 
 
 class WrongArgument(QuadlensError, TypeError):

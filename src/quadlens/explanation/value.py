@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadlens.display import Displayed, paragraph_html, rows_html
-from quadlens.errors import BadConfig
+from quadlens.errors import BadConfig, within_float64
 from quadlens.logits import (
     AlgorithmMeasures,
     ClockPizzaTable,
@@ -200,6 +200,7 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
 
     Raises:
         BadConfig: when the logits are asked for and p³ d_mlp is past 1e13.
+        BadWeights: when squares of its numbers are too large for float64.
     """
     p, d_mlp = model.config.p, model.config.d_mlp
     if logits and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
@@ -207,7 +208,12 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
             f"all {p}³ logits of this model take {float(p) ** 3 * d_mlp:.1e} multiplications; "
             "explain its neurons alone with explain(model, logits=False) or --no-logits"
         )
-    anatomy = anatomy_of(model)
+    with within_float64("an explanation"):
+        return _explain(anatomy_of(model), logits, rng or np.random.default_rng(0))
+
+
+def _explain(anatomy: Anatomy, logits: bool, rng: np.random.Generator) -> Explanation:
+    p, d_mlp = anatomy.config.p, anatomy.config.d_mlp
     # Logits are an even part and an identity part only where the odd part of the activation is linear: not for tanh.
     apart = NONLINEARITIES[anatomy.config.activation].odd_slope is not None
     roles, clusters, harmonics = anatomy.roles, anatomy.clusters, anatomy.harmonics
@@ -228,7 +234,7 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
         cluster_doubling=tuple(
             secondary_doubling(harmonics, np.isin(np.arange(d_mlp), cluster.neurons)) for cluster in clusters
         ),
-        logits=_explain_logits(anatomy, rng or np.random.default_rng(0)) if logits and apart else None,
+        logits=_explain_logits(anatomy, rng) if logits and apart else None,
     )
 
 

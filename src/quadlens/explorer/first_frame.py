@@ -9,6 +9,8 @@ from jaxtyping import Float
 from quadlens.model.activation import NONLINEARITIES, Nonlinearity, apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import margins
+from quadlens.model.task import Task
+from quadlens.model.token_tables import HiddenLayer
 from quadlens.quadrature import (
     NoBound,
     Rectangles,
@@ -55,34 +57,54 @@ class FirstFrame:
     b: int
 
     @property
-    def collapsed(self) -> Collapsed:
-        """The model."""
-        return self.anatomy.collapsed
+    def layer(self) -> HiddenLayer:
+        """The model, its elements numbered as in its file."""
+        return self.anatomy.layer
 
     @property
     def p(self) -> int:
-        """Modulus."""
-        return self.collapsed.p
+        """Number of elements."""
+        return self.layer.p
+
+    @property
+    def task(self) -> Task:
+        """What the model is asked."""
+        return self.layer.task
+
+    @property
+    def waves(self) -> bool:
+        """Whether neurons have frequencies: constant attention, and a task that some renaming makes addition."""
+        return isinstance(self.layer, Collapsed) and self.task.cyclic is not None
 
     @property
     def sigma(self) -> Nonlinearity:
         """The activation."""
-        return NONLINEARITIES[self.collapsed.activation]
+        return NONLINEARITIES[self.layer.activation]
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """Neurons that read and write the same frequency; none where neurons have no frequencies."""
+        return self.anatomy.clusters if self.waves else ()
 
     @property
     def keys(self) -> tuple[int, ...]:
         """Key frequencies."""
-        return self.anatomy.key_frequencies
+        return self.anatomy.key_frequencies if self.waves else ()
+
+    @property
+    def constant_attention(self) -> tuple[float, ...]:
+        """The constant part of attention on each position; empty where there is no attention."""
+        return getattr(self.anatomy.config, "attention", ())
 
     @property
     def c(self) -> int:
         """The right answer."""
-        return (self.a + self.b) % self.p
+        return int(self.task.answers[self.a, self.b])
 
     @cached_property
     def cluster(self) -> Cluster | None:
         """The cluster with the largest Σ ρω; None where no neuron reads and writes the same frequency."""
-        clusters = self.anatomy.clusters
+        clusters = self.clusters
         if not clusters:
             return None
         return clusters[_first_largest(np.array([float((one.rho * one.omega).sum()) for one in clusters]))]
@@ -108,15 +130,15 @@ class FirstFrame:
     @cached_property
     def logits(self) -> Float[np.ndarray, " p"]:
         """Logits of (a, b)."""
-        return self.collapsed.logits(self.a)[self.b]
+        return self.layer.logits(self.a)[self.b]
 
     @cached_property
     def parts(self) -> tuple[tuple[int | str, Float[np.ndarray, " p"]], ...]:
         """The logits of (a, b) taken apart: even part by key frequency, "other", "identity", "skip"."""
-        m, pre = self.collapsed, self.collapsed.pre(self.a)[self.b]
+        m, pre = self.layer, self.layer.pre(self.a)[self.b]
         odd, even = self.sigma.odd(pre), self.sigma.even(pre)
         rest, found = np.ones(m.d_mlp, dtype=bool), []
-        for one in self.anatomy.clusters:
+        for one in self.clusters:
             if one.k in self.keys:
                 found.append((one.k, m.W_L[:, one.neurons] @ even[one.neurons]))
                 rest[one.neurons] = False
@@ -124,13 +146,13 @@ class FirstFrame:
             *found,
             ("other", m.W_L[:, rest] @ even[rest]),
             ("identity", m.W_L @ odd),
-            ("skip", m.S_a[self.a] + m.S_b[self.b]),
+            ("skip", m.skip(self.a)[self.b]),
         )
 
     @cached_property
     def margins(self) -> Float[np.ndarray, "p p"]:
         """Right logit minus the best other for every (a, b)."""
-        return margins(self.collapsed)
+        return margins(self.layer)
 
     @property
     def wrong(self) -> int:
@@ -140,14 +162,18 @@ class FirstFrame:
     @cached_property
     def pre(self) -> Float[np.ndarray, "p p"]:
         """Pre-activation of the chosen neuron, [a, b]."""
-        return self.collapsed.U_a[:, self.neuron, None] + self.collapsed.U_b[None, :, self.neuron]
+        return np.stack([self.layer.pre(a)[:, self.neuron] for a in range(self.p)])
 
     def heights(self, phi: Float[np.ndarray, " n"], out: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
         """σ(±cos(s+φ)) cos(k w c + out), ± the sign of cos u: heights of rectangles, or the curve h with out = 2φ."""
-        s, u = np.pi * k * (self.a + self.b) / self.p, np.pi * k * (self.a - self.b) / self.p
+        new = self.task.cyclic
+        if new is None:
+            raise ValueError("no frequency without a cyclic relabelling")
+        a, b, c = int(new.of_a[self.a]), int(new.of_b[self.b]), int(new.of_c[self.c])
+        s, u = np.pi * k * (a + b) / self.p, np.pi * k * (a - b) / self.p
         side = -1.0 if np.cos(u) < 0 else 1.0
-        return apply_activation(self.collapsed.activation, side * np.cos(s + phi)) * np.cos(
-            2 * np.pi * k * self.c / self.p + out
+        return apply_activation(self.layer.activation, side * np.cos(s + phi)) * np.cos(
+            2 * np.pi * k * c / self.p + out
         )
 
     @property
@@ -174,5 +200,5 @@ def _first_largest(sizes: Float[np.ndarray, " n"]) -> int:
 
 def first_frame(anatomy: Anatomy) -> FirstFrame:
     """The frame at the inputs that `state.js` starts with."""
-    p = anatomy.collapsed.p
+    p = anatomy.config.p
     return FirstFrame(anatomy, min(12, p - 1), min(30, p - 2))

@@ -10,9 +10,18 @@ from quadlens import __version__
 from quadlens.errors import BadConfig
 from quadlens.explorer.first_frame import FirstFrame, first_frame
 from quadlens.explorer.pictures import PICTURES
-from quadlens.explorer.words import VIEWS, View, at_most, numbers, words_by_activation
+from quadlens.explorer.words import (
+    TITLES,
+    VIEWS,
+    View,
+    absences,
+    at_most,
+    filled,
+    introduction,
+    numbers,
+    words_for_script,
+)
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
-from quadlens.model.config import check_modulus
 from quadlens.model.native import sha256, to_bytes
 from quadlens.model.params import Model
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
@@ -56,28 +65,31 @@ def build_page(model: Model | Anatomy, name: str) -> str:
         name: What the page calls the model.
 
     Raises:
-        BadConfig: if p is too large for a browser or even, or the task is not addition.
+        BadConfig: if p is too large for a browser.
     """
     anatomy = anatomy_of(model)
     weights, config = anatomy.model, anatomy.config
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
-    if config.task.name != "add":
-        raise BadConfig(f"this model's task is {config.task.words}; the explorer shows addition so far")
-    check_modulus(config.p)
     frame = first_frame(anatomy)
-    words = numbers(frame)
+    words, absent = numbers(frame), absences(frame)
+    missing = {name for one in absent for name in one.views}
     values = {
         "version": __version__,
         "name": html.escape(name),
         "p": str(frame.p),
-        "neurons": f"{frame.collapsed.d_mlp:,}",
+        "neurons": f"{frame.layer.d_mlp:,}",
+        "waves": str(frame.waves).lower(),
+        "rule": str("rectangles" not in missing).lower(),
+        "title": TITLES[0 if frame.waves else 1],
+        "intro": html.escape(introduction(frame)),
+        "absent": html.escape(" ".join(filled(one.why, frame.task) for one in absent)),
         "sha": sha256(weights),
         "style": asset("style.css").replace("{{palette}}", palette()),
         "script": script(),
         "model": base64.b64encode(to_bytes(weights)).decode(),
-        "words": json.dumps(words_by_activation(), ensure_ascii=False),
-        "views": "\n".join(_card(view, frame, words[view.name]) for view in VIEWS),
+        "words": json.dumps(words_for_script(), ensure_ascii=False),
+        "views": "\n".join(_card(view, frame, None if view.name in missing else words[view.name]) for view in VIEWS),
         **_status(frame),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], asset("page.html"))
@@ -100,16 +112,18 @@ def palette() -> str:
     return "\n".join(f"  --{key}: {value};" for key, value in {**named, "quiet": QUIET_COLOUR}.items())
 
 
-def _card(view: View, frame: FirstFrame, words: str) -> str:
-    how = view.how_to_read(frame.collapsed.activation)
-    return f"""<figure id="view-{view.name}">
+def _card(view: View, frame: FirstFrame, words: str | None) -> str:
+    """One view; without words it does not apply, and only waits for a model that is opened later."""
+    how = view.how_to_read(frame.layer.activation, frame.waves)
+    picture = "" if words is None else PICTURES[view.name](frame)
+    return f"""<figure id="view-{view.name}"{" hidden" if words is None else ""}>
 <header><h2 id="title-{view.name}">{view.title}</h2>
 <button id="data-{view.name}" class="live-only" type="button" aria-label="Download data of: {view.title}">CSV</button>
 <button id="link-{view.name}" class="live-only" type="button" aria-label="Copy link to: {view.title}">Link</button>
 </header>
-<div id="stage-{view.name}" class="stage">{PICTURES[view.name](frame)}</div>
+<div id="stage-{view.name}" class="stage">{picture}</div>
 <figcaption><p class="how" id="how-{view.name}">{html.escape(how)}</p>
-<p class="words" id="words-{view.name}">{html.escape(words)}</p></figcaption>
+<p class="words" id="words-{view.name}">{html.escape(words or "")}</p></figcaption>
 </figure>"""
 
 
@@ -117,8 +131,8 @@ def _status(frame: FirstFrame) -> dict[str, str]:
     """The line of numbers on top, before the script takes over."""
     o, error, answer = frame, frame.error, int(frame.logits.argmax())
     found = {
-        "answer": f"{o.a} + {o.b} ≡ {answer} {'✓' if answer == o.c else '✗'}",
-        "margin": f"mod {o.p}, margin {float(o.margins[o.a, o.b]):.3g}",
+        "answer": f"{o.task.sentence(o.a, o.b, answer)} {'✓' if answer == o.c else '✗'}",
+        "margin": f"{o.task.place}, margin {float(o.margins[o.a, o.b]):.3g}",
         "wrong": f"{o.wrong:,} of {o.p**2:,}",
         "smallest": f"smallest margin {float(o.margins.min()):.3g}",
     }

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.explorer.first_frame import FirstFrame
+from quadlens.model.token_tables import TokenTables
 
 WIDTH, HEIGHT = 360.0, 320.0
 LEFT, TOP, BOTTOM = 44.0, 12.0, 22.0
@@ -33,7 +34,7 @@ def circle(frame: FirstFrame) -> str:
     ring = {
         k: 150 - (96 * at / max(3, len(frame.keys)) if len(frame.keys) > 1 else 0) for at, k in enumerate(frame.keys)
     }
-    member = {int(i): one.k for one in frame.anatomy.clusters for i in one.neurons}
+    member = {int(i): one.k for one in frame.clusters for i in one.neurons}
     dots = []
     for i, phi in enumerate(roles.phi):
         k = member.get(i, 0)
@@ -105,7 +106,7 @@ def logits(frame: FirstFrame) -> str:
 
 def column(frame: FirstFrame) -> str:
     """The chosen neuron's column of W_L."""
-    return _bars(frame.collapsed.W_L[:, frame.neuron], frame.c, "var(--output)", f"column {frame.neuron} of W_L over c")
+    return _bars(frame.layer.W_L[:, frame.neuron], frame.c, "var(--output)", f"column {frame.neuron} of W_L over c")
 
 
 def pre(frame: FirstFrame) -> str:
@@ -118,6 +119,24 @@ def grid(frame: FirstFrame) -> str:
     return _map(frame.margins, f"margin of all {frame.p**2} inputs", contrast=2.5)
 
 
+def gates(frame: FirstFrame) -> str:
+    """The weight of every head on each position, over a and b: one row per head."""
+    layer = frame.layer
+    if not isinstance(layer, TokenTables):
+        return svg("no gates", "")
+    inputs = np.arange(frame.p)
+    weights = np.stack([layer.gates(np.full(frame.p, a), inputs) for a in inputs], axis=2)
+    weights += np.array([frame.constant_attention[one.position] for one in layer.gated])[:, None, None, None]
+    scale, rows, columns = float(np.abs(weights).max()), layer.heads, len(layer.gated)
+    side, body = min((WIDTH - LEFT) / columns, (HEIGHT - TOP) / rows) - 16, []
+    for t, of_position in enumerate(weights):
+        for head, values in enumerate(of_position):
+            x, y = LEFT + t * (side + 16), TOP + head * (side + 16)
+            body.append(_image(values, x, y + 12, side - 2, scale))
+            body.append(_text(x, y + 9, f"head {head} on {POSITIONS[layer.gated[t].position]}", "start"))
+    return svg(f"attention of {rows} heads on {columns} positions over a and b", "".join(body))
+
+
 PICTURES: dict[str, Callable[[FirstFrame], str]] = {
     "circle": circle,
     "rectangles": rectangles,
@@ -125,7 +144,9 @@ PICTURES: dict[str, Callable[[FirstFrame], str]] = {
     "pre": pre,
     "column": column,
     "grid": grid,
+    "gates": gates,
 }
+POSITIONS = ("a", "b", "=")
 
 
 def _text(x: float, y: float, words: str, anchor: str) -> str:
@@ -154,11 +175,17 @@ def _bars(values: Float[np.ndarray, " p"], marked: int, fill: str, label: str) -
 def _map(values: Float[np.ndarray, "p p"], label: str, contrast: float = 1.0) -> str:
     side = HEIGHT - TOP - BOTTOM
     left = (WIDTH - side) / 2
-    image = (
-        f'<image href="{_png_address(values, float(np.abs(values).max()), contrast)}" x="{left}" y="{TOP}" '
-        f'width="{side}" height="{side}" style="image-rendering:pixelated"/>'
-    )
+    image = _image(values, left, TOP, side, float(np.abs(values).max()), contrast)
     return svg(label, image + _text(WIDTH / 2, HEIGHT - 6, "a →", "middle") + _text(left - 4, TOP + 10, "b ↑", "end"))
+
+
+def _image(
+    values: Float[np.ndarray, "p p"], x: float, y: float, side: float, scale: float, contrast: float = 1.0
+) -> str:
+    return (
+        f'<image href="{_png_address(values, scale, contrast)}" x="{x:.1f}" y="{y:.1f}" '
+        f'width="{side:.1f}" height="{side:.1f}" style="image-rendering:pixelated"/>'
+    )
 
 
 def _png_address(values: Float[np.ndarray, "p p"], scale: float, contrast: float) -> str:

@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
+import numpy as np
+
 from quadlens.explorer.first_frame import FirstFrame
 from quadlens.model.activation import Activation
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.task import Task
+from quadlens.model.token_tables import TokenTables
 
 # Significant digits of a number in the page.
 DIGITS = 3
@@ -84,15 +89,18 @@ class View:
         name: Its id.
         title: Its heading.
         how: How to read it, in one line; names in braces are fields of `ActivationWords`.
+        how_without_waves: The same for neurons without frequencies, where it differs.
     """
 
     name: str
     title: str
     how: str
+    how_without_waves: str = ""
 
-    def how_to_read(self, activation: Activation) -> str:
-        """The line for a model with this activation."""
-        return self.how.format_map(vars(WORDS[activation]))
+    def how_to_read(self, activation: Activation, waves: bool = True) -> str:
+        """The line for a model with this activation; without what is about frequencies where it has none."""
+        how = self.how if waves else self.how_without_waves or self.how
+        return how.format_map(vars(WORDS[activation]))
 
 
 VIEWS: tuple[View, ...] = (
@@ -113,6 +121,8 @@ VIEWS: tuple[View, ...] = (
         "The logits, taken apart",
         "Bars stack what {parts} to the logit of c; the ticks are their sum, the green column the right answer. "
         "Point at a bar to ring the neurons behind it.",
+        "Bars stack what the even and odd part of the activation and what passes by the neurons add to the logit of c; "
+        "the ticks are their sum, the green column the right answer.",
     ),
     View(
         "pre",
@@ -124,6 +134,7 @@ VIEWS: tuple[View, ...] = (
         "What one neuron writes",
         "The neuron's column of W_L: what it adds to the logit of each c per unit of activation. Overlaid: the single "
         "wave that stands for it.",
+        "The neuron's column of W_L: what it adds to the logit of each c per unit of activation.",
     ),
     View(
         "grid",
@@ -131,15 +142,105 @@ VIEWS: tuple[View, ...] = (
         "Every (a, b), blue by how far the right answer leads, orange where the answer is wrong. Click one to "
         "choose it.",
     ),
+    View(
+        "gates",
+        "Where attention looks",
+        "The weight of every head on each position, over a (right) and b (up), all on one scale: blue above zero. "
+        "Click to choose a and b.",
+    ),
 )
 
 
-def words_by_activation() -> dict[str, Any]:
-    """Everything the script says differently for each activation: a page may open a model with another one."""
-    return {
-        activation: {**vars(words), "how": {view.name: view.how_to_read(activation) for view in VIEWS}}
+@dataclass(frozen=True)
+class Absent:
+    """Views that do not apply to some models.
+
+    Attributes:
+        views: Their names.
+        why: One sentence; names in braces are those of the task.
+    """
+
+    views: tuple[str, ...]
+    why: str
+
+
+WITHOUT_WAVES = ("circle", "rectangles")
+ABSENT = {
+    "gates": Absent(
+        WITHOUT_WAVES,
+        "No circle of phases and no rectangles: attention depends on the tokens, so that what a neuron reads is no "
+        "wave of a plus a wave of b.",
+    ),
+    "task": Absent(
+        WITHOUT_WAVES,
+        "No circle of phases and no rectangles: {words} has no cyclic relabelling, so that no neuron has a frequency "
+        "or a phase.",
+    ),
+    "even": Absent(
+        ("rectangles",),
+        "No rectangles: there are {n} elements, an even number, and the quadrature rule and its bounds are about odd "
+        "ones.",
+    ),
+    "constant": Absent(("gates",), "No map of attention: it is the same for every input."),
+    "none": Absent(("gates",), "No map of attention: this model has none."),
+}
+# With frequencies, and without.
+TITLES = ("Drag a neuron, watch the integral", "Look inside a network")
+INTROS = {
+    "rule": "A network that computes {words}: each hidden neuron is one rectangle under a curve, and the sum of the "
+    "rectangles points at {symbols}.",
+    "waves": "A network that computes {words}: each hidden neuron reads a wave and writes one, and their sum points at "
+    "{symbols}.",
+    "plain": "A network that computes {words}: what each neuron reads and writes, and what it adds to the answer.",
+}
+RENAMED = "Frequencies and phases are those of the elements renamed so that {symbols} becomes a sum."
+UNITS = "Element i is the residue i + 1."
+
+
+def absences(frame: FirstFrame) -> tuple[Absent, ...]:
+    """What does not apply to this model; the same in app.js."""
+    found = []
+    if not isinstance(frame.layer, Collapsed):
+        found.append("gates")
+    elif frame.task.cyclic is None:
+        found.append("task")
+    elif frame.p % 2 == 0:
+        found.append("even")
+    if isinstance(frame.layer, Collapsed):
+        found.append("constant" if frame.constant_attention else "none")
+    return tuple(ABSENT[key] for key in found)
+
+
+def filled(words: str, task: Task) -> str:
+    """A sentence with the task's own words in it."""
+    return words.format(words=task.words, symbols=task.symbols, n=task.n)
+
+
+def introduction(frame: FirstFrame) -> str:
+    """What the page says about the model on top; the same in app.js."""
+    rule = frame.waves and frame.p % 2 == 1
+    new = frame.task.cyclic
+    return " ".join(
+        [
+            filled(INTROS["rule" if rule else "waves" if frame.waves else "plain"], frame.task),
+            *([filled(RENAMED, frame.task)] if frame.waves and new is not None and not new.is_identity else []),
+            *([UNITS] if frame.task.on_units else []),
+        ]
+    )
+
+
+def words_for_script() -> dict[str, Any]:
+    """Everything the script says differently for each activation and each kind of model: a page may open another."""
+    by_activation: dict[str, Any] = {
+        activation: {
+            **vars(words),
+            "how": [{view.name: view.how_to_read(activation, waves) for view in VIEWS} for waves in (True, False)],
+        }
         for activation, words in WORDS.items()
     }
+    absent = {key: vars(one) for key, one in ABSENT.items()}
+    page = {"titles": TITLES, "intros": INTROS, "renamed": RENAMED, "units": UNITS, "absent": absent}
+    return {**by_activation, "page": page}
 
 
 def at_most(bound: float) -> str:
@@ -153,26 +254,47 @@ def at_most(bound: float) -> str:
 
 def numbers(frame: FirstFrame) -> dict[str, str]:
     """The text alternative of each view, stating its numbers."""
-    o, roles = frame, frame.anatomy.roles
-    i, words = o.neuron, WORDS[o.collapsed.activation]
+    o, i, words = frame, frame.neuron, WORDS[frame.layer.activation]
     others = max(float(x) for c, x in enumerate(o.logits) if c != o.c)
     return {
-        "circle": f"{_neurons(o)} Neuron {i}: φ = {roles.phi[i]:.3f}, ψ = {roles.psi[i]:.3f}.",
-        "rectangles": _rectangles(o),
+        **(
+            _of_waves(o) if o.waves else {"column": f"Neuron {i} writes {float(o.layer.W_L[o.c, i]):.3g} to c = {o.c}."}
+        ),
+        **({"gates": _gates(o.layer, o.a, o.b, o.constant_attention)} if isinstance(o.layer, TokenTables) else {}),
         "logits": f"Right answer c = {o.c}: logit {float(o.logits[o.c]):.3g}; the best other has {others:.3g}.",
         "pre": f"Neuron {i} at a = {o.a}, b = {o.b}: {float(o.pre[o.a, o.b]):.3g}; it is {words.positive} for "
         f"{100 * float((o.pre > 0).mean()):.3g} % of all inputs.",
-        "column": f"Neuron {i} writes {float(roles.omega[i]):.3g} cos({int(roles.k_in[i])}wc + ψ), "
-        f"ψ = {roles.psi[i]:.3f}.",
         "grid": f"{o.wrong:,} of {o.p**2:,} inputs are wrong; margins from {float(o.margins.min()):.3g} to "
         f"{float(o.margins.max()):.3g}.",
     }
 
 
+def _of_waves(frame: FirstFrame) -> dict[str, str]:
+    roles, i = frame.anatomy.roles, frame.neuron
+    return {
+        "circle": f"{_neurons(frame)} Neuron {i}: φ = {roles.phi[i]:.3f}, ψ = {roles.psi[i]:.3f}.",
+        "rectangles": _rectangles(frame),
+        "column": f"Neuron {i} writes {float(roles.omega[i]):.3g} cos({int(roles.k_in[i])}wc + ψ), "
+        f"ψ = {roles.psi[i]:.3f}.",
+    }
+
+
+def _gates(layer: TokenTables, a: int, b: int, constant: tuple[float, ...]) -> str:
+    here = layer.gates(np.array([a]), np.array([b]))[:, :, 0]
+    heads = [
+        ", ".join(
+            f"{constant[one.position] + float(gate[head]):.3g} on {('a', 'b', '=')[one.position]}"
+            for one, gate in zip(layer.gated, here, strict=True)
+        )
+        for head in range(layer.heads)
+    ]
+    return f"At a = {a}, b = {b}: " + "; ".join(f"head {h} puts {words}" for h, words in enumerate(heads)) + "."
+
+
 def _neurons(frame: FirstFrame) -> str:
     """How many neurons there are, and at which key frequency; the counts add up."""
-    sizes = {one.k: len(one.neurons) for one in frame.anatomy.clusters if one.k in frame.keys}
-    rest, d = frame.collapsed.d_mlp - sum(sizes.values()), frame.collapsed.d_mlp
+    sizes = {one.k: len(one.neurons) for one in frame.clusters if one.k in frame.keys}
+    rest, d = frame.layer.d_mlp - sum(sizes.values()), frame.layer.d_mlp
     named = [f"{size:,} at k = {k}" for k, size in sizes.items()]
     return (
         f"{d:,} of {d:,} neurons in use: {', '.join([*named, *([f'{rest:,} at no key frequency'] if rest else [])])}."
@@ -181,7 +303,7 @@ def _neurons(frame: FirstFrame) -> str:
 
 def _rectangles(frame: FirstFrame) -> str:
     rule, error = frame.scheme, frame.error
-    words = WORDS[frame.collapsed.activation]
+    words = WORDS[frame.layer.activation]
     if rule is None and words.no_rule:
         return words.no_rule
     if rule is None:

@@ -63,6 +63,10 @@ class Collapsed(Displayed):
         """Logits for one a and all b, [b, c]: a slice at a time keeps memory at p·(p + d_mlp)."""
         return apply_activation(self.activation, self.pre(a)) @ self.W_L.T + self.S_a[a] + self.S_b
 
+    def skip(self, a: int) -> Float[np.ndarray, "p p"]:
+        """What passes by the neurons on its way to the logits, for one a and all b, [b, c]."""
+        return self.S_a[a] + self.S_b
+
     def pair_logits(self, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n p"]:
         """Logits of the pairs given."""
         a, b = pairs[:, 0], pairs[:, 1]

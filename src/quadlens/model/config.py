@@ -221,7 +221,7 @@ def config_to_dict(config: Config | MLPConfig) -> dict[str, Any]:
     return data
 
 
-def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "n n"] | None = None) -> Config | MLPConfig:
+def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "..."] | None = None) -> Config | MLPConfig:
     """The inverse of `config_to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
     if not isinstance(data, Mapping):
         raise BadConfig(f"{where}: the config is a {type(data).__name__}; expected names with values")

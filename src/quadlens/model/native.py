@@ -137,6 +137,8 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
     table = tensors.get(TASK_TABLE)
+    if table is not None and table.dtype != np.int32:
+        raise BadFile(f"{where}: {TASK_TABLE} has dtype {table.dtype}, expected int32")
     config = config_from_dict(config_data, where, None if table is None else table.astype(np.int64))
     names = names_for(config)
     if not config.task.by_formula:

@@ -133,6 +133,7 @@ class Task:
             return f"{alpha}a + {beta}b"
         return {"add": "a + b", "subtract": "a − b", "divide": "a / b"}.get(self.name, "a · b")
 
+<<<<<<< HEAD
     def element(self, i: int) -> str:
         """How the element numbered i is called: a residue for `multiply` and `divide`, whose elements start at 1."""
         return str(i + 1 if self.table is None and self.name in ("multiply", "divide") else i)
@@ -150,6 +151,31 @@ class Task:
             return f"σ·τ with σ = {x}, τ = {y}"
         letters = {"a": x, "b": y}
         return re.sub(r"(\d*)([ab])", lambda m: f"{m[1]}·{letters[m[2]]}" if m[1] else letters[m[2]], self.symbols)
+=======
+    @property
+    def place(self) -> str:
+        """Where the operation is at home: `mod 59`, `in S5`, `by a table`."""
+        if self.table is not None:
+            return "by a table" if self.name == "table" else f"in {self.name}"
+        return f"mod {self.modulus}"
+
+    @property
+    def on_units(self) -> bool:
+        """Whether element i is the residue i + 1."""
+        return self.name in ("multiply", "divide")
+
+    def sentence(self, a: int, b: int, c: int) -> str:
+        """A question with an answer, as a reader writes it.
+
+        >>> task_by_name("subtract", 5).sentence(1, 3, 3), task_by_name("multiply", 4).sentence(1, 2, 0)
+        ('1 − 3 ≡ 3', '2 · 3 ≡ 1')
+        """
+        x, y, z = (i + 1 if self.on_units else i for i in (a, b, c))
+        if self.table is not None:
+            return f"{x}·{y} = {z}"
+        times = "·" if self.name.startswith("linear:") else ""
+        return f"{self.symbols.replace('a', f'{times}{x}').replace('b', f'{times}{y}')} ≡ {z}"
+>>>>>>> 09b7cf3 (Explorer takes every task, any number of elements and softmax attention; explain says in words what overflows)
 
     @cached_property
     def is_latin_square(self) -> bool:
@@ -269,7 +295,7 @@ def task_from_file(path: Path) -> Task:
         raise BadConfig(f"{path}: {error}") from None
 
 
-def task_from_json(data: Any, n: int, table: Int[np.ndarray, "n n"] | None, where: str) -> Task:
+def task_from_json(data: Any, n: int, table: Int[np.ndarray, "..."] | None, where: str) -> Task:
     """The inverse of `Task.to_json`; `table` is what the file holds beside it.
 
     Raises:
@@ -282,7 +308,7 @@ def task_from_json(data: Any, n: int, table: Int[np.ndarray, "n n"] | None, wher
         return task
     if not isinstance(data, Mapping) or set(data) != {"name", "sha256"} or not isinstance(data["name"], str):
         raise BadConfig(f"{where}: the task is {data!r}; expected a name, or a name with the SHA-256 of a table")
-    if table is None or len(table) != n:
+    if table is None or table.shape != (n, n):
         raise BadConfig(f"{where}: the table of the task {data['name']} is missing or not {n} × {n}")
     task = task_from_table(table, data["name"])
     if task.sha256 != data["sha256"]:

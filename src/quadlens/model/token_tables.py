@@ -112,6 +112,10 @@ class TokenTables:
         hidden = apply_activation(self.activation, self._through(a, gates, "U"))
         return hidden @ self.W_L.T + self._through(a, gates, "S")
 
+    def skip(self, a: int) -> Float[np.ndarray, "p p"]:
+        """What passes by the neurons on its way to the logits, for one a and all b, [b, c]."""
+        return self._through(a, self.gates(np.full(self.p, a), np.arange(self.p)), "S")
+
     def _through(self, a: int, gates: Float[np.ndarray, "positions heads p"], name: str) -> Float[np.ndarray, "p _"]:
         """All tables of one kind, U or S, for one a and all b."""
         total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")

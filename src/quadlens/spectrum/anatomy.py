@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from quadlens.errors import within_float64
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.exact import ExactCollapsed, collapse_exactly
@@ -69,7 +70,8 @@ class Anatomy:
     @cached_property
     def roles(self) -> NeuronRoles:
         """Primary frequencies and role of every neuron."""
-        return find_roles(self.spectra)
+        with within_float64("the role of a neuron"):
+            return find_roles(self.spectra)
 
     @cached_property
     def clusters(self) -> tuple[Cluster, ...]:

@@ -1,11 +1,13 @@
 // The page itself: one state, one engine; every change goes state → engine → frame → views.
 Q.app = (() => {
-  const VIEWS = ["circle", "rectangles", "logits", "pre", "column", "grid"];
+  const VIEWS = ["circle", "rectangles", "logits", "pre", "column", "grid", "gates"];
   const { short, count, percent, atMost, percentAtMost } = Q.numbers;
   const at = (id) => document.getElementById(id);
   // Milliseconds for summing logits before the first picture, and in each slice after it.
   const FIRST = 50, SLICE = 12;
   let engine, state, past, forms = null, frame = null, name = "", hovered = null, pointedC = null;
+  // The views that apply to the model on the page.
+  let shown = VIEWS;
   let scheduled = 0, working = 0, writing = 0, ruleKey = "", rule = null, claims = null, difference = null, spoken = 0;
   const timings = [];
 
@@ -29,7 +31,7 @@ Q.app = (() => {
     state = read(fragment);
     introduce(Q.sha256.hex(bytes));
     Q.controls.fit(engine);
-    for (const id of VIEWS) Q.views[id].build(at(`stage-${id}`), engine.info, api);
+    for (const id of shown) Q.views[id].build(at(`stage-${id}`), engine.info, api);
     engine.sync(state);
     engine.work(FIRST);
     render();
@@ -38,21 +40,48 @@ Q.app = (() => {
 
   /** Everything that names the model, or speaks of its activation; what was to be said of another is not said any more. */
   function introduce(sha256) {
-    const { p, d, activation } = engine.model;
+    const { p, d, activation, task } = engine.model, { waves } = info(), { page } = Q.words;
+    const absent = absences();
+    shown = VIEWS.filter((id) => !absent.some(({ views }) => views.includes(id)));
+    for (const id of VIEWS) at(`view-${id}`).hidden = !shown.includes(id);
+    at("absent").textContent = absent.map(({ why }) => why).join(" ");
+    document.documentElement.dataset.waves = waves;
+    document.documentElement.dataset.rule = shown.includes("rectangles");
+    at("title").textContent = page.titles[waves ? 0 : 1];
+    at("intro").textContent = filled(page.intros[shown.includes("rectangles") ? "rule" : waves ? "waves" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (Q.task.onUnits(task) ? ` ${page.units}` : "");
     at("model-name").textContent = `${name}: p = ${p}, ${count(d)} neurons`;
     at("footer-name").textContent = name;
     at("footer-sha").textContent = sha256;
     document.title = `quadlens explorer: ${name}`;
-    for (const id of VIEWS) at(`how-${id}`).textContent = Q.words[activation].how[id];
+    for (const id of VIEWS) at(`how-${id}`).textContent = Q.words[activation].how[waves ? 0 : 1][id];
     clearTimeout(spoken);
     at("spoken").textContent = "";
+  }
+
+  /** A sentence with the task's own words in it. */
+  const filled = (words) => words.replace(/\{(\w+)\}/g, (_, key) => engine.model.task[key]);
+
+  /** Views that do not apply to this model, each with why; the same in words.py. */
+  function absences() {
+    const { p, gated, attention, task } = engine.model, { absent } = Q.words.page, found = [];
+    if (gated.length) found.push("gates");
+    else if (!task.cyclic) found.push("task");
+    else if (p % 2 === 0) found.push("even");
+    if (!gated.length) found.push(attention ? "constant" : "none");
+    return found.map((key) => ({ views: absent[key].views, why: filled(absent[key].why) }));
   }
 
   /** A fragment that names only a step of the tour means that step's saved view. */
   function read(fragment) {
     const found = Q.state.fromFragment(fragment, info());
+    // Without frequencies there are no phases to move, nothing to fold or fit, and no tour of them.
+    if (!info().waves) Object.assign(found, { jitter: 0, arc: 0, keep: "all", show: "model", scope: "all", moves: {} });
+    if (!tourFits()) found.tour = 0;
     return found.tour && /^#?tour=\d$/.test(fragment) ? Q.tour.stateOf(found.tour, info()) : found;
   }
+
+  /** The tour is about the integral. */
+  const tourFits = () => info().waves && engine.model.p % 2 === 1;
 
   function heaviestOf(k) {
     const { clusters, rho, omega } = info(), cluster = clusters.find((one) => one.k === k);
@@ -77,7 +106,7 @@ Q.app = (() => {
     return {
       app: api, state, engine, form, rule, claims, c, shape, difference, chosen: chosen(),
       high: hovered === null ? chosen() : hovered, hoverC: pointedC,
-      point: rule && Q.quadrature.at(rule, shape, state.a, state.b, c),
+      point: rule && Q.quadrature.at(rule, shape, ...engine.renamed(state.a, state.b, c)),
       weightOf: new Map(rule ? rule.neurons.map((i, j) => [i, rule.w[j]]) : []),
       split: engine.split(state.a, state.b), verdict: engine.verdict(),
       heaviest: Math.max(1e-300, rho.reduce((m, x, i) => Math.max(m, x * omega[i]), 0)),
@@ -88,7 +117,7 @@ Q.app = (() => {
     const start = performance.now();
     scheduled = 0;
     frame = compute();
-    for (const id of VIEWS) paint(id);
+    for (const id of shown) paint(id);
     Q.controls.show(frame);
     status();
     tour();
@@ -127,9 +156,10 @@ Q.app = (() => {
     let best = right === 0 ? 1 : 0;
     for (let c = 0; c < p; c++) if (c !== right && total[c] > total[best]) best = c;
     const ok = total[right] > total[best], v = frame.verdict, base = claims && (frame.shape === "relu" ? claims.baseline / 2 : claims.baseline);
-    at("status-answer").textContent = `${Q.task.question(a, b)} ≡ ${ok ? right : best} ${ok ? "✓" : "✗"}`;
+    const { task } = engine.model, shift = Q.task.onUnits(task) ? 1 : 0;
+    at("status-answer").textContent = `${Q.task.sentence(task, a, b, ok ? right : best)} ${ok ? "✓" : "✗"}`;
     at("status-answer").className = ok ? "good" : "bad";
-    at("status-margin").textContent = `mod ${p}, ${ok ? "" : `right is ${right}, `}margin ${short(total[right] - total[best])}`;
+    at("status-margin").textContent = `${task.place}, ${ok ? "" : `right is ${right + shift}, `}margin ${short(total[right] - total[best])}`;
     at("status-wrong").textContent = engine.settled ? `${count(v.wrong)} of ${count(p * p)}` : `counting… ${count(v.wrong)} of ${count(v.inputs)}`;
     at("status-wrong").className = v.wrong === 0 ? "good" : "bad";
     at("status-smallest").textContent = `smallest margin ${short(v.smallest)}`;
@@ -141,14 +171,14 @@ Q.app = (() => {
     clearTimeout(spoken);
     if (!engine.settled) return;
     spoken = setTimeout(() => {
-      at("spoken").textContent = `${name}: ${at("status-answer").textContent}. Wrong inputs: ${at("status-wrong").textContent}. Exact error ${at("status-exact").textContent}.`;
+      at("spoken").textContent = `${name}: ${at("status-answer").textContent}. Wrong inputs: ${at("status-wrong").textContent}.${shown.includes("rectangles") ? ` Exact error ${at("status-exact").textContent}.` : ""}`;
     }, 700);
   }
 
   function tour() {
     const step = state.tour, box = at("tour");
     box.hidden = !step;
-    at("tour-start").hidden = !!step;
+    at("tour-start").hidden = !!step || !tourFits();
     const views = step ? Q.tour.STEPS[step - 1].views : state.view ? [state.view] : [];
     for (const id of VIEWS) at(`view-${id}`).classList.toggle("spot", views.includes(id));
     if (!step) return;
@@ -250,7 +280,7 @@ Q.app = (() => {
   }
 
   const api = {
-    VIEWS, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, leaveTour, reveal, linkTo, read,
+    VIEWS, shown: () => shown, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, leaveTour, reveal, linkTo, read,
     colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state, chosen, answerOn,
     name: () => name,
     reset: () => set({ ...Q.state.defaults(info()), tour: state.tour }),

@@ -8,7 +8,7 @@
   Q.app.open(bytes, packed.dataset.name, location.hash);
   Q.controls.bind(Q.app);
   const { view, tour } = Q.app.state();
-  if (view && Q.app.VIEWS.includes(view)) Q.app.reveal(view);
+  if (view && Q.app.shown().includes(view)) Q.app.reveal(view);
   else if (tour) Q.app.reveal(Q.tour.STEPS[tour - 1].views[0]);
   performance.mark("quadlens-ready");
   document.documentElement.dataset.ready = "true";

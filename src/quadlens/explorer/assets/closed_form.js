@@ -19,12 +19,13 @@ Q.closedForm = (() => {
     const D = keys.map((k, j) => ratio(oddProfile, j, p, (t) => Math.cos((2 * PI * ((k * t) % p)) / p)));
     const none = keys.map(() => 0);
     // The part of the activation that is shown has the part of the formula that goes with it.
-    return { relu: tabled({ p, keys, C, D }), abs: tabled({ p, keys, C, D: none }), identity: tabled({ p, keys, C: none, D }) };
+    const { cyclic } = model.task;
+    return { relu: tabled({ p, cyclic, keys, C, D }), abs: tabled({ p, cyclic, keys, C, D: none }), identity: tabled({ p, cyclic, keys, C: none, D }) };
   }
 
-  /** g_k(d): the coefficient of cos(k w (a+b-c)) in Σ_i W_L[c,i] f(pre_i) over the inputs with a - b ≡ d. */
+  /** g_k(d): the coefficient of cos(k w (a+b-c)) in Σ_i W_L[c,i] f(pre_i) over the inputs with a - b ≡ d, under their new names. */
   function profile(model, table, keys, re, im, f) {
-    const { p, d, Ua, Ub } = model, n = keys.length, out = new Float64Array(n * p);
+    const { p, d, Ua, Ub } = model, { ofA, ofB } = model.task.cyclic, n = keys.length, out = new Float64Array(n * p);
     const real = new Float64Array(n), imaginary = new Float64Array(n);
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++) {
@@ -37,9 +38,9 @@ Q.closedForm = (() => {
             imaginary[j] += x * im[i * n + j];
           }
         }
-        const at = (a - b + p) % p;
+        const at = (ofA[a] - ofB[b] + p) % p;
         for (let j = 0; j < n; j++) {
-          const turn = (keys[j] * (a + b)) % p;
+          const turn = (keys[j] * (ofA[a] + ofB[b])) % p;
           out[j * p + at] += (real[j] * table.cos[turn] - imaginary[j] * table.sin[turn]) / p;
         }
       }
@@ -74,26 +75,32 @@ Q.closedForm = (() => {
     return { ...form, table, margins };
   }
 
+  /** a - b under the new names. */
+  const distance = ({ p, cyclic }, a, b) => (cyclic.ofA[a] - cyclic.ofB[b] + p) % p;
+
+  /** Its margin at one input. */
+  const margin = (form, a, b) => form.margins[distance(form, a, b)];
+
   /** Its logits over c for one input. */
   function logits(form, a, b) {
-    const { p, table } = form, d = (a - b + p) % p;
-    return Float64Array.from({ length: p }, (_, c) => table[d * p + ((a + b - c + p) % p)]);
+    const { p, table, cyclic } = form, d = distance(form, a, b), sum = cyclic.ofA[a] + cyclic.ofB[b];
+    return Float64Array.from({ length: p }, (_, c) => table[d * p + ((sum - cyclic.ofC[c] + p) % p)]);
   }
 
   /** Largest |model - interpretation| over all a, b, c, the model's logits centred over c (a constant decides nothing). */
   function largestDifference(form, engine) {
-    const { p, table } = form;
+    const { p } = form;
     let worst = 0;
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++) {
-        const at = (a * p + b) * p, d = ((a - b + p) % p) * p;
+        const at = (a * p + b) * p, ideal = logits(form, a, b);
         let mean = 0;
         for (let c = 0; c < p; c++) mean += engine.logits[at + c];
         mean /= p;
-        for (let c = 0; c < p; c++) worst = Math.max(worst, Math.abs(engine.logits[at + c] - mean - table[d + ((a + b - c + p) % p)]));
+        for (let c = 0; c < p; c++) worst = Math.max(worst, Math.abs(engine.logits[at + c] - mean - ideal[c]));
       }
     return worst;
   }
 
-  return { fit, logits, largestDifference };
+  return { fit, logits, margin, largestDifference };
 })();

@@ -20,10 +20,11 @@ Q.clusters = (() => {
     const mean = { n: a.n, p: a.p, half: a.half, mean: mid(a.mean, b.mean), re: mid(a.re, b.re), im: mid(a.im, b.im) };
     const size = (s) => s.re.map((x, j) => Math.hypot(x, s.im[j]));
     const [ofA, ofB] = [size(a), size(b)], halves = mid(ofA, ofB);
+    const large = (i, j) => halves[i * a.half + j] * (2 * (j + 1) === a.p ? Math.SQRT2 : 1);
     let kept = 0, whole = 0;
     for (let i = 0; i < a.n; i++) {
       let k = 0;
-      for (let j = 1; j < a.half; j++) if (halves[i * a.half + j] > halves[i * a.half + k]) k = j;
+      for (let j = 1; j < a.half; j++) if (large(i, j) > large(i, k)) k = j;
       whole += halves[i * a.half + k] ** 2;
       kept += mean.re[i * a.half + k] ** 2 + mean.im[i * a.half + k] ** 2;
     }
@@ -47,11 +48,22 @@ Q.clusters = (() => {
     return mean;
   }
 
+  /** What there is to say of neurons without frequencies: attention that depends on the tokens, or a task that no renaming makes addition. */
+  function withoutWaves({ p, d }) {
+    const none = () => new Float64Array(d);
+    return {
+      p, d, waves: false, kIn: new Int32Array(d), kOut: new Int32Array(d), rho: none(), phi: none(), omega: none(), psi: none(),
+      clusters: [], clusterOf: new Int32Array(d).fill(-1), keys: [], largest: null, multiples: new Map(),
+    };
+  }
+
+  /** Frequencies and phases are those of the elements renamed so that the task is addition. */
   function analyse(model) {
-    const { p, d } = model;
-    const table = F.tables(p);
-    const pathA = F.spectrum(model.Ua, d, p, table), pathB = F.spectrum(model.Ub, d, p, table);
-    const output = F.spectrum(model.WL, d, p, table);
+    const { p, d, task, gated } = model;
+    if (gated.length || !task.cyclic) return withoutWaves(model);
+    const table = F.tables(p), { ofA, ofB, ofC } = task.cyclic;
+    const pathA = F.spectrum(model.Ua, d, p, table, ofA), pathB = F.spectrum(model.Ub, d, p, table, ofB);
+    const output = F.spectrum(model.WL, d, p, table, ofC);
     const input = read(pathA, pathB);
     const kIn = new Int32Array(d), kOut = new Int32Array(d);
     const rho = new Float64Array(d), phi = new Float64Array(d), omega = new Float64Array(d), psi = new Float64Array(d);
@@ -63,8 +75,8 @@ Q.clusters = (() => {
       phi[i] = F.phase(input, i, kIn[i]);
       omega[i] = F.amplitude(output, i, kIn[i]);
       psi[i] = F.phase(output, i, kIn[i]);
-      reads[i] = rho[i];
-      writes[i] = F.amplitude(output, i, kOut[i]);
+      reads[i] = F.largestAmplitude(input, i);
+      writes[i] = F.largestAmplitude(output, i);
     }
     const faint = (x) => {
       const floor = CONSTANT_SHARE * x.reduce((m, y) => Math.max(m, y), 0);
@@ -86,7 +98,7 @@ Q.clusters = (() => {
     const largest = sizes.length ? clusters[firstLargest(sizes)].k : null;
     const multiples = new Map();
     for (const k of new Set(kIn)) multiples.set(k, F.multiples(k, p));
-    return { p, d, table, pathA, pathB, output, kIn, kOut, rho, phi, omega, psi, clusters, clusterOf, keys, largest, multiples };
+    return { p, d, waves: true, table, pathA, pathB, output, kIn, kOut, rho, phi, omega, psi, clusters, clusterOf, keys, largest, multiples };
   }
 
   return { analyse, firstLargest };

@@ -111,7 +111,7 @@ Q.controls = (() => {
       // A jump inside the page (the skip link) is no state.
       if (location.hash && !location.hash.includes("=")) return;
       app.set(app.read(location.hash));
-      if (app.state().view && app.VIEWS.includes(app.state().view)) app.reveal(app.state().view);
+      if (app.state().view && app.shown().includes(app.state().view)) app.reveal(app.state().view);
     });
     const again = () => {
       Q.draw.forget();

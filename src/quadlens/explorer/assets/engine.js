@@ -4,6 +4,18 @@ Q.engine = (() => {
   // Up to this many changed neurons are rank-one updates; more, and all logits are summed again.
   const FEW = 32;
 
+  /** The token at a position: a, b or the one '='. */
+  const tokenAt = (position, a, b) => (position === 0 ? a : position === 1 ? b : 0);
+
+  /** Adds what softmax attention brings from every position: gate times table, `width` numbers per token. */
+  function addGated(gated, name, width, p, a, b, out) {
+    for (const one of gated)
+      for (let h = 0; h < one.heads; h++) {
+        const gate = one.gates[(h * p + a) * p + b], table = one[name], from = (h * one.tokens + tokenAt(one.position, a, b)) * width;
+        for (let j = 0; j < width; j++) out[j] += gate * table[from + j];
+      }
+  }
+
   class Engine {
     constructor(model) {
       const { p, d } = model;
@@ -27,7 +39,42 @@ Q.engine = (() => {
 
     /** The right answer to (a, b). */
     right(a, b) {
-      return this.model.answers[a * this.model.p + b];
+      return this.model.task.answers[a * this.model.p + b];
+    }
+
+    /** a, b, c under the names that make the task addition. */
+    renamed(a, b, c) {
+      const { ofA, ofB, ofC } = this.model.task.cyclic;
+      return [ofA[a], ofB[b], ofC[c]];
+    }
+
+    /** Pre-activation of neuron i. */
+    pre(i, a, b) {
+      const { p } = this.model;
+      return this.Ua[i * p + a] + this.Ub[i * p + b] + this.attended(i, a, b);
+    }
+
+    /** What softmax attention brings to neuron i. */
+    attended(i, a, b) {
+      const { p, d, gated } = this.model;
+      let x = 0;
+      for (const { position, heads, tokens, gates, U } of gated)
+        for (let h = 0; h < heads; h++) x += gates[(h * p + a) * p + b] * U[(h * tokens + tokenAt(position, a, b)) * d + i];
+      return x;
+    }
+
+    /** Pre-activations of all neurons, into `out`. */
+    allPre(a, b, out) {
+      const { p, d, gated } = this.model, { Ua, Ub } = this;
+      for (let i = 0; i < d; i++) out[i] = Ua[i * p + a] + Ub[i * p + b];
+      addGated(gated, "U", d, p, a, b, out);
+    }
+
+    /** What passes by the neurons on its way to the logits of (a, b), into `out` from `at` on. */
+    skip(a, b, out, at) {
+      const { p, Sa, Sb, gated } = this.model;
+      for (let c = 0; c < p; c++) out[at + c] = Sa[a * p + c] + Sb[b * p + c];
+      addGated(gated, "S", p, p, a, b, out.subarray(at, at + p));
     }
 
     /** Whether neuron i adds anything: its amplitude is not zero. */
@@ -91,7 +138,7 @@ Q.engine = (() => {
     refresh(i) {
       const { p } = this.model, { info, how } = this;
       const delta = this.delta[i], gain = this.gain[i];
-      if (delta === 0 && how.keep === "all") {
+      if (!info.waves || (delta === 0 && how.keep === "all")) {
         for (let t = i * p; t < (i + 1) * p; t++) {
           this.Ua[t] = this.model.Ua[t];
           this.Ub[t] = this.model.Ub[t];
@@ -99,10 +146,10 @@ Q.engine = (() => {
         }
         return;
       }
-      const m = info.multiples.get(info.kIn[i]);
-      F.turned(info.pathA, i, info.kIn[i], how.keep, m, delta, info.table, this.Ua, i * p, 1);
-      F.turned(info.pathB, i, info.kIn[i], how.keep, m, delta, info.table, this.Ub, i * p, 1);
-      F.turned(info.output, i, info.kOut[i], how.keep, m, how.carry ? 2 * delta : 0, info.table, this.WL, i * p, gain);
+      const m = info.multiples.get(info.kIn[i]), { ofA, ofB, ofC } = this.model.task.cyclic;
+      F.turned(info.pathA, i, info.kIn[i], how.keep, m, delta, info.table, ofA, this.Ua, i * p, 1);
+      F.turned(info.pathB, i, info.kIn[i], how.keep, m, delta, info.table, ofB, this.Ub, i * p, 1);
+      F.turned(info.output, i, info.kOut[i], how.keep, m, how.carry ? 2 * delta : 0, info.table, ofC, this.WL, i * p, gain);
     }
 
     /** Change neuron i and add the difference it makes to every logit summed so far: p³ multiply-adds. */
@@ -112,7 +159,7 @@ Q.engine = (() => {
       this.refresh(i);
       for (let a = 0; a < this.rowsDone; a++) {
         for (let b = 0; b < p; b++) {
-          const before = sigma(ua[a] + ub[b]), after = sigma(this.Ua[from + a] + this.Ub[from + b]);
+          const more = this.attended(i, a, b), before = sigma(ua[a] + ub[b] + more), after = sigma(this.Ua[from + a] + this.Ub[from + b] + more);
           if (before === 0 && after === 0) continue;
           const at = (a * p + b) * p;
           for (let c = 0; c < p; c++) logits[at + c] += after * this.WL[from + c] - before * wl[c];
@@ -136,14 +183,15 @@ Q.engine = (() => {
 
     /** logit(a, b, ·) for all b, from the weights; four active neurons at a time save most of the memory traffic. */
     row(a) {
-      const { p, d, Sa, Sb } = this.model, { logits, sigma, Ua, Ub, WL } = this;
-      const hidden = new Float64Array(d + 3), from = new Int32Array(d + 3);
+      const { p, d } = this.model, { logits, sigma, WL } = this;
+      const hidden = new Float64Array(d + 3), from = new Int32Array(d + 3), pre = new Float64Array(d);
       for (let b = 0; b < p; b++) {
         const at = (a * p + b) * p;
-        for (let c = 0; c < p; c++) logits[at + c] = Sa[a * p + c] + Sb[b * p + c];
+        this.skip(a, b, logits, at);
+        this.allPre(a, b, pre);
         let n = 0;
         for (let i = 0; i < d; i++) {
-          const h = sigma(Ua[i * p + a] + Ub[i * p + b]);
+          const h = sigma(pre[i]);
           if (h !== 0 && this.inUse(i)) {
             hidden[n] = h;
             from[n++] = i * p;
@@ -202,13 +250,13 @@ Q.engine = (() => {
 
     /** The logits of one input split up: even part by cluster (the last entry: no cluster), odd part, skip, total. */
     split(a, b) {
-      const { p, d, Sa, Sb } = this.model, { info, how } = this;
+      const { p, d } = this.model, { info, how } = this;
       const even = Q.activations.part(this.model.activation, "abs"), odd = Q.activations.part(this.model.activation, "identity");
       const byCluster = Array.from({ length: info.clusters.length + 1 }, () => new Float64Array(p));
       const identity = new Float64Array(p), skip = new Float64Array(p), total = new Float64Array(p);
       for (let i = 0; i < d; i++) {
         if (!this.inUse(i)) continue;
-        const x = this.Ua[i * p + a] + this.Ub[i * p + b];
+        const x = this.pre(i, a, b);
         const e = how.part === "identity" ? 0 : even(x), o = how.part === "abs" ? 0 : odd(x);
         const mine = byCluster[info.clusterOf[i] < 0 ? info.clusters.length : info.clusterOf[i]];
         for (let c = 0; c < p; c++) {
@@ -216,17 +264,15 @@ Q.engine = (() => {
           identity[c] += o * this.WL[i * p + c];
         }
       }
-      for (let c = 0; c < p; c++) {
-        skip[c] = Sa[a * p + c] + Sb[b * p + c];
-        total[c] = skip[c] + identity[c] + byCluster.reduce((x, part) => x + part[c], 0);
-      }
+      this.skip(a, b, skip, 0);
+      for (let c = 0; c < p; c++) total[c] = skip[c] + identity[c] + byCluster.reduce((x, part) => x + part[c], 0);
       return { byCluster, identity, skip, total };
     }
 
     /** What neuron i adds to each logit of (a, b). */
     share(i, a, b) {
       const { p } = this.model, at = i * p;
-      const hidden = !this.inUse(i) ? 0 : this.sigma(this.Ua[at + a] + this.Ub[at + b]);
+      const hidden = !this.inUse(i) ? 0 : this.sigma(this.pre(i, a, b));
       return this.WL.slice(at, at + p).map((x) => x * hidden);
     }
   }

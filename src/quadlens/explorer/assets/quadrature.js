@@ -9,10 +9,10 @@ Q.quadrature = (() => {
     return y ? gcd(y, x % y) : x;
   }
 
-  /** {p, k, q, neurons, phi, psi, w}, or null where fewer than two neurons have any weight. */
+  /** {p, k, q, neurons, phi, psi, w}, or null where fewer than two neurons have any weight; as in Python, p is odd. */
   function scheme(p, k, neurons, phi, psi, product) {
     const sum = product.reduce((x, y) => x + y, 0);
-    if (neurons.length < 2 || !(sum > 0)) return null;
+    if (neurons.length < 2 || !(sum > 0) || p % 2 === 0) return null;
     return { p, k, q: p / gcd(k, p), neurons, phi, psi, w: product.map((x) => (x * TURN) / sum) };
   }
 

@@ -8,12 +8,14 @@ Q.safetensors = (() => {
     },
     mlp: { W_a: "mlp.W_a", W_b: "mlp.W_b", W_out: "mlp.W_out" },
   };
+  const QUERY_KEY = { W_Q: "blocks.0.attn.W_Q", b_Q: "blocks.0.attn.b_Q", W_K: "blocks.0.attn.W_K", b_K: "blocks.0.attn.b_K" };
+  const TASK_TABLE = "task.answers";
   // The fields of quadlens.model.config, in its order; `?` marks those with a default.
   const FIELDS = {
-    transformer: ["p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx", "attention", "read_position", "activation?", "b_token_offset?"],
-    mlp: ["p", "d_mlp", "activation?"],
+    transformer: ["p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx", "attention", "read_position", "activation?", "b_token_offset?", "softmax?", "task?"],
+    mlp: ["p", "d_mlp", "activation?", "task?"],
   };
-  const DTYPES = { F32: [Float32Array, "<f4"], F64: [Float64Array, "<f8"] };
+  const DTYPES = { F32: [Float32Array, "<f4"], F64: [Float64Array, "<f8"], I32: [Int32Array, "<i4"] };
   // All p³ logits are held in memory as doubles; the Python side has the same limit.
   const LARGEST_P = 257, LARGEST_NEURONS = 8192;
   const CUT = "This is not a safetensors file, or it is cut short. Expected a model that quadlens wrote (quadlens train, build or import).";
@@ -25,7 +27,7 @@ Q.safetensors = (() => {
     if (!condition) throw new BadFile(words);
   }
 
-  /** {config, tensors} of a Uint8Array; throws BadFile with what came, what was expected and what to do. */
+  /** {config, task, tensors} of a Uint8Array; throws BadFile with what came, what was expected and what to do. */
   function read(bytes) {
     const { header, start } = readHeader(bytes);
     const metadata = header.get("__metadata__");
@@ -40,7 +42,8 @@ Q.safetensors = (() => {
     need(about.get("checksum") === checksumOf(raw, Q.strictJson.pythonText(about.get("config"))),
       `The file is damaged: its weights or config do not match its checksum. ${DAMAGED}`);
     const config = readConfig(about.get("config"));
-    return { config, tensors: checkTensors(config, raw) };
+    const task = readTask(config, raw);
+    return { config, task, tensors: checkTensors(config, raw) };
   }
 
   function parsed(text, what) {
@@ -71,7 +74,7 @@ Q.safetensors = (() => {
     const entries = [...header].map(([name, entry]) => {
       need(entry instanceof Map && [...entry.keys()].sort().join() === "data_offsets,dtype,shape", `${name} in the header is not a tensor with dtype, shape and data_offsets. ${DAMAGED}`);
       const shape = entry.get("shape"), offsets = entry.get("data_offsets"), kind = DTYPES[entry.get("dtype")];
-      need(kind, `${name} has type ${entry.get("dtype")}, expected F32 or F64.`);
+      need(kind && (kind[0] === Int32Array) === (name === TASK_TABLE), `${name} has type ${entry.get("dtype")}, expected ${name === TASK_TABLE ? "I32" : "F32 or F64"}.`);
       need(Array.isArray(shape) && shape.every(isSize) && Array.isArray(offsets) && offsets.length === 2 && offsets.every(isSize), `${name} has a shape or place in the file that is not made of whole numbers. ${DAMAGED}`);
       return { name, kind, shape: shape.map(Number), from: Number(offsets[0]), to: Number(offsets[1]) };
     });
@@ -111,7 +114,7 @@ Q.safetensors = (() => {
     need(data instanceof Map, "The config is not an object with names and values.");
     const architecture = data.get("architecture"), fields = Object.hasOwn(FIELDS, architecture) ? FIELDS[architecture] : null;
     need(fields, `Architecture ${architecture}; expected transformer or mlp.`);
-    const config = { architecture, activation: "relu", b_token_offset: 0 }, names = fields.map((name) => name.replace("?", ""));
+    const config = { architecture, activation: "relu", b_token_offset: 0, softmax: null, task: "add" }, names = fields.map((name) => name.replace("?", ""));
     for (const key of data.keys()) need(key === "architecture" || names.includes(key), `The config has the unknown key ${key}; known keys: ${names.join(", ")}.`);
     for (const name of fields.filter((one) => !one.endsWith("?"))) need(data.has(name), `The config lacks the key ${name}.`);
     for (const name of names.filter((one) => data.has(one))) config[name] = readField(name, data.get(name));
@@ -129,12 +132,45 @@ Q.safetensors = (() => {
       need(Array.isArray(value) && value.every((x) => typeof x === "number" || typeof x === "bigint"), "attention is not a list of numbers.");
       return value.map(Number);
     }
+    if (name === "softmax") return readSoftmax(value);
+    if (name === "task") {
+      const named = value instanceof Map && [...value.keys()].sort().join() === "name,sha256" && typeof value.get("name") === "string";
+      need(typeof value === "string" || named, "The task is neither a name nor a name with the SHA-256 of a table.");
+      return value;
+    }
     need(typeof value === "bigint", `${name} = ${typeof value === "object" ? "something else" : value}; expected a whole number.`);
     return Number(value);
   }
 
+  /** {scale, divisor, causal}, or null where attention is constant. */
+  function readSoftmax(value) {
+    if (value === null) return null;
+    need(value instanceof Map, "softmax is not an object with scale, divisor and causal.");
+    for (const key of value.keys()) need(["scale", "divisor", "causal"].includes(key), `softmax has the unknown key ${key}; known keys: scale, divisor, causal.`);
+    const [scale, divisor] = ["scale", "divisor"].map((key) => {
+      need(["number", "bigint"].includes(typeof value.get(key)), `${key} of softmax is not a number.`);
+      return Number(value.get(key));
+    });
+    const causal = value.has("causal") ? value.get("causal") : true;
+    need(typeof causal === "boolean", "causal of softmax is neither true nor false.");
+    need(Number.isFinite(scale) && scale !== 0, `Softmax times ${scale}; expected a finite number other than 0.`);
+    need(Number.isFinite(divisor) && divisor > 0, `Attention scores divided by ${divisor}; expected a finite number above 0.`);
+    return { scale, divisor, causal };
+  }
+
+  /** The task with its answers; a table that comes with the file is taken out of its tensors. */
+  function readTask({ task, p }, raw) {
+    if (typeof task === "string") return Q.task.byFormula(task, p, need);
+    const table = raw.get(TASK_TABLE), name = task.get("name");
+    need(table && table.shape.join() === `${p},${p}`, `The table of the task ${name} is missing or not ${p} × ${p}.`);
+    raw.delete(TASK_TABLE);
+    const found = Q.task.byTable(name, p, table.data, need);
+    need(task.get("sha256") === Q.sha256.hex(table.raw), `The table of the task ${name} is not the one whose SHA-256 is given.`);
+    return found;
+  }
+
   function checkConfig({ p, d_mlp }) {
-    need(p >= 3 && p % 2 === 1, `p = ${p}; expected an odd modulus of at least 3.`);
+    need(p >= 2, `p = ${p}; expected at least 2 elements.`);
     need(p <= LARGEST_P, `p = ${p}; this page holds all p³ logits and takes at most p = ${LARGEST_P}.`);
     need(d_mlp >= 1 && d_mlp <= LARGEST_NEURONS, `d_mlp = ${d_mlp}; this page takes 1 to ${LARGEST_NEURONS} neurons.`);
   }
@@ -152,7 +188,7 @@ Q.safetensors = (() => {
   }
 
   function checkTensors(config, raw) {
-    const names = TENSORS[config.architecture], shapes = config.architecture === "transformer" ? transformerShapes(config) : mlpShapes(config);
+    const names = { ...TENSORS[config.architecture], ...(config.softmax ? QUERY_KEY : {}) }, shapes = config.architecture === "transformer" ? transformerShapes(config) : mlpShapes(config);
     const tensors = {}, known = Object.values(names);
     for (const name of raw.keys()) need(known.includes(name), `The tensor ${name} does not belong to a quadlens ${config.architecture}.`);
     for (const [short, long] of Object.entries(names)) {
@@ -170,6 +206,7 @@ Q.safetensors = (() => {
     return {
       W_E: [c.d_vocab, d], W_pos: [c.n_ctx, d], W_V: [h, d, dh], b_V: [h, dh], W_O: [h, dh, d], b_O: [d],
       W_in: [d, m], b_in: [m], W_out: [m, d], b_out: [d], W_U: [d, c.d_vocab_out], b_U: [c.d_vocab_out],
+      W_Q: [h, d, dh], b_Q: [h, dh], W_K: [h, d, dh], b_K: [h, dh],
     };
   }
 

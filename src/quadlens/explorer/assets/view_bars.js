@@ -46,17 +46,19 @@ Q.views.column = (() => {
     canvas = Q.views.barCanvas(stage, "column", app);
   }
 
-  /** W_L[:, i] as edited, and the one wave that stands for it. */
+  /** W_L[:, i] as edited, and the one wave that stands for it, where neurons have frequencies. */
   function waves(f) {
     const { engine } = f, { info } = engine, { p } = engine.model, i = f.high, k = info.kOut[i];
-    const bars = engine.WL.subarray(i * p, (i + 1) * p), m = info.multiples.get(info.kIn[i])[k];
+    const bars = engine.WL.subarray(i * p, (i + 1) * p);
+    if (!info.waves) return { p, i, k, bars, omega: 0, wave: null };
+    const { ofC } = engine.model.task.cyclic, m = info.multiples.get(info.kIn[i])[k];
     const psi = Q.fourier.phase(info.output, i, k) + (engine.how.carry ? 2 * m * engine.delta[i] : 0);
     const omega = Q.fourier.amplitude(info.output, i, k) * engine.gain[i];
-    return { p, i, k, bars, psi, omega, wave: (c) => omega * Math.cos((2 * Math.PI * k * c) / p + psi) };
+    return { p, i, k, bars, psi, omega, wave: (c) => omega * Math.cos((2 * Math.PI * k * ofC[c]) / p + psi), between: (c) => omega * Math.cos((2 * Math.PI * k * c) / p + psi) };
   }
 
   function draw(f) {
-    const { g, width, height } = D.open(canvas), { p, k, bars, wave, omega } = waves(f), c0 = f.hoverC === null ? f.c : f.hoverC;
+    const { g, width, height } = D.open(canvas), { p, k, bars, wave, between, omega } = waves(f), c0 = f.hoverC === null ? f.c : f.hoverC;
     const scale = Math.max(1e-300, Math.abs(omega), ...bars.map(Math.abs)) * 1.1, top = 8, h = height - top - 20, middle = top + h / 2;
     const Y = (y) => middle - (y / scale) * (h / 2), axis = Q.views.barAxis(f, g, width, top + h, c0);
     D.line(g, Q.views.LEFT, middle, width - Q.views.RIGHT, middle, D.colour("line"));
@@ -65,7 +67,8 @@ Q.views.column = (() => {
       g.fillStyle = c === c0 ? D.colour("fg") : D.colour("output");
       g.fillRect(axis.x(c) + 0.5, Math.min(middle, Y(bars[c])), Math.max(1, axis.step - 1), Math.abs(Y(bars[c]) - middle));
     }
-    overlay(g, axis, p, k, (c) => Y(wave(c)));
+    // Only where elements keep their order is there a curve between them.
+    if (wave) overlay(g, axis, p, f.engine.model.task.cyclic.isIdentity ? k : p, (c) => Y((Number.isInteger(c) ? wave : between)(c)));
   }
 
   /** The wave between the tokens; where it turns faster than a line can show, only its values at them. */
@@ -85,6 +88,8 @@ Q.views.column = (() => {
 
   function words(f) {
     const { i, k, bars, psi, omega, p, wave } = waves(f), c = f.hoverC === null ? f.c : f.hoverC;
+    if (!f.engine.inUse(i)) return `Neuron ${i} is dropped: it writes nothing.`;
+    if (!wave) return `Neuron ${i} writes ${short(bars[c])} to the logit of c = ${c} per unit of activation; most to c = ${bars.indexOf(bars.reduce((x, y) => Math.max(x, y), -Infinity))}.`;
     let all = 0, left = 0, mean = 0;
     for (let j = 0; j < p; j++) mean += bars[j] / p;
     for (let j = 0; j < p; j++) {
@@ -92,13 +97,12 @@ Q.views.column = (() => {
       left += (bars[j] - mean - wave(j)) ** 2;
     }
     const share = all > 0 ? `; that wave is ${Q.numbers.percent(1 - left / all)} of its variance` : "";
-    if (!f.engine.inUse(i)) return `Neuron ${i} is dropped: it writes nothing.`;
     return `Neuron ${i} writes ${short(omega)} cos(${k}wc + ψ) with ψ = ${inPi(Q.fourier.wrap(psi))} (overlaid)${share}. W_L at c = ${c}: ${short(bars[c])}.`;
   }
 
   function data(f) {
     const { p, bars, wave } = waves(f);
-    return csv(["c", "W_L", "wave"], Array.from({ length: p }, (_, c) => [c, bars[c], wave(c)]));
+    return csv(["c", "W_L", "wave"], Array.from({ length: p }, (_, c) => [c, bars[c], wave ? wave(c) : ""]));
   }
 
   return { build, draw, words, data };

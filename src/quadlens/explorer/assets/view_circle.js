@@ -57,7 +57,7 @@ Q.views.circle = (() => {
       dot.setAttribute("r", (0.7 + 2.5 * Math.sqrt(Math.min(2, (info.rho[i] * info.omega[i] * (gain || 1)) / heaviest))).toFixed(2));
       dot.setAttribute("class", `dot${mine ? " mine" : ""}${gain === 0 ? " off" : ""}`);
     }
-    const { s, u } = Q.quadrature.angles(info.p, state.k || 0, state.a, state.b), middle = Math.cos(u) < 0 ? Math.PI - s : -s;
+    const { s, u } = Q.quadrature.angles(info.p, state.k || 0, ...engine.renamed(state.a, state.b, 0)), middle = Math.cos(u) < 0 ? Math.PI - s : -s;
     wedge.style.display = state.k === null ? "none" : "";
     const [x0, y0] = pointAt(OUTER + 8, middle - Math.PI / 2), [x1, y1] = pointAt(OUTER + 8, middle + Math.PI / 2);
     wedge.setAttribute("d", `M${x0} ${y0}A${OUTER + 8} ${OUTER + 8} 0 0 0 ${x1} ${y1}Z`);
@@ -80,7 +80,7 @@ Q.views.circle = (() => {
   function contributors(f, c, n) {
     const { engine, state } = f, { p, d } = engine.model;
     const size = Float64Array.from({ length: d }, (_, i) =>
-      Math.abs(!engine.inUse(i) ? 0 : engine.sigma(engine.Ua[i * p + state.a] + engine.Ub[i * p + state.b]) * engine.WL[i * p + c]));
+      Math.abs(!engine.inUse(i) ? 0 : engine.sigma(engine.pre(i, state.a, state.b)) * engine.WL[i * p + c]));
     return Array.from(size.keys()).filter((i) => size[i] > 0).sort((i, j) => size[j] - size[i]).slice(0, n);
   }
 

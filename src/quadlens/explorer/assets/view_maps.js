@@ -1,40 +1,34 @@
-// Two p × p maps: the pre-activation of one neuron, and the margin of every input.
+// p × p maps: the pre-activation of one neuron, the margin of every input, and the gates of softmax attention.
 Q.views.pre = (() => {
   const D = Q.draw, { short, csv } = Q.numbers;
   let canvas;
 
   function build(stage, info, app) {
+    stage.replaceChildren();
     canvas = Q.views.mapCanvas(stage, "pre", app, () => null);
   }
 
   function draw(f) {
-    const { p, Ua, Ub } = waves(f);
-    let scale = 1e-300;
-    for (let a = 0; a < p; a++) for (let b = 0; b < p; b++) scale = Math.max(scale, Math.abs(Ua[a] + Ub[b]));
-    canvas.map = D.heatmap(canvas, p, (a, b) => Ua[a] + Ub[b], [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
+    const { p } = f.engine.model, x = values(f), scale = x.reduce((most, y) => Math.max(most, Math.abs(y)), 1e-300);
+    canvas.map = D.heatmap(canvas, p, (a, b) => x[a * p + b], [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
   }
 
-  function waves(f) {
-    const { p } = f.engine.model, at = f.high * p;
-    return { p, Ua: f.engine.Ua.subarray(at, at + p), Ub: f.engine.Ub.subarray(at, at + p) };
+  /** Pre-activations of the highlighted neuron, at a·p + b. */
+  function values(f) {
+    const { p } = f.engine.model, i = f.high;
+    return Float64Array.from({ length: p * p }, (_, at) => f.engine.pre(i, Math.floor(at / p), at % p));
   }
 
   function words(f) {
-    const { p, Ua, Ub } = waves(f), x = Ua[f.state.a] + Ub[f.state.b];
-    const say = Q.words[f.engine.model.activation];
-    let on = 0, most = -Infinity;
-    for (let a = 0; a < p; a++)
-      for (let b = 0; b < p; b++) {
-        on += Ua[a] + Ub[b] > 0;
-        most = Math.max(most, Ua[a] + Ub[b]);
-      }
-    return `Neuron ${f.high} at a = ${f.state.a}, b = ${f.state.b}: pre-activation ${short(x)}, ${!f.engine.inUse(f.high) ? "dropped" : x > 0 ? say.positive : say.negative}. It is ${say.positive} (blue) for ${Q.numbers.percent(on / (p * p))} of all inputs; at most ${short(most)}. Its wave has frequency ${f.engine.info.kIn[f.high]}.`;
+    const { p } = f.engine.model, all = values(f), x = all[f.state.a * p + f.state.b];
+    const say = Q.words[f.engine.model.activation], { info } = f.engine;
+    const on = all.reduce((n, y) => n + (y > 0), 0), most = all.reduce((m, y) => Math.max(m, y), -Infinity);
+    return `Neuron ${f.high} at a = ${f.state.a}, b = ${f.state.b}: pre-activation ${short(x)}, ${!f.engine.inUse(f.high) ? "dropped" : x > 0 ? say.positive : say.negative}. It is ${say.positive} (blue) for ${Q.numbers.percent(on / (p * p))} of all inputs; at most ${short(most)}.${info.waves ? ` Its wave has frequency ${info.kIn[f.high]}.` : ""}`;
   }
 
   function data(f) {
-    const { p, Ua, Ub } = waves(f), rows = [];
-    for (let a = 0; a < p; a++) for (let b = 0; b < p; b++) rows.push([a, b, Ua[a] + Ub[b]]);
-    return csv(["a", "b", "pre_activation"], rows);
+    const { p } = f.engine.model;
+    return csv(["a", "b", "pre_activation"], Array.from(values(f), (x, at) => [Math.floor(at / p), at % p, x]));
   }
 
   return { build, draw, words, data };
@@ -46,6 +40,7 @@ Q.views.grid = (() => {
 
   function build(stage, info, app) {
     pointed = null;
+    stage.replaceChildren();
     canvas = Q.views.mapCanvas(stage, "grid", app, (cell) => {
       pointed = cell;
     });
@@ -56,7 +51,7 @@ Q.views.grid = (() => {
     if (a >= f.engine.rowsSeen) return NaN;
     const { p } = f.engine.model, own = f.engine.margin[a * p + b];
     if (f.state.show === "model" || !f.form) return own;
-    const ideal = f.form.margins[(a - b + p) % p];
+    const ideal = Q.closedForm.margin(f.form, a, b);
     return f.state.show === "interpretation" ? ideal : own - ideal;
   }
 
@@ -91,21 +86,77 @@ Q.views.grid = (() => {
     const { p } = f.engine.model, rows = [];
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++)
-        rows.push([a, b, f.engine.right(a, b), f.engine.answer[a * p + b], f.engine.margin[a * p + b], f.form ? f.form.margins[(a - b + p) % p] : ""]);
+        rows.push([a, b, f.engine.right(a, b), f.engine.answer[a * p + b], f.engine.margin[a * p + b], f.form ? Q.closedForm.margin(f.form, a, b) : ""]);
     return csv(["a", "b", "right", "answer", "margin", "interpretation_margin"], rows);
   }
 
   return { build, draw, words, data };
 })();
 
+Q.views.gates = (() => {
+  const D = Q.draw, { short, csv } = Q.numbers, NAMES = ["a", "b", "="];
+  let maps = [];
+
+  /** One map per head and position, and the canvas of each. */
+  function build(stage, info, app) {
+    const { gated } = app.engine().model;
+    stage.replaceChildren();
+    maps = [];
+    stage.style.setProperty("--positions", gated.length);
+    for (let h = 0; h < (gated.length ? gated[0].heads : 0); h++)
+      gated.forEach((one, t) => {
+        const box = document.createElement("div"), title = document.createElement("p");
+        title.textContent = `head ${h} on ${NAMES[one.position]}`;
+        box.append(title);
+        stage.append(box);
+        maps.push({ h, t, canvas: Q.views.mapCanvas(box, "gates", app, () => null, title.textContent) });
+      });
+  }
+
+  /** The whole weight of head h on the t-th position: its constant part and what softmax adds. */
+  function weight({ p, gated, attention }, h, t, a, b) {
+    return attention[gated[t].position] + gated[t].gates[(h * p + a) * p + b];
+  }
+
+  function draw(f) {
+    const { model } = f.engine, { p, gated, attention } = model;
+    let scale = 1e-300;
+    for (const { position, gates } of gated) for (const gate of gates) scale = Math.max(scale, Math.abs(attention[position] + gate));
+    for (const { h, t, canvas } of maps)
+      canvas.map = D.heatmap(canvas, p, (a, b) => weight(model, h, t, a, b), [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
+  }
+
+  function words(f) {
+    const { model } = f.engine, { p, gated } = model, { a, b } = f.state;
+    const heads = Array.from({ length: gated[0].heads }, (_, h) => gated.map((one, t) => {
+      let low = Infinity, high = -Infinity;
+      for (let x = 0; x < p; x++)
+        for (let y = 0; y < p; y++) {
+          const mine = weight(model, h, t, x, y);
+          low = Math.min(low, mine), high = Math.max(high, mine);
+        }
+      return `${short(weight(model, h, t, a, b))} on ${NAMES[one.position]} (${short(low)} to ${short(high)})`;
+    }).join(", "));
+    return `At a = ${a}, b = ${b}, with the range over all inputs: ${heads.map((one, h) => `head ${h} puts ${one}`).join("; ")}.`;
+  }
+
+  function data(f) {
+    const { model } = f.engine, { p } = model;
+    return csv(["a", "b", ...maps.map(({ h, t }) => `head_${h}_on_${["a", "b", "equals"][model.gated[t].position]}`)],
+      Array.from({ length: p * p }, (_, at) => [Math.floor(at / p), at % p, ...maps.map(({ h, t }) => weight(model, h, t, Math.floor(at / p), at % p))]));
+  }
+
+  return { build, draw, words, data };
+})();
+
 /** A canvas with a p × p map in which a click or the arrow keys choose (a, b). */
-Q.views.mapCanvas = (stage, id, app, point) => {
-  stage.replaceChildren();
+Q.views.mapCanvas = (stage, id, app, point, label) => {
   const canvas = document.createElement("canvas");
   canvas.tabIndex = 0;
   canvas.className = "square";
   canvas.setAttribute("role", "application");
-  canvas.setAttribute("aria-labelledby", `title-${id}`);
+  if (label) canvas.setAttribute("aria-label", label);
+  else canvas.setAttribute("aria-labelledby", `title-${id}`);
   canvas.setAttribute("aria-describedby", `words-${id}`);
   stage.append(canvas);
   const cell = (event) => (canvas.map ? Q.draw.cellAt(canvas, canvas.map, event, app.info().p) : null);

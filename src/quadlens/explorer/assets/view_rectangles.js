@@ -51,8 +51,8 @@ Q.views.rectangles = (() => {
       return;
     }
     const { part, half } = drawnAs(f), rects = half ? f.claims.half : f.claims.full;
-    const from = half ? 0 : -PI, span = rects.period, { a, b } = f.state;
-    const point = part === f.shape ? f.point : Q.quadrature.at(f.rule, part, a, b, f.c);
+    const from = half ? 0 : -PI, span = rects.period;
+    const point = part === f.shape ? f.point : Q.quadrature.at(f.rule, part, ...f.engine.renamed(f.state.a, f.state.b, f.c));
     shown = { rects, rule: f.rule, from, span, left, width: w };
     const X = (x) => left + ((x - from) / span) * w, Y = (y) => top + h / 2 - (y / 1.35) * (h / 2);
     axes(g, X, Y, from, span, half, left, top, w, h);

@@ -1,0 +1,113 @@
+"""Random models of every family the package reads: architectures, tasks, activations, attention, sizes of weights."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from quadlens.model.activation import ACTIVATIONS, parse_activation
+from quadlens.model.config import Config, MLPConfig, Softmax
+from quadlens.model.groups import group_table
+from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.task import Task, task_by_name, task_from_table
+
+GROUPS = ("C4", "C7", "D3", "S3", "D4", "A4", "C2xC2", "C2xC3", "C3xC3", "C2xD3")
+PRIMES = (3, 5, 7, 11, 13)
+# Makes one weight of the shape given.
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+
+def any_task(rng: np.random.Generator, largest: int = 15) -> Task:
+    """Every kind of task: formulas with odd, even and composite n, groups, tables with and without a group."""
+    n = int(rng.integers(2, largest + 1))
+    units = [u for u in range(1, n) if np.gcd(u, n) == 1]
+    prime = int(rng.choice([p for p in PRIMES if p <= largest]))
+    elements = np.arange(n)
+    makers: list[Callable[[], Task]] = [
+        lambda: task_by_name("add", n),
+        lambda: task_by_name("add", n | 1),
+        lambda: task_by_name("subtract", n),
+        lambda: task_by_name(f"linear:{rng.choice(units)},{rng.choice(units)}", n),
+        lambda: task_by_name(str(rng.choice(["multiply", "divide"])), prime - 1),
+        lambda: task_by_name("multiply0", prime),
+        lambda: task_by_name(str(rng.choice(GROUPS))),
+        lambda: _renamed("D3", rng),
+        # Addition under other numbers, which only a search finds; and any table, which is no group.
+        lambda: task_from_table(rng.permutation(n)[np.add.outer(rng.permutation(n), rng.permutation(n)) % n]),
+        lambda: task_from_table(rng.integers(0, n, (n, n))),
+        lambda: task_from_table(np.maximum.outer(elements, elements)),
+    ]
+    return makers[int(rng.integers(len(makers)))]()
+
+
+def _renamed(name: str, rng: np.random.Generator) -> Task:
+    """A group with its elements in another order."""
+    table = group_table(name)
+    new = rng.permutation(len(table))
+    answers = np.empty_like(table)
+    answers[np.ix_(new, new)] = new[table]
+    return task_from_table(answers, name)
+
+
+def any_model(rng: np.random.Generator, draw: Draw) -> Model:
+    """A small model of any family; `draw` makes each weight."""
+    task, d, dtype = any_task(rng), int(rng.integers(1, 13)), str(rng.choice(["float32", "float64"]))
+    activation, p = parse_activation(str(rng.choice(ACTIVATIONS))), task.n
+
+    def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+        largest = np.finfo(dtype).max
+        return {name: np.clip(draw(rng, shape), -largest, largest).astype(dtype) for name, shape in shapes.items()}
+
+    if rng.random() < 0.4:
+        mlp = MLPConfig(p, d, activation, task)
+        return MLPParams(mlp, **weights(MLPParams.shapes(mlp)))
+    positions, offset, heads = int(rng.integers(2, 4)), int(rng.choice([0, p])), int(rng.integers(1, 4))
+    softmax, attention = None, rng.uniform(-1, 1, positions)
+    if rng.random() < 0.5:
+        scale = float(rng.choice([1.0, 0.5, -0.7]))
+        softmax = Softmax(scale, float(rng.choice([1.0, 2.0**0.5])), bool(rng.random() < 0.5))
+        attention = attention if rng.random() < 0.5 else np.zeros(positions)
+    config = Config(
+        p=p,
+        d_model=int(rng.integers(1, 8)),
+        d_mlp=d,
+        n_heads=heads,
+        d_head=int(rng.integers(1, 4)),
+        d_vocab=p + offset + positions - 2 + int(rng.integers(0, 3)),
+        d_vocab_out=p + int(rng.integers(0, 3)),
+        n_ctx=positions + int(rng.integers(0, 2)),
+        attention=tuple(attention.tolist()),
+        read_position=int(rng.integers(0, positions)),
+        activation=activation,
+        b_token_offset=offset,
+        softmax=softmax,
+        task=task,
+    )
+    return Params(config=config, **weights(Params.shapes(config)))
+
+
+def usual_weights(scale: float = 1.0) -> Draw:
+    """Weights of an ordinary size."""
+    return lambda rng, shape: scale * rng.standard_normal(shape)
+
+
+def extreme_weights(rng: np.random.Generator) -> Draw:
+    """Weights of one model: of any size from denormal to overflow, alike or each tensor on its own, some degenerate."""
+    kind = str(rng.choice(["usual", "one size", "own sizes", "every size", "degenerate", "some huge"]))
+    size = float(rng.uniform(-323, 308))
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        normal, none = rng.standard_normal(shape), np.zeros(shape)
+        with np.errstate(over="ignore", under="ignore"):
+            if kind == "one size":
+                return np.nan_to_num(normal * 10.0**size)
+            if kind == "own sizes":
+                return np.nan_to_num(normal * 10.0 ** float(rng.choice([size / 4, rng.uniform(-323, 308)])))
+            if kind == "every size":
+                return np.nan_to_num(normal * 10.0 ** rng.uniform(-323, 308, shape))
+            if kind == "some huge":
+                return np.nan_to_num(np.where(rng.random(shape) < 0.1, normal * 10.0 ** min(abs(size), 308.0), normal))
+            if kind == "degenerate":
+                return (none, none + 1.0, np.rint(normal), none + 10.0 ** (size / 3))[int(rng.integers(4))]
+        return normal
+
+    return draw
