@@ -133,7 +133,6 @@ class Task:
             return f"{alpha}a + {beta}b"
         return {"add": "a + b", "subtract": "a − b", "divide": "a / b"}.get(self.name, "a · b")
 
-<<<<<<< HEAD
     def element(self, i: int) -> str:
         """How the element numbered i is called: a residue for `multiply` and `divide`, whose elements start at 1."""
         return str(i + 1 if self.table is None and self.name in ("multiply", "divide") else i)
@@ -151,7 +150,7 @@ class Task:
             return f"σ·τ with σ = {x}, τ = {y}"
         letters = {"a": x, "b": y}
         return re.sub(r"(\d*)([ab])", lambda m: f"{m[1]}·{letters[m[2]]}" if m[1] else letters[m[2]], self.symbols)
-=======
+
     @property
     def place(self) -> str:
         """Where the operation is at home: `mod 59`, `in S5`, `by a table`."""
@@ -175,7 +174,6 @@ class Task:
             return f"{x}·{y} = {z}"
         times = "·" if self.name.startswith("linear:") else ""
         return f"{self.symbols.replace('a', f'{times}{x}').replace('b', f'{times}{y}')} ≡ {z}"
->>>>>>> 09b7cf3 (Explorer takes every task, any number of elements and softmax attention; explain says in words what overflows)
 
     @cached_property
     def is_latin_square(self) -> bool:
