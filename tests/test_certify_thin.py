@@ -17,6 +17,7 @@ from quadlens.model.exact import collapse_exactly
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save
 from quadlens.model.params import MLPParams, Params
+from quadlens.model.task import task_by_name
 from quadlens.proofs import best_certificate, certify
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.operations import Operations, collapse_operations
@@ -82,7 +83,7 @@ def test_any_directions_whatever_give_true_bounds(model: Params, r: int, r_out: 
         assert max(remainder[:, i]) - min(remainder[:, i]) <= write.residual[i]
         assert max(W_L[:, i]) - min(W_L[:, i]) <= write.spread[i]
     if config.activation == "relu":
-        margins, rho, loss, plan = thin_margins(p, read, write, S_a, S_b, rng.permutation(n), ops)
+        margins, rho, loss, plan = thin_margins(task_by_name("add", p), read, write, S_a, S_b, rng.permutation(n), ops)
         for (a, b), margin in np.ndenumerate(np.array(true_margins(model), dtype=object)):
             assert margins[a, b] - rho[a, b] - loss[a, b] <= margin
         counted = thin_operations(config, r, r_out, plan.counted_ends, plan.mispredicted)

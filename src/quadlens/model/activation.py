@@ -38,6 +38,8 @@ class Nonlinearity:
         other_names: Names in other people's files, in lower case, without our own.
         onnx: The nodes of an ONNX graph from "pre" to "post".
         onnx_constants: Scalars that these nodes name.
+        far: What σ(x) is within 2^-50 of for |x| ≥ 40, where σ is not exact. For such a σ, |σ'| ≤ 1.13 and
+            |σ''| ≤ 0.8 everywhere (`proofs.float_layer` needs it, and a test looks).
     """
 
     name: Activation
@@ -52,6 +54,7 @@ class Nonlinearity:
     lambda_2_closed: Callable[[Any], Any] | None = None
     other_names: tuple[str, ...] = ()
     onnx_constants: tuple[tuple[str, float], ...] = ()
+    far: Callable[[Any], Any] | None = None
 
     @property
     def is_piecewise_linear(self) -> bool:
@@ -180,6 +183,7 @@ NONLINEARITIES: dict[Activation, Nonlinearity] = {
             ),
             odd_slope=0.5,
             onnx_constants=(("root_half", 0.5**0.5), ("one", 1.0), ("half", 0.5)),
+            far=lambda x: np.maximum(x, 0.0),
         ),
         Nonlinearity(
             name="tanh",
@@ -188,6 +192,7 @@ NONLINEARITIES: dict[Activation, Nonlinearity] = {
             derivative=lambda x: 1 - np.square(np.tanh(x)),
             enclose=lambda x: x.tanh(),
             onnx=(("Tanh", ("pre",), "post"),),
+            far=np.sign,
             lambda_2_closed=np.zeros_like,
         ),
         Nonlinearity(
@@ -199,6 +204,7 @@ NONLINEARITIES: dict[Activation, Nonlinearity] = {
             onnx=(("Sigmoid", ("pre",), "sigmoid"), ("Mul", ("pre", "sigmoid"), "post")),
             odd_slope=0.5,
             other_names=("swish",),
+            far=lambda x: np.maximum(x, 0.0),
         ),
         Nonlinearity(
             name="softplus",
@@ -207,6 +213,7 @@ NONLINEARITIES: dict[Activation, Nonlinearity] = {
             derivative=_sigmoid,
             enclose=lambda x: x.exp().log1p(),
             onnx=(("Softplus", ("pre",), "post"),),
+            far=lambda x: np.maximum(x, 0.0),
             odd_slope=0.5,
         ),
     )

@@ -137,6 +137,13 @@ class Config(Displayed):
         return "mixture" if any(self.attention) or self.softmax.scale != 1.0 else "softmax"
 
     @property
+    def positions_seen(self) -> int:
+        """How many positions softmax sees from the one that is read: the first so many; 0 where there is none."""
+        if self.softmax is None:
+            return 0
+        return self.read_position + 1 if self.softmax.causal else len(self.attention)
+
+    @property
     def has_equals(self) -> bool:
         """Whether an '=' token follows b."""
         return len(self.attention) == EOS_POSITIONS
@@ -145,6 +152,12 @@ class Config(Displayed):
     def equals_token(self) -> int:
         """The token of '=', the first one after the operands'."""
         return self.b_token_offset + self.p
+
+    @property
+    def token_rows(self) -> tuple[tuple[int, int], ...]:
+        """First row of W_E and the one after the last, for the tokens of each position fed."""
+        p, offset, equals = self.p, self.b_token_offset, self.equals_token
+        return ((0, p), (offset, offset + p), (equals, equals + 1))[: len(self.attention)]
 
     @property
     def tokens_used(self) -> int:

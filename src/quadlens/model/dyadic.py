@@ -46,6 +46,11 @@ class Dyadic:
         rows, columns = array.shape
         return cls(_fmpz_mat(rows, columns, entries), shift)
 
+    @classmethod
+    def from_entries(cls, rows: int, columns: int, entries: list[Any], shift: int) -> "Dyadic":
+        """Integers, row by row, over 2^shift."""
+        return cls(_fmpz_mat(rows, columns, entries), shift)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""

@@ -8,6 +8,7 @@ from jaxtyping import Shaped
 
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.exact import ExactCollapsed
+from quadlens.model.task import Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +16,7 @@ class IntegerModel:
     """logit(a,b,c) = 2^-shift (Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]), all Python integers.
 
     Attributes:
-        p: Modulus.
+        task: What the model is asked.
         shift: Exponent of the common denominator of the logits.
         shift_w: Exponent of the denominator of W_L.
         U_a: Integers over the common denominator of U_a and U_b.
@@ -25,7 +26,7 @@ class IntegerModel:
         S_b: The same for b.
     """
 
-    p: int
+    task: Task
     shift: int
     shift_w: int
     U_a: Shaped[np.ndarray, "p d_mlp"]
@@ -33,6 +34,11 @@ class IntegerModel:
     W_L: Shaped[np.ndarray, "p d_mlp"]
     S_a: Shaped[np.ndarray, "p p"]
     S_b: Shaped[np.ndarray, "p p"]
+
+    @property
+    def p(self) -> int:
+        """Number of elements."""
+        return self.task.n
 
     @property
     def d_mlp(self) -> int:
@@ -55,7 +61,7 @@ def integer_model(exact: ExactCollapsed) -> IntegerModel:
     if exact.activation == "abs":
         S_a, S_b = S_a - U_a @ W_L.T, S_b - U_b @ W_L.T
         W_L = 2 * W_L
-    return IntegerModel(exact.p, shift, shift_w, U_a, U_b, W_L, S_a, S_b)
+    return IntegerModel(exact.task, shift, shift_w, U_a, U_b, W_L, S_a, S_b)
 
 
 def finer(model: IntegerModel, shift_w: int) -> IntegerModel:

@@ -16,14 +16,27 @@ from jaxtyping import Int
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.integers import IntegerModel
 from quadlens.model.params import Model
+from quadlens.proofs.brute import is_exact
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, group_by_frequency, hidden_sums, plan_arcs
+from quadlens.proofs.plan import (
+    ArcPlan,
+    Group,
+    correction_sizes,
+    group_by_frequency,
+    group_by_signs,
+    hidden_sums,
+    plan_arcs,
+)
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, nothing_proved
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # The activations that `integer_model` can express.
 PIECEWISE_LINEAR = tuple(name for name, one in NONLINEARITIES.items() if one.is_piecewise_linear)
+
+
+# A chain of neurons is made by their signs at about so many a, and all b.
+ROWS_LOOKED_AT = 24
 
 
 def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
@@ -73,9 +86,9 @@ class ArcsStrategy:
     def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
         anatomy, ops = anatomy_of(subject), Operations()
-        if anatomy.config.activation not in self.facts.activations:
+        if anatomy.config.activation not in self.facts.activations or not is_exact(anatomy.config):
             return needs_arcs(self.facts.name, anatomy)
-        groups = group_by_frequency(anatomy.spectra.input)
+        groups = neuron_groups(anatomy)
         answers, plan = arc_answers(anatomy.integers, np.concatenate([group.neurons for group in groups]), ops)
         return Proof(
             strategy=self.facts.name,
@@ -89,13 +102,22 @@ class ArcsStrategy:
         )
 
 
+def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
+    """An order of the neurons in which the active ones form few arcs: by frequency, or by signs where there is none."""
+    if anatomy.config.task.cyclic is not None:
+        return group_by_frequency(anatomy.spectra.input)
+    layer = anatomy.layer
+    step = max(1, layer.p // ROWS_LOOKED_AT)
+    return group_by_signs(np.concatenate([layer.pre(a) for a in range(0, layer.p, step)]))
+
+
 def needs_arcs(strategy: str, anatomy: Anatomy) -> Proof:
-    """The outcome for a model whose activation has no arcs."""
+    """The outcome for a model that has no arcs."""
     return nothing_proved(
         strategy,
         anatomy.config.p,
-        f"{strategy} needs a piecewise linear activation (relu, abs); this model has {anatomy.config.activation}: "
-        "use --strategy brute",
+        f"{strategy} needs constant attention and a piecewise linear activation (relu, abs); this model's activation "
+        f"is {anatomy.config.activation}: use --strategy brute or moments",
     )
 
 
@@ -105,7 +127,7 @@ def arc_answers(model: IntegerModel, order: Int[np.ndarray, " d_mlp"], ops: Oper
     U_a, U_b, W_L = model.U_a[:, order], model.U_b[:, order], model.W_L[:, order]
     plan = plan_arcs(U_a, U_b, ops)
     sizes = correction_sizes(U_a, U_b, plan, ops)
-    tally = MarginTally(p, ops)
+    tally = MarginTally(model.task, ops)
     for c in range(p):
         hidden = hidden_sums(W_L[c], U_a, U_b, plan, sizes, ops).reshape(p, p)
         tally.take(c, ops.add(ops.add(hidden, model.S_a[:, c][:, None]), model.S_b[:, c][None, :]))

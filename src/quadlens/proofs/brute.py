@@ -13,19 +13,35 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Shaped
 
-from quadlens.model.activation import NONLINEARITIES
+from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
+from quadlens.model.config import Config, MLPConfig
 from quadlens.model.exact import ExactCollapsed, exact_activation
 from quadlens.model.integers import integers
 from quadlens.model.params import Model
+from quadlens.proofs.direct import direct_operations, prove_brute
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.proof import Mark, NoHints, Proof, StrategyFacts, nothing_proved
+from quadlens.proofs.proof import Mark, NoHints, Proof, StrategyFacts
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+
+# Past so many operations, integers take many minutes.
+MOST_EXACT = 2 * 10**10
 
 
 def brute_force_operations(p: int, d_mlp: int) -> int:
     """2 p³ d_mlp + 2 p² d_mlp + 3 p³: what `brute` counts."""
     return 2 * p**3 * d_mlp + 2 * p**2 * d_mlp + 3 * p**3
+
+
+def is_exact(config: Config | MLPConfig) -> bool:
+    """Whether every logit is rational: constant attention, and an activation that is a polynomial or has a kink."""
+    constant = not isinstance(config, Config) or config.softmax is None
+    return constant and NONLINEARITIES[config.activation].exact is not None
+
+
+def brute_force_cost(config: Config | MLPConfig) -> int:
+    """What `brute` counts for a model of this kind, beyond its tables."""
+    return brute_force_operations(config.p, config.d_mlp) if is_exact(config) else direct_operations(config, None)
 
 
 @dataclass(frozen=True)
@@ -35,19 +51,21 @@ class Brute:
     facts: ClassVar = StrategyFacts(
         name="brute",
         description="Works out every logit of every input exactly: the yardstick.",
-        activations=tuple(name for name, one in NONLINEARITIES.items() if one.exact is not None),
+        activations=ACTIVATIONS,
         mark=Mark("P", "exact"),
         exact=True,
         in_integers=True,
     )
 
     def prove(self, subject: Model | Anatomy) -> Proof:
-        """Certify exactly the inputs the model answers right, with the true smallest margin."""
+        """Certify exactly the inputs the model answers right, with the true smallest margin.
+
+        Where logits are not rational, or too many, they are enclosed in float64 (`direct.py`): the margin is then a
+        little below the true one, and an input that is nearly tied is left out.
+        """
         anatomy, ops = anatomy_of(subject), Operations()
-        activation = anatomy.config.activation
-        if activation not in self.facts.activations:
-            reason = f"{activation} has no exact values, so no strategy here can prove what this model answers"
-            return nothing_proved(self.facts.name, anatomy.config.p, reason)
+        if not is_exact(anatomy.config) or brute_force_operations(anatomy.config.p, anatomy.config.d_mlp) > MOST_EXACT:
+            return prove_brute(self.facts.name, anatomy)
         answers = all_answers(anatomy.exact, ops)
         return Proof(
             strategy=self.facts.name,
@@ -77,7 +95,7 @@ def all_answers(exact: ExactCollapsed, ops: Operations) -> ExactAnswers:
         hidden = sigma(pre)
         ops.comparisons += hidden.size
         logits[a] = ops.add(ops.add(_product(hidden, W_L.T, ops), S_a[a][None, :]), S_b)
-    tally = MarginTally(p, ops)
+    tally = MarginTally(exact.task, ops)
     for c in range(p):
         tally.take(c, logits[:, :, c])
     return tally.answers(shift)

@@ -7,18 +7,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from quadlens.display import Displayed, facts_html
 from quadlens.errors import BadConfig
-from quadlens.model.activation import Activation
 from quadlens.model.atomic import write_atomic
+from quadlens.model.config import AttentionKind, Config, MLPConfig
+from quadlens.model.groups import group_table
 from quadlens.model.params import Model
+from quadlens.model.task import Task
 from quadlens.numbers import at_least, at_most, double_above, double_below
 from quadlens.proofs.float32 import Float32Bound
 from quadlens.proofs.proof import Proof, StrategyFacts, Verdict
 from quadlens_checker import limits
 
 FORMAT = "quadlens-certificate"
-VERSION = 1
+# The activations of version 1, whose files are the same bytes as ever.
+VERSION_1 = ("relu", "abs", "square")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,9 +32,7 @@ class Certificate(Displayed):
 
     Attributes:
         model_sha256: SHA-256 of the model file.
-        p: Modulus.
-        d_mlp: Number of neurons.
-        activation: Of the hidden layer.
+        config: What the model is: its task, widths, attention and activation.
         proof: What is proved, in real arithmetic on the stored weights.
         collapse_flops: What the collapse costs; every strategy needs it but `thin`, for which it is 0.
         brute_force_flops: What `brute` costs beyond the collapse.
@@ -38,14 +41,28 @@ class Certificate(Displayed):
     """
 
     model_sha256: str
-    p: int
-    d_mlp: int
-    activation: Activation
+    config: Config | MLPConfig
     proof: Proof
     collapse_flops: int
     brute_force_flops: int
     brute_force_collapse_flops: int
     float32: Float32Bound
+
+    @property
+    def p(self) -> int:
+        """Number of elements."""
+        return self.config.p
+
+    @property
+    def d_mlp(self) -> int:
+        """Number of neurons."""
+        return self.config.d_mlp
+
+    @property
+    def version(self) -> int:
+        """1 for addition with constant attention and an activation that version 1 knows; else 2."""
+        old = self.config.activation in VERSION_1 and self.config.task.name == "add"
+        return 1 if old and attention_kind(self.config) == "constant" else 2
 
     @property
     def verdict(self) -> Verdict:
@@ -78,7 +95,7 @@ class Certificate(Displayed):
         if self.proof.margin is None:
             return None
         known = (
-            _unknown_model(self.p, self.activation)
+            _unknown_model(self.config)
             or _too_long("margin", self.proof.margin)
             or _too_long("float32 error", self.float32.error)
         )
@@ -115,7 +132,7 @@ class Certificate(Displayed):
             else f"For {proved} of the {inputs} pairs a, b in 0…{self.p - 1} (all but those listed as uncertified)"
         )
         real = (
-            f"{which}, in real arithmetic on the stored weights, the logit of a + b mod {self.p} "
+            f"{which}, in real arithmetic on the stored weights, the logit of {operation(self.config.task)} "
             f"exceeds that of every other answer, by at least {at_least(margin, 9)} "
             "(exactly: claims.margin)."
         )
@@ -146,7 +163,7 @@ class Certificate(Displayed):
         proof = self.proof
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.version,
             "statement": self.statement,
             "verdict": self.verdict,
             "strategy": proof.strategy,
@@ -154,7 +171,8 @@ class Certificate(Displayed):
                 "sha256": self.model_sha256,
                 "p": self.p,
                 "d_mlp": self.d_mlp,
-                "activation": self.activation,
+                "activation": self.config.activation,
+                **({} if self.version == 1 else _kind(self.config)),
             },
             "claims": {
                 "inputs": self.p**2,
@@ -194,7 +212,7 @@ class Certificate(Displayed):
 def model_obstacle(model: Model, facts: StrategyFacts) -> str | None:
     """Why no proof of this model by this strategy can have a certificate, as far as it is known before the proof."""
     size = sum(array.nbytes for array in model.tensors().values())
-    unknown = _unknown_model(model.config.p, model.config.activation)
+    unknown = _unknown_model(model.config)
     if unknown is None and size > limits.MAX_MODEL_BYTES:
         unknown = f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} bytes, and this one has {size:,}"
     if unknown is not None:
@@ -204,8 +222,32 @@ def model_obstacle(model: Model, facts: StrategyFacts) -> str | None:
     return None
 
 
-def _unknown_model(p: int, activation: Activation) -> str | None:
+def attention_kind(config: Config | MLPConfig) -> AttentionKind:
+    """`constant`, also for a model without attention; `softmax`; or a `mixture` of both."""
+    return config.attention_kind if isinstance(config, Config) else "constant"
+
+
+def operation(task: Task) -> str:
+    """What is asked, as the statement has it; a table is named by its hash, since nobody could read it out."""
+    if task.by_formula:
+        units = " (element i being the residue i + 1)" if task.name in ("multiply", "divide") else ""
+        return task.words + units + ("," if task.name == "multiply0" else "")
+    if task.name == "table":
+        return f"a·b by the table with SHA-256 {task.sha256}"
+    return f"the product a·b in {task.name} (table with SHA-256 {task.sha256})"
+
+
+def _kind(config: Config | MLPConfig) -> dict[str, Any]:
+    """What version 2 says about a model beyond version 1; the table where its name does not say it."""
+    task = config.task
+    known = task.by_formula or (task.name != "table" and np.array_equal(task.answers, group_table(task.name)))
+    about = {"task": task.to_json(), "attention": attention_kind(config)}
+    return about if known else {**about, "answers": task.answers.tolist()}
+
+
+def _unknown_model(config: Config | MLPConfig) -> str | None:
     """Why the checker refuses every model of this kind."""
+    p, activation = config.p, config.activation
     if p > limits.MAX_MODULUS:
         return f"the checker takes p up to {limits.MAX_MODULUS}, and this model has p = {p}"
     if activation not in limits.ACTIVATIONS:

@@ -37,6 +37,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.model.params import Model
+from quadlens.proofs.brute import is_exact
 from quadlens.proofs.enclosed import (
     RELATIVE,
     Enclosed,
@@ -119,6 +120,9 @@ class Lipschitz:
                 f"lipschitz knows the closed form of relu models; this one has {anatomy.config.activation}: "
                 "use --strategy arcs (abs) or brute",
             )
+        if not anatomy.config.task.is_addition or p % 2 == 0 or not is_exact(anatomy.config):
+            words = "lipschitz knows the closed form of constant attention and a + b modulo an odd number"
+            return nothing_proved(self.facts.name, p, f"{words}; this model is asked {anatomy.config.task.words}")
         too_large = "numbers of this model or their products are beyond float64: use --strategy brute, arcs or moments"
         spectra, clusters, ops = anatomy.spectra, anatomy.clusters, Operations()
         try:

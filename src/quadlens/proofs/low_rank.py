@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.dyadic import Dyadic
+from quadlens.model.token_tables import HiddenLayer
 from quadlens.proofs.streams import Streams
 from quadlens_checker import limits
 
@@ -54,7 +54,7 @@ class OutputSpectrum:
     """Singular vectors of W_L over c, with what does not depend on c taken out.
 
     Attributes:
-        W_L: The output map in float64, mean over c removed; doubled for abs, as in `integer_model`.
+        W_L: The output map in float64, mean over c removed.
         vectors: Left singular vectors of W_L, neurons weighted by the size of their input, columns in falling order.
         tails: tails[m] = share of the weighted W_L beyond rank m, as root of sums of squares.
     """
@@ -69,10 +69,15 @@ class OutputSpectrum:
         return int(np.argmax(self.tails <= TAIL))
 
 
-def output_spectrum(collapsed: Collapsed) -> OutputSpectrum:
-    """Singular values and vectors of the output map."""
-    W_L = (collapsed.W_L - collapsed.W_L.mean(axis=0)) * (2.0 if collapsed.activation == "abs" else 1.0)
+def arcs_spectrum(collapsed: HiddenLayer) -> OutputSpectrum:
+    """The output map of a ReLU model as `integer_model` has it, neurons weighted by what they read."""
     size = np.sqrt(np.square(collapsed.U_a).mean(axis=0) + np.square(collapsed.U_b).mean(axis=0))
+    return output_spectrum(collapsed.W_L * (2.0 if collapsed.activation == "abs" else 1.0), size)
+
+
+def output_spectrum(output: Float[np.ndarray, "p d_mlp"], size: Float[np.ndarray, " d_mlp"]) -> OutputSpectrum:
+    """Singular values and vectors of the output map, each neuron weighted by its size."""
+    W_L = output - output.mean(axis=0)
     vectors, values, _ = np.linalg.svd(W_L * size, full_matrices=False)
     energy = np.concatenate([np.cumsum(np.square(values)[::-1])[::-1], [0.0]])
     tails = np.sqrt(energy / energy[0]) if energy[0] > 0 else np.zeros(len(energy))

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
+from quadlens.model.task import Task
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import MAX_WITNESSES
 
@@ -18,11 +19,13 @@ class ExactAnswers:
         shift: margin = numerators · 2^-shift.
         margins: Right answer's logit minus the largest other, as an integer.
         rival: The answer with the largest other logit.
+        task: What the right answers are.
     """
 
     shift: int
     margins: Shaped[np.ndarray, "p p"]
     rival: Int[np.ndarray, "p p"]
+    task: Task
 
     @property
     def right(self) -> Bool[np.ndarray, "p p"]:
@@ -49,26 +52,25 @@ class ExactAnswers:
         a, b, c = self.witnesses[0]
         return (
             f"the model is wrong (or tied) on {wrong} of {self.right.size} inputs, for example "
-            f"{a} + {b}: logit of {c} is at least that of {(a + b) % len(self.rival)}"
+            f"{self.task.question(a, b)}: logit of {c} is at least that of {self.task.answers[a, b]}"
         )
 
 
 class MarginTally:
     """Keeps the right answer's logit and the best other one while logits arrive, one answer c at a time."""
 
-    def __init__(self, p: int, ops: Operations) -> None:
+    def __init__(self, task: Task, ops: Operations) -> None:
         """Start with no logits seen."""
-        self.p = p
+        self.task, p = task, task.n
         self.ops = ops
         self.right = np.zeros((p, p), dtype=object)
         self.best: Shaped[np.ndarray, "p p"] | None = None
         self.rival = np.zeros((p, p), dtype=np.int64)
         self.unset = np.ones((p, p), dtype=bool)
-        self.is_right_for = np.add.outer(np.arange(p), np.arange(p)) % p
 
     def take(self, c: int, logits: Shaped[np.ndarray, "p p"]) -> None:
         """Logits of answer c for all (a, b); call with c = 0, 1, …, p-1 in order."""
-        here = self.is_right_for == c
+        here = self.task.answers == c
         self.right = np.where(here, logits, self.right)
         if self.best is None:
             # Where c = 0 is right there is no rival yet: `unset` lets c = 1 take the place whatever its logit.
@@ -84,4 +86,4 @@ class MarginTally:
         """The margins, once all answers have been taken."""
         if self.best is None or self.unset.any():
             raise ValueError("not all answers have been taken")
-        return ExactAnswers(shift, self.ops.subtract(self.right, self.best), self.rival)
+        return ExactAnswers(shift, self.ops.subtract(self.right, self.best), self.rival, self.task)

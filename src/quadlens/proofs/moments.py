@@ -18,23 +18,28 @@ true bound.
 Cost: `moments_operations`. No step costs p³ d_mlp, and only signs and arcs cost p² d_mlp.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.integers import IntegerModel, finer
 from quadlens.model.params import MLPParams, Model
-from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, needs_arcs
-from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum
+from quadlens.model.task import Task
+from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
+from quadlens.proofs.brute import is_exact
+from quadlens.proofs.direct import prove_moments
+from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, group_by_frequency, hidden_sums, plan_arcs
+from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, hidden_sums, plan_arcs
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+from quadlens_checker import limits
 
 # When the natural rank does not prove everything, twice and four times as many functions are tried.
 ATTEMPTS = 3
@@ -79,7 +84,7 @@ class Moments:
     facts: ClassVar = StrategyFacts(
         name="moments",
         description="Replaces the output map by a few functions of the answer and bounds what they leave out.",
-        activations=PIECEWISE_LINEAR,
+        activations=ACTIVATIONS,
         mark=Mark("s", "bound"),
     )
     largest_integer_p: int = LARGEST_INTEGER_P
@@ -87,12 +92,15 @@ class Moments:
     def prove(self, subject: Model | Anatomy) -> Proof:
         """Certify every input whose low-rank score leads by more than ρ."""
         anatomy = anatomy_of(subject)
-        if anatomy.config.activation not in self.facts.activations:
-            return needs_arcs(self.facts.name, anatomy)
-        if anatomy.config.p > self.largest_integer_p and _suits_float64(anatomy.model):
+        config = anatomy.config
+        if config.activation not in PIECEWISE_LINEAR or not is_exact(config):
+            return prove_moments(self.facts.name, anatomy)
+        if config.p > self.largest_integer_p and _suits_float64(anatomy.model):
             return prove_large(self.facts.name, anatomy.collapsed, anatomy.spectra)
-        exact, groups = anatomy.integers, group_by_frequency(anatomy.spectra.input)
-        spectrum = output_spectrum(anatomy.collapsed)
+        if config.p > limits.MAX_MODULUS:
+            return replace(prove_moments(self.facts.name, anatomy), hints=None)
+        exact, groups = anatomy.integers, neuron_groups(anatomy)
+        spectrum = arcs_spectrum(anatomy.layer)
         most = min(spectrum.vectors.shape[1], max(SMALLEST_CAP, exact.p // 4))
         rank = max(1, min(spectrum.natural_rank, most))
         best = self._attempt(exact, groups, low_rank(spectrum, rank))
@@ -116,10 +124,10 @@ class Moments:
         if not certified.all():
             a, b = (int(n) for n in np.unravel_index(int(np.argmin(margins)), (p, p)))
             reason = (
-                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is {a} + {b}, where the score "
-                f"of rank {form.rank} leads {scores.rival[a, b]} by {scores.margins[a, b] / unit:.3g} and the term "
-                f"'output residual' may take {rho[a, b] / unit:.3g} (most of it by neurons "
-                f"{_largest(exact, order, spread, a, b)})"
+                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is {exact.task.question(a, b)}, "
+                f"where the score of rank {form.rank} leads {scores.rival[a, b]} by "
+                f"{scores.margins[a, b] / unit:.3g} and the term 'output residual' may take "
+                f"{rho[a, b] / unit:.3g} (most of it by neurons {_largest(exact, order, spread, a, b)})"
             )
         return Proof(
             strategy=self.facts.name,
@@ -150,12 +158,13 @@ def score_margins(
     plan = plan_arcs(U_a, U_b, ops)
     sizes = correction_sizes(U_a, U_b, plan, ops)
     scores, rho = scores_and_residual(
-        U_a, U_b, (exact.S_a, exact.S_b), basis, weights, spread, plan, sizes, exact.shift, ops
+        exact.task, U_a, U_b, (exact.S_a, exact.S_b), basis, weights, spread, plan, sizes, exact.shift, ops
     )
     return scores, rho, plan, spread
 
 
 def scores_and_residual(
+    task: Task,
     U_a: Shaped[np.ndarray, "p d_mlp"],
     U_b: Shaped[np.ndarray, "p d_mlp"],
     skips: tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"]],
@@ -171,7 +180,7 @@ def scores_and_residual(
     p = len(U_b)
     h = [hidden_sums(row, U_a, U_b, plan, sizes, ops).reshape(p, p) for row in weights]
     rho = hidden_sums(spread, U_a, U_b, plan, sizes, ops).reshape(p, p)
-    tally = MarginTally(p, ops)
+    tally = MarginTally(task, ops)
     for c in range(p):
         score = ops.add(skips[0][:, c][:, None], skips[1][:, c][None, :])
         for f, sums in enumerate(h):
@@ -185,6 +194,8 @@ def _suits_float64(model: Model) -> bool:
     return (
         isinstance(model, MLPParams)
         and model.config.activation == "relu"
+        and model.config.task.is_addition
+        and model.config.p % 2 == 1
         and all(array.dtype == np.float32 for array in model.tensors().values())
     )
 

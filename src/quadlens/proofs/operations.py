@@ -101,11 +101,19 @@ def collapse_operations(config: Config | MLPConfig) -> int:
     """Multiplications and additions of the matrix products of `quadlens.model.exact.collapse_exactly`.
 
     OV = Σ_h W_V W_O, the two token streams times OV, then times W_in and W_U, and W_out W_U; the products with one row
-    (biases, '=') are counted too. An MLP is its own collapse and costs nothing.
+    (biases, '=') are counted too. An MLP is its own collapse and costs nothing. With softmax, `softmax_operations` come
+    on top; what no gate multiplies then has OV in it only where attention has a constant part.
     """
     if not isinstance(config, Config):
         return 0
     ops, p, d, d_mlp = Operations(), config.p, config.d_model, config.d_mlp
+    if config.softmax is not None and not any(config.attention):
+        # Only the residual stream of the position read, and the heads' value biases.
+        rows = 1 if config.read_position == 2 else p
+        ops.count_product(config.n_heads, config.d_head, d)
+        ops.count_product(rows, d, d_mlp + p)
+        ops.count_product(d_mlp, d, p)
+        return ops.total + softmax_operations(config)
     for _ in range(config.n_heads):
         ops.count_product(d, config.d_head, d)
         ops.count_product(1, config.d_head, d)
@@ -115,4 +123,33 @@ def collapse_operations(config: Config | MLPConfig) -> int:
         ops.count_product(p, d, d_mlp)
         ops.count_product(p, d, p)
     ops.count_product(d_mlp, d, p)
-    return ops.total
+    return ops.total + softmax_operations(config)
+
+
+def score_count(config: Config) -> int:
+    """How many scores a head has: one for each token of a position and each token of the one read."""
+    tokens = (config.p, config.p, 1)
+    read = config.read_position
+    return sum(tokens[t] * (1 if t == read else tokens[read]) for t in range(config.positions_seen))
+
+
+def softmax_operations(config: Config) -> int:
+    """The products of `exact_tables` beyond the collapse without gates.
+
+    A head: W_O W_in and W_O W_U; for the tokens of each position seen, keys, values, and values times both; queries of
+    the position read; one product of d_head terms for each score. Where a and b share their tokens, what W_E brings is
+    the same for both, and each position adds one row.
+    """
+    if config.softmax is None:
+        return 0
+    ops, p, d, dh, out = Operations(), config.p, config.d_model, config.d_head, config.d_mlp + config.p
+    seen = config.positions_seen
+    rows = p * (1 if config.b_token_offset == 0 else min(seen, 2)) + seen
+    ops.count_product(dh, d, out)
+    ops.count_product(rows, d, 2 * dh)
+    ops.count_product(rows, dh, out)
+    ops.count_product(1 if config.read_position == 2 else p, d, dh)
+    ops.count_product(score_count(config), dh, 1)
+    # Each position's row joins: keys, values through W_in and W_U.
+    ops.additions += min(seen, 2) * p * (dh + out)
+    return config.n_heads * ops.total

@@ -13,7 +13,7 @@ P splits into a table for a and a table for b, because pre_i(a,b) = U_a[a,i] + U
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from quadlens.proofs.operations import Operations
 from quadlens.spectrum.amplitude_phase import AmplitudePhase
@@ -207,6 +207,17 @@ class Group:
 
     k: int
     neurons: Int[np.ndarray, " n"]
+
+
+def group_by_signs(pre: Float[np.ndarray, "inputs d_mlp"]) -> tuple[Group, ...]:
+    """One group, for a model without frequencies: a chain of neurons, each with signs most like those of the last."""
+    signs = np.where(pre > 0, 1.0, -1.0)
+    alike, left = signs.T @ signs, np.ones(pre.shape[1], dtype=bool)
+    chain = [0]
+    for _ in range(1, len(left)):
+        left[chain[-1]] = False
+        chain.append(int(np.argmax(np.where(left, alike[chain[-1]], -np.inf))))
+    return (Group(1, np.array(chain)),)
 
 
 def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:

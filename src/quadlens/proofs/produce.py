@@ -9,7 +9,7 @@ from quadlens.errors import BadConfig
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
 from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
-from quadlens.proofs.brute import Brute, brute_force_operations
+from quadlens.proofs.brute import Brute, brute_force_cost, brute_force_operations, is_exact
 from quadlens.proofs.certificate import Certificate, model_obstacle
 from quadlens.proofs.float32 import Float32Bound, bound_float32
 from quadlens.proofs.lipschitz import Lipschitz
@@ -33,7 +33,7 @@ class Auto:
 
     facts: ClassVar = StrategyFacts(
         name="auto",
-        description="The cheapest of moments and arcs that proves all it can; brute for an activation of x².",
+        description="The cheapest of moments and arcs that proves all it can; brute for polynomials.",
         activations=Brute.facts.activations,
         mark=Mark("X", "bound"),
         chooses=True,
@@ -43,18 +43,28 @@ class Auto:
     def prove(self, subject: Model | Anatomy) -> Proof:
         """The proof of the strategy chosen, under that strategy's own name."""
         anatomy = anatomy_of(subject)
-        if anatomy.config.activation not in ArcsStrategy.facts.activations:
-            return Brute().prove(anatomy)
+        config = anatomy.config
+        if config.activation not in ArcsStrategy.facts.activations or not is_exact(config):
+            return self._without_arcs(anatomy)
         proof = attempt(Moments(), anatomy)
         if proof.verdict != "CERTIFIED":
-            return ArcsStrategy().prove(anatomy)
+            arcs = ArcsStrategy().prove(anatomy)
+            cheaper = arcs.operations.total <= brute_force_operations(config.p, config.d_mlp)
+            return arcs if cheaper else Brute().prove(anatomy)
         plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
         if plan is None:
             return ArcsStrategy().prove(anatomy) if self.checkable else proof
         # Both strategies use the same plan, so what arcs would cost is known before they are tried.
-        p, d_mlp = anatomy.config.p, anatomy.config.d_mlp
-        dearer = proof.operations.total > arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+        dearer = proof.operations.total > arcs_operations(config.p, config.d_mlp, plan.counted_ends, plan.mispredicted)
         return ArcsStrategy().prove(anatomy) if dearer else proof
+
+    def _without_arcs(self, anatomy: Anatomy) -> Proof:
+        """Polynomials by brute force in integers; else moments, when they prove every input for less than that."""
+        if is_exact(anatomy.config):
+            return Brute().prove(anatomy)
+        proof = attempt(Moments(), anatomy)
+        cheaper = proof.operations.total < brute_force_cost(anatomy.config)
+        return proof if proof.verdict == "CERTIFIED" and cheaper else Brute().prove(anatomy)
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -124,12 +134,10 @@ class Prover:
         proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
         return Certificate(
             model_sha256=self.model_sha256,
-            p=config.p,
-            d_mlp=config.d_mlp,
-            activation=config.activation,
+            config=config,
             proof=proof,
             collapse_flops=0 if proof.own_collapse else self.collapse_flops,
-            brute_force_flops=brute_force_operations(config.p, config.d_mlp),
+            brute_force_flops=brute_force_cost(config),
             brute_force_collapse_flops=self.collapse_flops,
             float32=self.float32,
         )

@@ -8,9 +8,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool
 
-from quadlens.errors import BadConfig, BadWeights
+from quadlens.errors import BadWeights
 from quadlens.model.activation import Activation
-from quadlens.model.config import Config, MLPConfig, check_modulus
 from quadlens.model.params import Model
 from quadlens.proofs.operations import Operations
 from quadlens.spectrum.anatomy import Anatomy
@@ -58,7 +57,7 @@ class ImpossibleProof(RuntimeError):
 class Proof:
     """What one strategy proved about one model, in real arithmetic on the stored weights (T3 of `math.md` §5).
 
-    For every input with certified[a,b], logit(a, b, a+b mod p) - logit(a, b, c) ≥ margin > 0 for every other c.
+    For every input with certified[a,b], logit(a, b, answers[a,b]) - logit(a, b, c) ≥ margin > 0 for every other c.
 
     Attributes:
         strategy: Its name.
@@ -170,7 +169,6 @@ def attempt(strategy: Strategy, subject: Model | Anatomy) -> Proof:
 
     An overflow or an invalid operation anywhere in the planning ends it: no claim is made from infinities.
     """
-    refuse_out_of_scope(subject.config)
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             return strategy.prove(subject)
@@ -178,12 +176,3 @@ def attempt(strategy: Strategy, subject: Model | Anatomy) -> Proof:
         name = strategy.facts.name
         reason = f"{name} cannot plan in float64 with weights of this size ({error}); try --strategy brute"
         return nothing_proved(name, subject.config.p, reason)
-
-
-def refuse_out_of_scope(config: Config | MLPConfig) -> None:
-    """Refuse a model that the proofs are not about: another task than addition, attention that is not constant."""
-    if config.task.name != "add":
-        raise BadConfig(f"this model's task is {config.task.words}; proofs are about addition so far")
-    if isinstance(config, Config) and config.softmax is not None:
-        raise BadConfig(f"this model's attention is a {config.attention_kind}; proofs need constant attention so far")
-    check_modulus(config.p)

@@ -41,11 +41,12 @@ from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.integers import integers
 from quadlens.model.params import Model, Params
-from quadlens.proofs.arcs import ArcHints
-from quadlens.proofs.low_rank import DIRECTION_BITS, directions, floats, output_spectrum, stacked, token_mean
+from quadlens.model.task import Task
+from quadlens.proofs.arcs import ArcHints, neuron_groups
+from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, stacked, token_mean
 from quadlens.proofs.moments import scores_and_residual
 from quadlens.proofs.operations import Operations
-from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, group_by_frequency, plan_arcs
+from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, plan_arcs
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
 from quadlens.proofs.streams import Streams, mixing_cost, residual_streams, stream_rows
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
@@ -178,8 +179,8 @@ class Thin:
                 model.config.p,
                 "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy auto",
             )
-        groups = group_by_frequency(anatomy.spectra.input)
-        rank, most = max(1, output_spectrum(anatomy.collapsed).natural_rank), model.config.d_model
+        groups = neuron_groups(anatomy)
+        rank, most = max(1, arcs_spectrum(anatomy.layer).natural_rank), model.config.d_model
         best: Proof | None = None
         for factor, more, more_out in RANKS:
             proof = self._attempt(model, groups, min(most, factor * rank + more), min(most, rank + more_out))
@@ -200,7 +201,7 @@ class Thin:
         P_out = directions(floats(model.W_out), floats(model.W_U[:, :p]), r_out)
         read, write = reading(model, streams, P, means, ops), writing(model, W_U, P_out, ops)
         order = np.concatenate([group.neurons for group in groups])
-        margins, rho, loss, plan = thin_margins(p, read, write, S_a, S_b, order, ops)
+        margins, rho, loss, plan = thin_margins(model.config.task, read, write, S_a, S_b, order, ops)
         left = np.array([[margins[a, b] - rho[a, b] - loss[a, b] for b in range(p)] for a in range(p)], dtype=object)
         certified = np.asarray(left > 0, dtype=bool)
         ops.additions += 2 * p * p
@@ -209,8 +210,9 @@ class Thin:
         if not certified.all():
             a, b = (int(n) for n in np.unravel_index(int(np.argmin(left)), (p, p)))
             reason = (
-                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is {a} + {b}, where the score "
-                f"leads by {float(margins[a, b]):.3g}, and the terms 'output residual' and 'input residual' may take "
+                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
+                f"{model.config.task.question(a, b)}, where the score leads by {float(margins[a, b]):.3g}, "
+                f"and the terms 'output residual' and 'input residual' may take "
                 f"{float(rho[a, b]):.3g} and {float(loss[a, b]):.3g} along {r} and {r_out} directions"
             )
         return Proof(
@@ -299,10 +301,16 @@ def writing(model: Params, W_U: Dyadic, P: Dyadic, ops: Operations) -> Writing:
 
 
 def thin_margins(
-    p: int, read: Reading, write: Writing, S_a: Dyadic, S_b: Dyadic, order: Int[np.ndarray, " d_mlp"], ops: Operations
+    task: Task,
+    read: Reading,
+    write: Writing,
+    S_a: Dyadic,
+    S_b: Dyadic,
+    order: Int[np.ndarray, " d_mlp"],
+    ops: Operations,
 ) -> tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], ArcPlan]:
     """Margins of the scores, ρ, and Σ_i s_i e_i for every input, as rationals; and the plan."""
-    shift = max(INPUT_BITS + max(write.shift_b + write.shift_h, NORM_BITS), S_a.shift, S_b.shift)
+    p, shift = task.n, max(INPUT_BITS + max(write.shift_b + write.shift_h, NORM_BITS), S_a.shift, S_b.shift)
     finer = shift - INPUT_BITS - write.shift_b - write.shift_h
     weights = write.B[:, order] * (1 << finer)
     unit_w = 1 << (shift - INPUT_BITS)
@@ -311,7 +319,7 @@ def thin_margins(
     plan = plan_arcs(U_a, U_b, ops)
     sizes = correction_sizes(U_a, U_b, plan, ops)
     skips = integers(S_a, shift), integers(S_b, shift)
-    scores, rho = scores_and_residual(U_a, U_b, skips, write.H, weights, residual, plan, sizes, shift, ops)
+    scores, rho = scores_and_residual(task, U_a, U_b, skips, write.H, weights, residual, plan, sizes, shift, ops)
     by_N = sum((s * x for s, x in zip(write.spread, read.N, strict=True)), Fraction(0))
     by_F = sum((s * x for s, x in zip(write.spread, read.F, strict=True)), Fraction(0))
     # Ũ_a and Ũ_b are each rounded by at most half of 2^-INPUT_BITS.

@@ -6,7 +6,7 @@ from functools import cached_property
 from quadlens.errors import within_float64
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
-from quadlens.model.exact import ExactCollapsed, collapse_exactly
+from quadlens.model.exact import ExactCollapsed, ExactTables, collapse_exactly, exact_tables
 from quadlens.model.integers import IntegerModel, integer_model
 from quadlens.model.params import Model
 from quadlens.model.token_tables import HiddenLayer
@@ -54,8 +54,13 @@ class Anatomy:
 
     @cached_property
     def exact(self) -> ExactCollapsed:
-        """The same without rounding."""
+        """The collapse without rounding, for the elements as they are numbered."""
         return collapse_exactly(self.model)
+
+    @cached_property
+    def tables(self) -> ExactTables:
+        """The collapse for any attention, exact up to softmax itself; elements as they are numbered."""
+        return exact_tables(self.model)
 
     @cached_property
     def integers(self) -> IntegerModel:
@@ -85,7 +90,7 @@ class Anatomy:
 
     def __getstate__(self) -> dict[str, object]:
         """For another process: all that is computed but the exact numbers, which do not travel and only proofs need."""
-        return {name: value for name, value in vars(self).items() if name not in ("exact", "integers")}
+        return {name: value for name, value in vars(self).items() if name not in ("exact", "tables", "integers")}
 
     @cached_property
     def harmonics(self) -> Harmonics:

@@ -1,0 +1,287 @@
+"""The hidden layer in float64 with a proved error, for any attention of one layer and any activation.
+
+    pre_i(a,b) = U_a[a,i] + U_b[b,i] + Σ_g γ_g(a,b) U_g[x_g, i],      skip_c(a,b) the same with S for U
+
+over the gated tables g: a head and a position. Softmax adds up to 1, so that where '=' is seen its gate is the scale
+less the others, and U_g - U_= stands for U_g (`_without_equals`).
+
+Theorem. Write u = 2^-53, γ_n = n u / (1 - n u). Let every table be the exact one rounded to the nearest double, every
+gate within ε of the true one, and K the number of tables, gated or not. With V_i = Σ_g max_x |U_g[x,i]| and
+B_i = max_a |U_a[a,i]| + max_b |U_b[b,i]| + (|scale| + ε) V_i, the sum computed in any order, with or without fused
+multiply-add, is within δ_i = ε V_i + γ_(K+4) (B_i + 2^-1000) of pre_i, and both are at most 1.01 (B_i + 2^-1000).
+
+Proof. |γ̄ t̄ - γ t| ≤ ε |t̄| + |γ| |t̄ - t|, and |γ| ≤ |scale|; each term meets at most K roundings on its way into the sum
+(Higham, Lemma 3.1), one of its table, and 2^-1000 u is more than all that underflow takes. ∎
+
+σ. A homogeneous σ of degree d has a slope of at most d B^(d-1) on |x| ≤ B and is computed with at most d - 1 roundings.
+Any other σ is read from a table: σ at the multiples of h = 2^-11, by Arb, joined by straight lines, so that the error
+is at most h²/8 max|σ''| ≤ 0.1 h² and the rounding of a number below 41; beyond |x| = 40 it is `Nonlinearity.far`.
+So |σ̄(pre̅_i) - σ(pre_i)| ≤ η_i = slope_i δ_i + τ_i, and both are at most A_i.
+
+The gates: e^x of exact scores and the quotients are enclosed by Arb. Every bound here is a sum and product of
+numbers that are not negative, inflated by 1 + 2^-20, which is more than their own rounding.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.errors import BadWeights
+from quadlens.model.activation import NONLINEARITIES, Activation
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.exact import ExactGated, ExactTables
+from quadlens.model.task import Task
+from quadlens.proofs.enclosed import UNIT
+
+# More than the rounding of any bound below: sums of fewer than 2^30 numbers that are not negative.
+UPWARD = 1 + 2.0**-20
+UNDERFLOW = 2.0**-1000
+# Activations that are not rational are tabulated at multiples of 2^-STEP_BITS up to NEAR, or to FAR.
+STEP_BITS, NEAR, FAR = 11, 8, 40
+STEEPEST, CURVATURE = 1.13, 0.8
+EXPONENTIAL_BITS = 80
+LARGEST_EPSILON = 2.0**-30
+
+
+def rounding(n: int) -> float:
+    """γ_n, rounded up."""
+    return 1.01 * n * UNIT
+
+
+@dataclass(frozen=True, eq=False)
+class Gated:
+    """One position's tables, one per head, and the gates before them.
+
+    Attributes:
+        position: 0 for a, 1 for b.
+        gates: γ, [head, a, b].
+        U: [head, token, neuron].
+        S: [head, token, c].
+    """
+
+    position: int
+    gates: Float[np.ndarray, "heads p p"]
+    U: Float[np.ndarray, "heads tokens d_mlp"]
+    S: Float[np.ndarray, "heads tokens p"]
+
+
+@dataclass(frozen=True, eq=False)
+class FloatLayer:
+    """The model in float64, and how far it can be from the real one; see the theorem.
+
+    Attributes:
+        task: What the model is asked.
+        activation: σ.
+        U_a: What a adds without a gate.
+        U_b: What b adds without a gate.
+        W_L: Neuron-to-logit map, each entry within u of the true one.
+        S_a: What a adds to the logits past the MLP, without a gate.
+        S_b: The same for b.
+        gated: The gated tables.
+        sigma: σ̄.
+        error: η_i.
+        size: A_i.
+        skip_error: How far a computed skip term can be from the true one.
+        skip_size: No skip term is larger.
+    """
+
+    task: Task
+    activation: Activation
+    U_a: Float[np.ndarray, "p d_mlp"]
+    U_b: Float[np.ndarray, "p d_mlp"]
+    W_L: Float[np.ndarray, "p d_mlp"]
+    S_a: Float[np.ndarray, "p p"]
+    S_b: Float[np.ndarray, "p p"]
+    gated: tuple[Gated, ...]
+    sigma: Callable[[Any], Any]
+    error: Float[np.ndarray, " d_mlp"]
+    size: Float[np.ndarray, " d_mlp"]
+    skip_error: float
+    skip_size: float
+
+    @property
+    def d_mlp(self) -> int:
+        """Number of neurons."""
+        return int(self.U_a.shape[1])
+
+    def hidden(self, a: int) -> Float[np.ndarray, "p d_mlp"]:
+        """σ̄(pre̅) for one a and all b."""
+        return np.asarray(self.sigma(self._through(a, "U")))
+
+    def skip(self, a: int) -> Float[np.ndarray, "p p"]:
+        """What goes past the MLP, for one a and all b, [b, c]."""
+        return self._through(a, "S")
+
+    def _through(self, a: int, name: str) -> Float[np.ndarray, "p _"]:
+        total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")
+        for one in self.gated:
+            rows, gates = getattr(one, name), one.gates[:, a]
+            if one.position == 0:
+                total += gates.T @ rows[:, a]
+            else:
+                for gate, table in zip(gates, rows, strict=True):
+                    total += gate[:, None] * table
+        return total
+
+
+def float_layer(exact: ExactTables) -> FloatLayer:
+    """Tables rounded once, gates enclosed, and the bounds of the theorem.
+
+    Raises:
+        OverflowError: for tables beyond float64.
+        BadWeights: for scores so far apart that no gate can be enclosed.
+    """
+    rest = exact.rest
+    U_a, U_b, W_L, S_a, S_b = (rounded(x) for x in (rest.U_a, rest.U_b, rest.W_L, rest.S_a, rest.S_b))
+    gated: tuple[Gated, ...] = ()
+    epsilon = 0.0
+    if exact.gated:
+        tables, constant = _without_equals(exact)
+        if constant is not None:
+            U_b, S_b = (rounded(x + y.repeated(rest.p)) for x, y in zip((rest.U_b, rest.S_b), constant, strict=True))
+        gates, epsilon = enclosed_gates(exact, len(tables))
+        if not epsilon < LARGEST_EPSILON:
+            raise BadWeights("attention scores are too large for a tight enclosure of the softmax")
+        gated = tuple(
+            Gated(one.position, gates[one.position], *(np.stack([rounded(x) for x in y]) for y in (one.U, one.S)))
+            for one in tables
+        )
+    scale = (abs(exact.scale) + epsilon) * UPWARD
+    roundings = rounding(2 + sum(len(one.U) for one in gated) + 4)
+
+    def bounds(name: str, of_a: Any, of_b: Any) -> tuple[Any, Any]:
+        """B and δ of the theorem, one number per column."""
+        weighed = sum(np.abs(getattr(one, name)).max(axis=1).sum(axis=0) for one in gated)
+        largest = (np.abs(of_a).max(axis=0) + np.abs(of_b).max(axis=0) + scale * weighed) * UPWARD + UNDERFLOW
+        return 1.01 * largest, (epsilon * weighed + roundings * largest) * UPWARD
+
+    B, delta = bounds("U", U_a, U_b)
+    skip_B, skip_delta = bounds("S", S_a, S_b)
+    sigma, error, size = enclosed_activation(rest.activation, B, delta)
+    return FloatLayer(
+        task=rest.task,
+        activation=rest.activation,
+        U_a=U_a,
+        U_b=U_b,
+        W_L=W_L,
+        S_a=S_a,
+        S_b=S_b,
+        gated=gated,
+        sigma=sigma,
+        error=error,
+        size=size,
+        skip_error=float(skip_delta.max()),
+        skip_size=float(skip_B.max()),
+    )
+
+
+def rounded(exact: Dyadic) -> Float[np.ndarray, "rows columns"]:
+    """Nearest doubles: Python's division of integers is rounded once."""
+    unit = 1 << exact.shift
+    return np.array([int(n) / unit for n in exact.numerators.entries()]).reshape(exact.shape)
+
+
+def _without_equals(exact: ExactTables) -> tuple[tuple[ExactGated, ...], tuple[Dyadic, Dyadic] | None]:
+    """The tables with '=' taken off each, and what '=' adds to U and S on every input; None where it is not seen."""
+    last = exact.gated[-1]
+    if last.position != 2:
+        return exact.gated, None
+
+    def less(tables: tuple[Dyadic, ...], equals: tuple[Dyadic, ...]) -> tuple[Dyadic, ...]:
+        return tuple(x + y.scaled(-1.0).repeated(x.shape[0]) for x, y in zip(tables, equals, strict=True))
+
+    others = tuple(
+        ExactGated(one.position, one.scores, less(one.U, last.U), less(one.S, last.S)) for one in exact.gated[:-1]
+    )
+    added = []
+    for tables in (last.U, last.S):
+        total = tables[0]
+        for one in tables[1:]:
+            total = total + one
+        added.append(total.scaled(exact.scale))
+    return others, (added[0], added[1])
+
+
+def enclosed_gates(exact: ExactTables, positions: int) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
+    """Gates, scale · softmax, of the first so many positions, [head, a, b], and ε: no gate is further from the true one."""
+    from flint import arb, ctx
+
+    p, heads = exact.rest.p, len(exact.gated[0].scores)
+    gates = [np.empty((heads, p, p)) for _ in range(positions)]
+    largest_radius = 0.0
+    with ctx.workprec(EXPONENTIAL_BITS):
+        scale = arb(exact.scale)
+        for h in range(heads):
+            powers = [_exponentials(table.scores[h], exact.divisor, p) for table in exact.gated]
+            for a in range(p):
+                for b in range(p):
+                    here = [table[a][b] for table in powers]
+                    share = scale / sum(here[1:], here[0])
+                    for gate, power in zip(gates, here, strict=False):
+                        ball = power * share
+                        gate[h, a, b] = ball.mid()
+                        largest_radius = max(largest_radius, float(ball.rad()))
+    # Arb's radius, its own rounding, and that of a middle of at most |scale| to a double.
+    return gates, (largest_radius + 2 * UNIT * abs(exact.scale)) * UPWARD + UNDERFLOW
+
+
+def _exponentials(scores: Dyadic, divisor: float, p: int) -> list[list[Any]]:
+    """e^(score / divisor) as balls, [a][b]; a score that does not depend on a or b is worked out once."""
+    from flint import arb, fmpq
+
+    over, under = divisor.as_integer_ratio()
+    (rows, columns), entries = scores.shape, scores.numerators.entries()
+    balls = [arb(fmpq(int(n) * under, over << scores.shift)).exp() for n in entries]
+    table = [balls[a * columns : (a + 1) * columns] * (p // columns) for a in range(rows)]
+    return table * (p // rows)
+
+
+def enclosed_activation(
+    activation: Activation, B: Float[np.ndarray, " d_mlp"], delta: Float[np.ndarray, " d_mlp"]
+) -> tuple[Callable[[Any], Any], Float[np.ndarray, " d_mlp"], Float[np.ndarray, " d_mlp"]]:
+    """σ̄, η_i and A_i for arguments within δ_i of the true ones, all at most B_i."""
+    one = NONLINEARITIES[activation]
+    if one.degree is not None:
+        d = one.degree
+        error = (d * B ** (d - 1) * delta + rounding(d) * B**d) * UPWARD + UNDERFLOW
+        return one.apply, error, B**d * UPWARD + error
+    reach = NEAR if B.max() < NEAR else FAR
+    error = (STEEPEST * delta + CURVATURE / 8 * 4.0**-STEP_BITS + 2.0**-44) * UPWARD
+    return tabulated(activation, reach), error, B + 1 + error
+
+
+@lru_cache(maxsize=8)
+def tabulated(activation: Activation, reach: int) -> Callable[[Any], Any]:
+    """σ̄ by straight lines between multiples of 2^-STEP_BITS up to `reach`, and `far` beyond 40.
+
+    Raises:
+        ValueError: from the function, for an argument that is not in the table though |x| < 40.
+    """
+    from flint import arb, ctx, fmpq
+
+    one, unit = NONLINEARITIES[activation], 1 << STEP_BITS
+    if one.far is None:
+        raise ValueError(f"{activation} is exact, and needs no table")
+    with ctx.workprec(EXPONENTIAL_BITS):
+        balls = [one.enclose(arb(fmpq(j, unit))) for j in range(-reach * unit, reach * unit + 1)]
+        if not all(float(x.rad()) < 2.0**-50 for x in balls):
+            raise ValueError(f"Arb's enclosure of {activation} is wider than 2^-50")
+        values, far = np.array([float(x.mid()) for x in balls]), one.far
+    steps = np.diff(values)
+
+    def sigma(x: Any) -> Any:
+        outside = np.abs(x) >= reach
+        if outside.any() and (reach < FAR or np.isnan(x).any()):
+            raise ValueError(f"the table of {activation} ends at {reach}")
+        # Times a power of two, less its whole part: both exact.
+        scaled = np.where(outside, 0.0, x) * unit
+        cell = np.floor(scaled)
+        at = cell.astype(np.int64) + reach * unit
+        inside = values[at] + (scaled - cell) * steps[at]
+        return np.where(outside, far(x), inside)
+
+    return sigma
