@@ -50,6 +50,9 @@ def any_models(draw: st.DrawFn) -> Model:
     if draw(st.booleans()):
         pairs = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=2).reshape(-1, 2)
         own = task_from_table(model.forward(pairs).argmax(axis=1).reshape(n, n))
+        if isinstance(model, MLPParams):
+            return replace(model, config=replace(model.config, task=own))
+        assert isinstance(model, Params)
         return replace(model, config=replace(model.config, task=own))
     return model
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from any_models import any_models
 from enclosed_truth import check_enclosed, enclosed_margins
-from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
+from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.params import Model
 from quadlens.proofs import STRATEGIES
 from quadlens.proofs.proof import attempt
@@ -37,7 +37,7 @@ def test_brute_force_proves_all_that_is_clearly_right(model: Model) -> None:
 
 
 @pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if NONLINEARITIES[name].far is not None])
-def test_tabulated_activations_are_within_their_error(activation: str) -> None:
+def test_tabulated_activations_are_within_their_error(activation: Activation) -> None:
     """At random arguments, close to nodes and far out; and slope and curvature are what the bound says."""
     from flint import arb
 

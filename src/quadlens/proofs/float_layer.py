@@ -207,7 +207,7 @@ def _without_equals(exact: ExactTables) -> tuple[tuple[ExactGated, ...], tuple[D
 
 
 def enclosed_gates(exact: ExactTables, positions: int) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
-    """Gates, scale · softmax, of the first so many positions, [head, a, b], and ε: no gate is further from the true one."""
+    """Gates of the first so many positions, [head, a, b], and ε: no gate is further from the true one."""
     from flint import arb, ctx
 
     p, heads = exact.rest.p, len(exact.gated[0].scores)
