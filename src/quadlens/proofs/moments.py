@@ -124,8 +124,8 @@ class Moments:
         if not certified.all():
             a, b = (int(n) for n in np.unravel_index(int(np.argmin(margins)), (p, p)))
             reason = (
-                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is {exact.task.question(a, b)}, "
-                f"where the score of rank {form.rank} leads {scores.rival[a, b]} by "
+                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
+                f"{exact.task.question(a, b)}, where the score of rank {form.rank} leads {scores.rival[a, b]} by "
                 f"{scores.margins[a, b] / unit:.3g} and the term 'output residual' may take "
                 f"{rho[a, b] / unit:.3g} (most of it by neurons {_largest(exact, order, spread, a, b)})"
             )
