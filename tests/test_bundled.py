@@ -11,6 +11,7 @@ from quadlens.model.evaluate import evaluate
 from quadlens.schema import from_json, to_json
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from quadlens.training.config import load_config
+from quadlens.training.history import read_history
 from quadlens.training.outputs import RunFiles, TrainingManifest, command_line
 
 LIMIT = 1_000_000
@@ -34,8 +35,24 @@ def test_hash_accuracy_and_command(name: str) -> None:
     assert answers.min_margin == pytest.approx(manifest.outcome.min_margin, rel=1e-9)
 
 
+@pytest.mark.parametrize(("name", "correct"), [("times", 58**2)])
+def test_other_models_are_what_their_manifests_say(name: str, correct: int) -> None:
+    files = RunFiles(data_directory() / f"{name}.safetensors")
+    manifest = from_json(TrainingManifest, files.manifest.read_bytes(), name)
+    assert to_json(manifest) == files.manifest.read_bytes()
+    assert hashlib.sha256(files.model.read_bytes()).hexdigest() == manifest.sha256[files.model.name]
+    assert manifest.command == command_line(manifest.config, manifest.threads, files.model.name)
+    assert manifest.machine["instructions"]
+    model = quadlens.load(name)
+    assert model.config == manifest.config.model_config()
+    answers = evaluate(model.hidden_layer())
+    assert (answers.correct, answers.pairs) == (correct, correct)
+    assert answers.min_margin == pytest.approx(manifest.outcome.min_margin, rel=1e-9)
+    assert read_history(files.history, files.spectrum).curves[-1, 0] == manifest.config.epochs - 1
+
+
 def test_mainline_is_seed_0_and_clean_and_mismatched_is_not() -> None:
-    assert bundled_names() == ["mainline", "mismatched"]
+    assert {"mainline", "mismatched"} <= set(bundled_names())
     content = RunFiles(data_directory() / "mainline.safetensors").manifest.read_bytes()
     assert from_json(TrainingManifest, content, "mainline").config.seed == 0
     for name, clean in (("mainline", True), ("mismatched", False)):

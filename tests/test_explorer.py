@@ -20,7 +20,7 @@ from quadlens.explorer.page import SCRIPTS, asset
 from quadlens.explorer.words import VIEWS
 from quadlens.figures.style import FREQUENCY_COLOURS
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
-from quadlens.model.bundled import load
+from quadlens.model.bundled import bundled_names, load
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
@@ -150,7 +150,7 @@ def test_command_writes_the_page(tmp_path: Path) -> None:
 def test_command_refuses_bad_input(tmp_path: Path) -> None:
     missing = run("explore", "nothing.safetensors", "-o", str(tmp_path / "page.html"))
     assert missing.returncode == 2
-    assert "nothing.safetensors: no such file; bundled models are: mainline, mismatched" in missing.stderr
+    assert f"nothing.safetensors: no such file; bundled models are: {', '.join(bundled_names())}" in missing.stderr
     nowhere = run("explore", "mainline", "-o", str(tmp_path / "no" / "page.html"))
     assert nowhere.returncode == 2
     assert "cannot write" in nowhere.stderr

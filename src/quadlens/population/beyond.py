@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quadlens.population.dataset import cost_shares
 from quadlens.population.intervals import bootstrap
 from quadlens.population.statement import Statement, count_statement, number_statement
 
@@ -56,15 +57,16 @@ def _medians(pairs: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
 def _proofs(frame: "polars.DataFrame", rng: np.random.Generator) -> list[Statement]:
     import polars as pl
 
-    proofs = frame.select("run_id", "inputs", "correct", "brute_force_flops", "proofs")
-    proofs = proofs.explode("proofs").unnest("proofs")
+    costs = [cost_shares(model) for model in frame.iter_rows(named=True)]
+    proofs = frame.select("run_id", "inputs", "correct", "proofs", pl.Series("cost", costs, pl.List(pl.Float64)))
+    proofs = proofs.explode("proofs", "cost").unnest("proofs")
     rows = []
     for strategy in proofs["strategy"].unique(maintain_order=True).drop_nulls().to_list():
         mine = proofs.filter(pl.col("strategy") == strategy)
         accurate = mine.filter(pl.col("correct") == pl.col("inputs"))
         whole = int((accurate["certified_inputs"] == accurate["inputs"]).sum())
         share = (mine["certified_inputs"] / mine["inputs"]).to_numpy()
-        cost = (mine["flops"] / mine["brute_force_flops"]).to_numpy()
+        cost = mine["cost"].to_numpy()
         rows += [
             count_statement(
                 f"accurate_models_certified_by_{strategy}",

@@ -11,6 +11,9 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
 from quadlens.population.store import MAX_FILE_BYTES, ModelManifest, RunDirectory, Store, read_here
+from quadlens.proofs import STRATEGIES
+from quadlens.proofs.operations import collapse_operations
+from quadlens.schema import from_json
 
 if TYPE_CHECKING:
     import polars
@@ -129,7 +132,7 @@ def read(path: Path) -> "polars.DataFrame":
             raise BadFile(
                 f"{path} holds no finished model; expected the directory of a sweep: quadlens sweep -o {path}"
             )
-        return frame
+        return _known_proofs(frame)
     try:
         if not path.is_file():
             raise FileNotFoundError
@@ -140,7 +143,24 @@ def read(path: Path) -> "polars.DataFrame":
         raise BadFile(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from None
     if dict(frame.schema) != dict(schema()):
         raise BadFile(f"{path} is not the dataset of a sweep of this version; rebuild it from the sweep's directory")
-    return frame
+    return _known_proofs(frame)
+
+
+def _known_proofs(frame: "polars.DataFrame") -> "polars.DataFrame":
+    """The same without proofs by strategies that are no more, which older results have."""
+    import polars as pl
+
+    known = pl.element().struct.field("strategy").is_in(list(STRATEGIES))
+    return frame.with_columns(pl.col("proofs").list.filter(known))
+
+
+def cost_shares(model: Mapping[str, Any]) -> list[float]:
+    """What each proof of a row costs over what brute force costs, the collapse on both sides (as on certificates)."""
+    manifest = from_json(ModelManifest, model["manifest"].encode(), model["run_id"])
+    collapse = collapse_operations(manifest.config.model_config())
+    brute = model["brute_force_flops"] + collapse
+    own = [STRATEGIES[proof["strategy"]].facts.own_collapse for proof in model["proofs"]]
+    return [(p["flops"] + (0 if alone else collapse)) / brute for p, alone in zip(model["proofs"], own, strict=True)]
 
 
 def filter_models(frame: "polars.DataFrame", conditions: Sequence[str]) -> "polars.DataFrame":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadlens.numbers import short_of_one
 from quadlens.population.comparison import Comparison
+from quadlens.population.dataset import cost_shares
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
 from quadlens.table import Table
@@ -57,9 +58,9 @@ def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
             for name in ("p", "equals", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")
         }
         row["largest_relative_exact_error"] = max(errors) if errors else None
-        for proof in model["proofs"]:
+        for proof, cost in zip(model["proofs"], cost_shares(model), strict=True):
             row[f"certified_{proof['strategy']}"] = proof["certified_inputs"] / model["inputs"]
-            row[f"cost_{proof['strategy']}"] = proof["flops"] / model["brute_force_flops"]
+            row[f"cost_{proof['strategy']}"] = cost
         rows.append(row)
     return rows
 
