@@ -243,6 +243,13 @@ def test_he_runs_say_their_activation_by_their_name(tmp_path: Path) -> None:
         run = tmp_path / f"p_{P}_dmlp_{M}_{name}_random_scale_0.1_decay_0_08151413"
         run.mkdir()
         assert import_file(write(run / "final", tensors, "torch")).model.config.activation == activation
+    embedded = {"mlp.W_in": random(M, D), "embed.W_E": random(D, P), "mlp.W_out": random(P, M)}
+    t, pairs = double(embedded), all_pairs(P)
+    x = t["embed.W_E"][:, pairs[:, 0]] + t["embed.W_E"][:, pairs[:, 1]]
+    model = import_file(write(tmp_path / "embedded", embedded, "torch"), hints=Hints(activation="relu")).model
+    assert_same_logits(model, (t["mlp.W_out"] @ relu(t["mlp.W_in"] @ x)).T)
+    with pytest.raises(BadFile, match=r"W_E \(8, 7\) and W_in \(\d+, 7\) do not fit together"):
+        import_file(write(tmp_path / "m", tensors | {"embed.W_E": random(8, P)}, "torch"))
     with pytest.raises(BadConfig, match="relu by --activation but square by the name of the run's directory"):
         import_file(run / "final.pt", hints=Hints(activation="relu"))
     other = tmp_path / f"p_{P}_dmlp_512_ReLU_x"

@@ -12,7 +12,7 @@ from quadlens.model.formats.facts import known_activation
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
 from quadlens.model.params import MLPParams, check_tensors
 
-HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out"}
+HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out", "W_E": "embed.W_E"}
 GROMOV_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
 
 
@@ -40,7 +40,10 @@ def two_layers(
 
 
 class He:
-    """f = W_out σ(W_in (e_a + e_b)): both operands share one input matrix; σ is ReLU or x²."""
+    """f = W_out σ(W_in (x_a + x_b)): both operands share one input matrix; σ is ReLU or x².
+
+    x is one-hot, or a column of W_E where a run has an embedding.
+    """
 
     name = "he"
 
@@ -51,14 +54,18 @@ class He:
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """`mlp.W_in` [m, p] serves a and b; `mlp.basis` is a Fourier matrix kept for plots and plays no part."""
-        tensors = take(checkpoint, HE_NAMES, dropped=("mlp.basis",))
-        check_ranks(checkpoint, tensors, {"W_in": 2, "W_out": 2})
-        weights = {"W_a": tensors["W_in"].T, "W_b": tensors["W_in"].T, "W_out": tensors["W_out"].T}
+        tensors = take(checkpoint, HE_NAMES, optional=("W_E",), dropped=("mlp.basis",))
+        check_ranks(checkpoint, tensors, dict.fromkeys(HE_NAMES, 2))
+        W_in = tensors["W_in"]
+        if "W_E" in tensors:
+            W_E = tensors["W_E"].astype(np.float64)
+            if len(W_E) != W_in.shape[1]:
+                raise BadFile(f"{checkpoint.source}: W_E {W_E.shape} and W_in {W_in.shape} do not fit together")
+            W_in = W_in.astype(np.float64) @ W_E
+        weights = {"W_a": W_in.T, "W_b": W_in.T, "W_out": tensors["W_out"].T.astype(W_in.dtype)}
         run = HE_RUN.fullmatch(Path(checkpoint.source).parent.name)
         if run and (int(run[1]), int(run[2])) != weights["W_a"].shape:
-            raise BadConfig(
-                f"{checkpoint.source}: W_in has shape {tensors['W_in'].shape}, but the run is {run[0][:80]}"
-            )
+            raise BadConfig(f"{checkpoint.source}: W_in has shape {W_in.shape}, but the run is {run[0][:80]}")
         said = run[3] if run else None
         return two_layers(checkpoint.source, hints, weights, said, self.name, "the name of the run's directory")
 

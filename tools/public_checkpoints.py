@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The table of public checkpoints in docs/formats.md: read or refused and why, inputs right, margin, processor seconds.
+
+    python tools/public_checkpoints.py DIR [--activation relu] [--only TEXT] [--rows FILE]
+
+One row per file. Files that differ by a seed or by an epoch only, and have the same fate, share one row: so many files,
+from the fewest inputs right to the most, and likewise their smallest margins. With --rows FILE results are kept there,
+one JSON object per line, and files that it has already are not tried again.
+"""
+
+import argparse
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from quadlens.errors import QuadlensError
+from quadlens.model.evaluate import evaluate
+from quadlens.model.formats import Hints, import_file
+from quadlens.model.formats.registry import checkpoints_in
+
+
+@dataclass(frozen=True)
+class Row:
+    """One file: its path below the directory, and what came of it."""
+
+    path: str
+    seconds: float
+    refusal: str | None = None
+    format: str | None = None
+    inputs: int = 0
+    right: int = 0
+    margin: float = 0.0
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """What rows must have in common to share a line: the name without seed or epoch, and the fate.
+
+        Files of one name that are refused for one reason, as the data beside each run, share it anywhere.
+        """
+        if self.refusal is not None and "/" in self.path:
+            return f"*/{Path(self.path).name}", self.refusal
+        name = re.sub(r"seed\d+", "seed*", self.path)
+        return re.sub(r"/\d+\.pth?$", "/*.pth", name), self.refusal or str(self.format)
+
+
+def tried(path: Path, directory: Path, hints: Hints) -> Row:
+    """The file read and evaluated on all inputs."""
+    name, start = str(path.relative_to(directory)), time.process_time()
+    try:
+        imported = import_file(path, hints=hints)
+        found = evaluate(imported.model.hidden_layer())
+    except QuadlensError as error:
+        told = str(error).replace(str(path), "").lstrip(": ")
+        # What differs from file to file of one family is not its reason, nor are all the formats it is not in.
+        told = re.sub(r"\d{3,}", "…", re.sub(r" \((quadlens|zhong): .*", "", told))
+        return Row(name, time.process_time() - start, told)
+    seconds = time.process_time() - start
+    return Row(name, seconds, None, imported.format, found.pairs, found.correct, found.min_margin)
+
+
+def line(rows: Sequence[Row]) -> str:
+    """One line of the table."""
+    first = rows[0]
+    name = first.path if len(rows) == 1 else f"{first.family[0]} ({len(rows)} files)"
+    seconds = f"{max(row.seconds for row in rows):.1f}"
+    if first.refusal is not None:
+        return f"| `{name}` | refused: {first.refusal} | | | {seconds} |"
+    low, high = min(row.right for row in rows), max(row.right for row in rows)
+    right = f"{low:,}" if low == high else f"{low:,} … {high:,}"
+    margins = sorted({f"{row.margin:.3g}" for row in rows}, key=float)
+    margin = margins[0] if len(margins) == 1 else f"{margins[0]} … {margins[-1]}"
+    return f"| `{name}` | {first.format} | {right} of {first.inputs:,} | {margin} | {seconds} |"
+
+
+def main() -> None:
+    """Try every file, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--activation", default=None)
+    parser.add_argument("--only", default="", help="files whose path has this text")
+    parser.add_argument("--rows", type=Path, default=None)
+    options = parser.parse_args()
+    rows: dict[str, Row] = {}
+    if options.rows is not None and options.rows.exists():
+        rows = {row.path: row for row in (Row(**json.loads(text)) for text in options.rows.read_text().splitlines())}
+    for path in checkpoints_in(options.directory):
+        if options.only not in str(path) or str(path.relative_to(options.directory)) in rows:
+            continue
+        row = tried(path, options.directory, Hints(activation=options.activation))
+        rows[row.path] = row
+        if options.rows is not None:
+            with options.rows.open("a") as stream:
+                stream.write(json.dumps(asdict(row)) + "\n")
+    families: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows.values():
+        families[row.family].append(row)
+    print("| checkpoint | read as | inputs right | smallest margin | processor seconds |\n|---|---|---|---|---|")
+    print("\n".join(line(family) for family in families.values()))
+
+
+if __name__ == "__main__":
+    main()
