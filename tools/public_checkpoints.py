@@ -41,10 +41,10 @@ class Row:
 
         Files of one name that are refused for one reason, as the data beside each run, share it anywhere.
         """
-        if self.refusal is not None and "/" in self.path:
-            return f"*/{Path(self.path).name}", self.refusal
         name = re.sub(r"seed\d+", "seed*", self.path)
-        return re.sub(r"/\d+\.pth?$", "/*.pth", name), self.refusal or str(self.format)
+        if self.refusal is not None and "/" in name:
+            name = f"*/{Path(name).name}"
+        return re.sub(r"/(epoch_)?\d+(\.pth?)$", r"/\1*\2", name), self.refusal or str(self.format)
 
 
 def tried(path: Path, directory: Path, hints: Hints) -> Row:
