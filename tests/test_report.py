@@ -25,7 +25,7 @@ from quadlens.model import Recipe, build_mlp, save
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.page import page_html, rule_errors
-from quadlens.pages.render import Rendered
+from quadlens.pages.render import Rendered, data_address
 from quadlens.pages.tables import bound_tables, model_table, page_tables
 from quadlens.studies import Study, study_of
 
@@ -66,16 +66,13 @@ def mainline() -> Study:
 @pytest.fixture(scope="module")
 def page(mainline: Study, made: tuple[Path, dict[str, Any]]) -> str:
     """The page of the mainline model with one small picture in every place: all its words and tables, quickly."""
-    return words_of(
-        mainline,
-        Rendered(
-            "any", tuple((kind, (made[0] / "figures" / f"freqcount.{kind}").read_bytes()) for kind in FIGURE_FORMATS)
-        ),
-    )
+    files = {kind: (made[0] / "figures" / f"freqcount.{kind}").read_bytes() for kind in FIGURE_FORMATS}
+    picture = Rendered("any", tuple(files.items()), data_address(files["svg"], files["png"]))
+    return words_of(mainline, picture)
 
 
 # The smallest picture that a page can hold.
-DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_bytes(4, "big") * 2)))
+DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_bytes(4, "big") * 2)), "data:,")
 
 
 def words_of(study: Study, picture: Rendered = DOT) -> str:

@@ -40,7 +40,7 @@ TASKS = {
 Attention = Literal["none", "constant", "softmax", "mixture"]
 ATTENTIONS: tuple[Attention, ...] = ("none", "constant", "softmax", "mixture")
 # The smallest picture that a page can hold.
-DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_bytes(4, "big") * 2)))
+DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_bytes(4, "big") * 2)), "data:,")
 # Of these nothing is said where a model has none.
 OPTIONAL = {"attention", "irreps", "others", "index", "absent"}
 

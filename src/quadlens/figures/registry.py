@@ -76,6 +76,11 @@ def all_pictures(study: Study) -> tuple[Picture, ...]:
     return tuple(picture for family in FIGURES for picture in family.of(study))
 
 
+def pictures_without_proofs(study: Study) -> tuple[Picture, ...]:
+    """Those that do not draw proofs: nothing is proved for them."""
+    return tuple(picture for family in FIGURES if not family.needs_proofs for picture in family.of(study))
+
+
 def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
     """Pictures by file name, by the paper's label, or by family (`quadrature`: all of them); order as asked, each once.
 

@@ -1,12 +1,9 @@
 """One HTML file with everything inside: no script, no font, no picture from anywhere else."""
 
-import base64
-import io
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from quadlens import __version__
 from quadlens.figures.neurons import ACTIVATION_WORDS
@@ -22,34 +19,9 @@ from quadlens.studies import MAX_FREQUENCIES, Study
 if TYPE_CHECKING:
     from jinja2 import Template
 
-# A vector picture larger than this is put on the page as pixels; the vector file is beside the page anyway.
-LARGEST_SVG = 72_000
-COLOURS = 128
 PAGE_PIXELS = 100
 # A relative error below this and the sum may be called an integral without a caveat.
 GOOD_RULE = 0.2
-# Characters that may stand in a data address inside double quotes; the others are percent-encoded.
-PLAIN = " !$&'()*+,-./:;=?@[]^_`{|}~"
-
-
-def data_address(rendered: Rendered) -> str:
-    """The picture as an address that holds the picture itself."""
-    svg = rendered.content("svg")
-    if len(svg) <= LARGEST_SVG:
-        text = svg[svg.index(b"<svg") :].decode().replace('"', "'").replace("\n", " ")
-        return "data:image/svg+xml," + quote(text, safe=PLAIN.replace("&", ""))
-    return "data:image/png;base64," + base64.b64encode(_few_colours(rendered.content("png"))).decode()
-
-
-def _few_colours(png: bytes) -> bytes:
-    """The same pixels in 128 colours: a third of the size, and no eye sees it in a drawing."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(png)) as image:
-        reduced = image.convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    stream = io.BytesIO()
-    reduced.save(stream, "PNG", optimize=True)
-    return stream.getvalue()
 
 
 def size_of(rendered: Rendered) -> tuple[int, int]:
@@ -129,7 +101,7 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         paper_models=MODELS,
         paper_models_in_figures=MODELS_IN_FIGURES,
         explorer=explorer,
-        addresses={name: data_address(one) for name, one in rendered.items()},
+        addresses={name: one.address for name, one in rendered.items()},
         sizes={name: size_of(one) for name, one in rendered.items()},
         style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
         version=__version__,

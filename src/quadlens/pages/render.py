@@ -1,51 +1,83 @@
 """Drawing all pictures into files, on as many processes as asked for; the bytes do not depend on how many."""
 
+import base64
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from quadlens.figures.picture import Picture
-from quadlens.figures.registry import all_pictures
+from quadlens.figures.registry import all_pictures, pictures_without_proofs
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.studies import Study
 from quadlens.workers import deaf_to_interrupts
 
+# A vector picture larger than this is put on the page as pixels; the vector file is beside the page anyway.
+LARGEST_SVG = 72_000
+COLOURS = 128
+# Characters that may stand in a data address inside double quotes; the others are percent-encoded.
+PLAIN = " !$&'()*+,-./:;=?@[]^_`{|}~"
+
 
 @dataclass(frozen=True)
 class Rendered:
-    """One picture in every format."""
+    """One picture in every format.
+
+    Attributes:
+        name: The picture's name.
+        files: The file of each format.
+        address: The picture as an address that holds the picture itself, for the page.
+    """
 
     name: str
     files: tuple[tuple[FigureFormat, bytes], ...]
+    address: str
 
     def content(self, kind: FigureFormat) -> bytes:
         """The file of one format."""
         return dict(self.files)[kind]
 
 
-def render(study: Study, workers: int, progress: Callable[[int, int], None]) -> dict[str, Rendered]:
-    """Every picture of the model, drawn once and saved in each format; `progress` gets (done, all)."""
-    pictures = all_pictures(study)
+def render(
+    study: Study,
+    workers: int,
+    progress: Callable[[int, int], None],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> dict[str, Rendered]:
+    """Every picture of the model, drawn once and saved in each format.
+
+    Args:
+        study: The model, with all that was computed except, perhaps, proofs.
+        workers: Processes that draw.
+        progress: Gets (done, all).
+        meanwhile: Called in this process while others draw what needs no proofs; afterwards the study has proofs.
+    """
     done: dict[str, Rendered] = {}
-    for one in _drawn(study, pictures, workers):
+    for one in _drawn(study, workers, meanwhile):
         done[one.name] = one
-        progress(len(done), len(pictures))
-    return {picture.name: done[picture.name] for picture in pictures}
+        progress(len(done), len(all_pictures(study)))
+    return {picture.name: done[picture.name] for picture in all_pictures(study)}
 
 
-def _drawn(study: Study, pictures: tuple[Picture, ...], workers: int) -> Iterator[Rendered]:
+def _drawn(study: Study, workers: int, meanwhile: Callable[[], None]) -> Iterator[Rendered]:
     if workers <= 1:
-        yield from (_draw(picture) for picture in pictures)
+        meanwhile()
+        yield from (_draw(picture) for picture in all_pictures(study))
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
     # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(study,)) as pool:
+    early = pictures_without_proofs(study)
+    with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(study.without_proofs(),)) as pool:
         with deaf_to_interrupts():
-            futures = [pool.submit(_draw_named, picture.name) for picture in pictures]
+            futures = [pool.submit(_draw_named, picture.name) for picture in early]
         try:
+            meanwhile()
+            names = {picture.name for picture in early}
+            futures += [pool.submit(_draw, picture) for picture in all_pictures(study) if picture.name not in names]
             for future in as_completed(futures):
                 yield future.result()
         except BaseException:
@@ -61,7 +93,7 @@ _in_worker: dict[str, Picture] = {}
 
 def _begin(study: Study) -> None:
     """In a worker, once: the study comes with all that was computed, so that nothing is computed again."""
-    _in_worker.update({picture.name: picture for picture in all_pictures(study)})
+    _in_worker.update({picture.name: picture for picture in pictures_without_proofs(study)})
 
 
 def _draw_named(name: str) -> Rendered:
@@ -70,7 +102,27 @@ def _draw_named(name: str) -> Rendered:
 
 def _draw(picture: Picture) -> Rendered:
     figure = picture.draw()
-    return Rendered(picture.name, tuple((kind, figure_bytes(figure, kind)) for kind in FIGURE_FORMATS))
+    files = {kind: figure_bytes(figure, kind) for kind in FIGURE_FORMATS}
+    return Rendered(picture.name, tuple(files.items()), data_address(files["svg"], files["png"]))
+
+
+def data_address(svg: bytes, png: bytes) -> str:
+    """The picture as an address that holds the picture itself."""
+    if len(svg) <= LARGEST_SVG:
+        text = svg[svg.index(b"<svg") :].decode().replace('"', "'").replace("\n", " ")
+        return "data:image/svg+xml," + quote(text, safe=PLAIN.replace("&", ""))
+    return "data:image/png;base64," + base64.b64encode(_few_colours(png)).decode()
+
+
+def _few_colours(png: bytes) -> bytes:
+    """The same pixels in 128 colours: a third of the size, and no eye sees it in a drawing."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png)) as image:
+        reduced = image.convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    stream = io.BytesIO()
+    reduced.save(stream, "PNG", optimize=True)
+    return stream.getvalue()
 
 
 def write_rendered(rendered: dict[str, Rendered], directory: Path) -> None:

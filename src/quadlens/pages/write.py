@@ -62,11 +62,12 @@ def report(
     output = Path(output)
     check_target(output)
     results = study_of(model) if proofs else study_of(model).without_proofs()
-    results.prepare(progress)
+    # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
+    results.prepare(progress, proofs=workers <= 1)
     command = f"quadlens report {shlex.quote(_named(model))} -o {shlex.quote(str(output))}" + (
         "" if proofs else " --no-proofs"
     )
-    return write_report(results, output, command, workers, progress, _explorer(results))
+    return write_report(results, output, command, workers, progress, lambda: _explorer(results))
 
 
 def _explorer(study: Study) -> str | None:
@@ -88,11 +89,18 @@ def write_report(
     command: str,
     workers: int = 1,
     progress: Callable[[str], None] = lambda step: None,
-    explorer: str | None = None,
+    explore: Callable[[], str | None] = lambda: None,
 ) -> Report:
-    """The same from results already gathered; `explorer` is the interactive page to put beside, if there is one."""
+    """The same from results already gathered; `explore` makes the interactive page to put beside, if there is one."""
+    explorer: str | None = None
+
+    def meanwhile() -> None:
+        nonlocal explorer
+        results.prepare(progress)
+        explorer = explore()
+
     with replaced_directory(output) as fresh:
-        rendered = render(results, workers, lambda done, every: progress(f"figures {done}/{every}"))
+        rendered = render(results, workers, lambda done, every: progress(f"figures {done}/{every}"), meanwhile)
         progress("page and files")
         write_rendered(rendered, fresh)
         for folder in ("data", "tables"):

@@ -192,7 +192,8 @@ class Study(Displayed):
     @cached_property
     def error_budget(self) -> tuple[WaterfallStep, ...]:
         """The terms of `lipschitz` beside what each of them is."""
-        itemised = next((one.proof for one in self.proofs if one.proof.logit_error is not None), None)
+        made = self.proofs if self._unprovable is None else ()
+        itemised = next((one.proof for one in made if one.proof.logit_error is not None), None)
         return waterfall(self.anatomy, itemised) if itemised else ()
 
     @property
@@ -243,8 +244,12 @@ class Study(Displayed):
         vars(other).update({**vars(self), **values})
         return other
 
-    def prepare(self, progress: Callable[[str], None] = lambda step: None) -> "Study":
+    def prepare(self, progress: Callable[[str], None] = lambda step: None, proofs: bool = True) -> "Study":
         """Compute all that pages and figures need, saying each step before it is taken; returns the study itself.
+
+        Args:
+            progress: Called with each step that has something left to compute.
+            proofs: Also the proofs, if they are part of the study.
 
         Raises:
             BadConfig: for a model with too many logits to look at.
@@ -255,13 +260,14 @@ class Study(Displayed):
             ("answers", ("evaluation", "margins", "skip_shares", "history", "irreps")),
             ("neurons and logits", ("explanation",) if waves else ()),
             ("bounds", ("bounds", "clusters") if waves else ()),
-            ("proofs", ("no_proofs", "waterfall") if self.with_proofs else ()),
+            ("proofs", ("_unprovable", "error_budget") if self.with_proofs and proofs else ()),
             ("the paper's numbers", ("published", "population")),
         )
         for step, names in steps:
-            if names:
+            left = [name for name in names if name not in vars(self)]
+            if left:
                 progress(step)
-            for name in names:
+            for name in left:
                 getattr(self, name)
         return self
 
