@@ -73,6 +73,21 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(uninterrupted
     assert not list(tmp_path.glob(".*checkpoint*")) or all(p.name.endswith(".tmp") for p in tmp_path.glob(".*"))
 
 
+def test_softmax_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
+    softmax, whole, output = ("--attention-rate", "1", "--epochs", "400"), tmp_path / "a", tmp_path / "b"
+    for directory in (whole, output):
+        directory.mkdir()
+    assert run(whole / "m.safetensors", *softmax).returncode == 0
+    process = subprocess.Popen(command(output / "m.safetensors", *softmax, "--quiet"), stderr=subprocess.PIPE)
+    while not RunFiles(output / "m.safetensors").checkpoint.exists():
+        time.sleep(0.002)
+        assert process.poll() is None
+    process.kill()
+    process.communicate()
+    assert run(output / "m.safetensors", *softmax, "--resume").returncode == 0
+    assert (output / "m.safetensors").read_bytes() == (whole / "m.safetensors").read_bytes()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path: Path, number: signal.Signals) -> None:
     output = tmp_path / "model.safetensors"
