@@ -47,10 +47,32 @@ class Model:
 
 
 def collapse_flops(config: Config) -> int:
-    """Multiplications and additions of the products in `collapse_transformer`; an MLP is its own collapse."""
+    """Multiplications and additions of the products that make the tables; an MLP is its own collapse.
+
+    With softmax and no constant part only the position read and the value biases come without a gate. For each head
+    there are W_O W_in and W_O W_U, keys and values of the tokens (once where a and b share them, and one row for each
+    position), values times both, queries, and a product of d_head terms for each score; each position's row is added.
+    """
+    if config.architecture == "mlp":
+        return 0
     p, d_mlp, h, d, dh = config.p, config.d_mlp, config.n_heads, config.d_model, config.d_head
-    streamed = 2 * p + len(config.attention) - 2
-    return 2 * (h * (d + 1) * dh * d + streamed * d * d + 2 * p * d * (d_mlp + p) + d_mlp * d * p)
+    streamed, out, seen = 2 * p + len(config.attention) - 2, d_mlp + p, config.seen
+    read = 1 if config.read_position == 2 else p
+    if config.softmax is None or any(config.attention):
+        plain = 2 * (h * (d + 1) * dh * d + streamed * d * d + 2 * p * d * out + d_mlp * d * p)
+    else:
+        plain = 2 * (h * dh * d + read * d * out + d_mlp * d * p)
+    if config.softmax is None:
+        return plain
+    rows_seen = p * (1 if config.tokens[1][0] == 0 else min(seen, 2)) + seen
+    products = dh * d * out + rows_seen * d * 2 * dh + rows_seen * dh * out + read * d * dh + scores(config) * dh
+    return plain + h * (2 * products + min(seen, 2) * p * (dh + out))
+
+
+def scores(config: Config) -> int:
+    """How many scores a head has: one for each token of a position seen and each token of the one read."""
+    tokens, read = (config.p, config.p, 1), config.read_position
+    return sum(tokens[t] * (1 if t == read else tokens[read]) for t in range(config.seen))
 
 
 def used_weights(config: Config, tensors: Tensors) -> Weights:
@@ -139,7 +161,7 @@ def tables(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
 def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Model:
     """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly; without hints."""
     p, activation = config.p, config.activation
-    flops = 0 if config.architecture == "mlp" else collapse_flops(config)
+    flops = collapse_flops(config)
     clock(flops + 2 * p * p * config.d_mlp)
     weights = used_weights(config, tensors)
     U_a, U_b, out, S_a, S_b = tables(config, weights, clock)

@@ -22,6 +22,7 @@ from quadlens_checker.collapse import (
     Weights,
     collapse,
     collapse_flops,
+    scores,
     tables,
     token_streams,
     used_weights,
@@ -74,16 +75,17 @@ class Layers:
     loss: int
     collapse_flops: int
     float32_error: Fraction | None
+    config: Config
 
 
 def read_layers(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Layers:
     """The model's hidden layer, exactly where that is possible."""
     if config.softmax is None and config.activation in DEGREES:
-        return exact_layers(collapse(config, tensors, hints, clock))
+        return exact_layers(config, collapse(config, tensors, hints, clock))
     return enclose(config, tensors, clock)
 
 
-def exact_layers(model: Model) -> Layers:
+def exact_layers(config: Config, model: Model) -> Layers:
     """The hidden layer of a collapsed model, without any loss."""
     sigma = EXACT[model.activation]
 
@@ -97,7 +99,7 @@ def exact_layers(model: Model) -> Layers:
         p=model.p, d_mlp=model.d_mlp, activation=model.activation, rows=found,
         most=sigma(largest(model.U_a) + largest(model.U_b)), most_skip=largest(model.S_a) + largest(model.S_b),
         W_L=model.W_L, shift=model.shift, shift_w=model.shift_w, loss=0, collapse_flops=model.collapse_flops,
-        float32_error=model.float32_error,
+        float32_error=model.float32_error, config=config,
     )  # fmt: skip
 
 
@@ -133,7 +135,7 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     for σ, for W_L (half of 2^-64 for each answer), and for the skip terms of two answers.
     """
     p, d_mlp = config.p, config.d_mlp
-    clock(collapse_flops(config) if config.architecture == "transformer" else 0)
+    clock(collapse_flops(config))
     weights = used_weights(config, tensors)
     U_a, U_b, out, S_a, S_b = tables(config, weights, clock)
     gates = None if config.softmax is None else read_gates(config, config.softmax, weights, clock)
@@ -169,11 +171,11 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
                         pre, skip = pre + gate * u[tokens[t]], skip + gate * s[tokens[t]]
                 yield sigma.apply(upper_words(pre, d_mlp)), skip
 
-    flops = collapse_flops(config) if config.architecture == "transformer" else 0
     return Layers(
         p=p, d_mlp=d_mlp, activation=config.activation, rows=found,
         most=sigma.largest << q, most_skip=most_skip, W_L=to_bits(transposed(out), WORD),
-        shift=shift, shift_w=WORD, loss=math.ceil(loss * (1 << shift)), collapse_flops=flops, float32_error=None,
+        shift=shift, shift_w=WORD, loss=math.ceil(loss * (1 << shift)), collapse_flops=collapse_flops(config),
+        float32_error=None, config=config,
     )  # fmt: skip
 
 
@@ -192,8 +194,8 @@ def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     size = field_size(layers.most, largest(layers.W_L), layers.d_mlp, plus=layers.most_skip)
     columns = [packed(column, size) for column in zip(*layers.W_L, strict=True)]
     sums = (sum(map(mul, layer, columns)) + skip for layer, skip in ticking(layers.rows(size), clock))
-    scores = ((unpacked(fields, layers.p, size), layers.loss) for fields in sums)
-    return Bounds(scores, layers.shift, brute_force_flops(layers.p, layers.d_mlp))
+    found = ((unpacked(fields, layers.p, size), layers.loss) for fields in sums)
+    return Bounds(found, layers.shift, brute_flops(layers.config))
 
 
 def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
@@ -223,8 +225,32 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     def found() -> Iterator[tuple[list[int], int]]:
         for layer, skip in ticking(layers.rows(size), clock):
             h = unpacked(sum(map(mul, layer, neurons)), rank, size_h)
-            scores = unpacked(sum(map(mul, h, functions)) + (skip << finer), p, size)
-            yield scores, sum(map(mul, spread, map(abs, layer))) + (layers.loss << finer)
+            lead = unpacked(sum(map(mul, h, functions)) + (skip << finer), p, size)
+            yield lead, sum(map(mul, spread, map(abs, layer))) + (layers.loss << finer)
 
-    flops = 0
-    return Bounds(found(), layers.shift + finer, flops)
+    return Bounds(found(), layers.shift + finer, direct_flops(layers.config, rank))
+
+
+def brute_flops(config: Config) -> int:
+    """What brute force costs beyond the tables."""
+    if config.softmax is None and config.activation in DEGREES:
+        return brute_force_flops(config.p, config.d_mlp)
+    return direct_flops(config, None)
+
+
+def direct_flops(config: Config, rank: int | None) -> int:
+    """Operations of sums over all neurons, for all logits or for a form of this rank, beyond the tables.
+
+    Gates: 20 for an exponential, and a sum, a quotient and the scale for each head, position and input.
+    Pre-activations 2 n² d_mlp for each gated table and n² d_mlp for the rest, skip terms 2 n³ each; '=' is no table
+    of its own. σ: 1, or 20 where it is not rational (2 for x⁴). All logits: 2 n³ d_mlp, and n³ for the margins. Rank
+    m: (2m+3) n d_mlp for what the form leaves out, 2 (m+1) n² d_mlp for h and ρ, (2m+1) n³ for scores and margins,
+    and n².
+    """
+    n, d, seen = config.p, config.d_mlp, config.seen
+    gates = config.n_heads * (20 * scores(config) + 3 * seen * n * n) if seen else 0
+    gated, sigma = config.n_heads * min(seen, 2), max(1, DEGREES.get(config.activation, 40) // 2)
+    shared = gates + (2 * gated + 1 + sigma) * n * n * d + (2 * gated + 2) * n**3
+    if rank is None:
+        return shared + 2 * n**3 * d + n**3
+    return shared + (2 * rank + 3) * n * d + 2 * (rank + 1) * n * n * d + (2 * rank + 1) * n**3 + n * n

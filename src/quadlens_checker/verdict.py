@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import Bounds, brute_force_flops, by_arcs
+from quadlens_checker.arcs import Bounds, by_arcs
 from quadlens_checker.collapse import Model, collapse
-from quadlens_checker.direct import Layers, by_brute_force, read_layers
+from quadlens_checker.direct import Layers, brute_flops, by_brute_force, read_layers
 from quadlens_checker.direct import by_moments as by_direct_moments
 from quadlens_checker.model_file import Config, Tensors, read_model
 from quadlens_checker.moments import by_moments
@@ -123,7 +123,7 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> tuple[str, ...]:
     found = {
         "flops": bounds.flops,
         "collapse_flops": model.collapse_flops,
-        "brute_force_flops": brute_force_flops(model.p, model.d_mlp),
+        "brute_force_flops": brute_flops(config),
     }
     claimed = keys(certificate["cost"], found, "cost")
     integers(list(claimed.values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
