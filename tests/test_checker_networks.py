@@ -17,12 +17,14 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from any_models import any_models
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.groups import chughtai_table, group_table
 from quadlens.model.native import to_bytes
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.model.task import Task, task_by_name, task_from_table
+from quadlens.proofs import certify
 from quadlens_checker.activations import CUBICS, enclosed
 from quadlens_checker.direct import by_brute_force, by_moments, read_layers
 from quadlens_checker.exponential import BITS, exponential
@@ -280,6 +282,15 @@ def slightly(x: arb, offset: Fraction) -> Fraction:
     middle = x.mid().man_exp()
     value = Fraction(int(middle[0])) * Fraction(2) ** int(middle[1]) + offset
     return Fraction(int(value * 2**60), 2**60)
+
+
+@settings(max_examples=2000 if LONG else 50)
+@given(any_models(), st.sampled_from(["auto", "brute", "moments"]))
+def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Model, strategy: str) -> None:
+    """Claims, words and operation counts, of two programs that share no line."""
+    certificate = certify(model, strategy)
+    if certificate.proof.margin is not None and certificate.checkable:
+        assert verify(json.loads(certificate.to_bytes()), to_bytes(model), no_clock) == ()
 
 
 @settings(max_examples=300 if LONG else 30)

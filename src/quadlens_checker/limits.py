@@ -9,8 +9,7 @@ MAX_MODEL_BYTES = 64_000_000
 MAX_HEADER_BYTES = 1_000_000  # of a model file: the names, shapes and config before its weights
 
 # Numbers in a certificate.
-ACTIVATIONS = "relu", "abs", "square"  # of version 1
-MORE_ACTIVATIONS = "quartic", "gelu", "tanh", "silu", "softplus"  # of version 2
+ACTIVATIONS = "relu", "abs", "square", "quartic", "gelu", "tanh", "silu", "softplus"
 MAX_MODULUS = 257  # with arcs, of which there is a list per input
 MAX_DIRECT_MODULUS = 720  # without; S6 by `moments` takes some minutes
 MAX_INTEGER_DIGITS = 18  # of an integer, its sign included; hints lie in -10^18 … 10^18

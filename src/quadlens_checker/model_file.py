@@ -100,7 +100,7 @@ def read_config(value: Any, table: Sequence[int] | None) -> Config:
     require(found == set(expected), "the config has unknown or missing keys")
     p, d_mlp = integers([value["p"], value["d_mlp"]], "config", 2, 1, limits.MAX_MODEL_BYTES)
     require(2 <= p <= limits.MAX_DIRECT_MODULUS, f"p is not in 2…{limits.MAX_DIRECT_MODULUS}")
-    require(value["activation"] in limits.ACTIVATIONS + limits.MORE_ACTIVATIONS, "unknown activation")
+    require(value["activation"] in limits.ACTIVATIONS, "unknown activation")
     common = architecture, p, d_mlp, value["activation"], read_task(value.get("task", "add"), p, table)
     if architecture == "mlp":
         return Config(*common)

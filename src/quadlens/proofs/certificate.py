@@ -248,8 +248,9 @@ def _kind(config: Config | MLPConfig) -> dict[str, Any]:
 def _unknown_model(config: Config | MLPConfig) -> str | None:
     """Why the checker refuses every model of this kind."""
     p, activation = config.p, config.activation
-    if p > limits.MAX_MODULUS:
-        return f"the checker takes p up to {limits.MAX_MODULUS}, and this model has p = {p}"
+    most = limits.MAX_MODULUS if attention_kind(config) == "constant" else limits.MAX_DIRECT_MODULUS
+    if p > most:
+        return f"the checker takes p up to {most}, and this model has p = {p}"
     if activation not in limits.ACTIVATIONS:
         return f"the checker knows the activations {', '.join(limits.ACTIVATIONS)}, and this model has {activation}"
     return None
