@@ -269,6 +269,9 @@ def test_he_runs_say_their_activation_by_their_name(tmp_path: Path) -> None:
         ("nanda/wd_10-1_mod_addition_loss_curve.pth", Hints(activation="relu"), 12769),
         ("chughtai/C118_MLP_seed2/model.pt", Hints(), 13924),
         ("chughtai/D61_T_seed1/model.pt", Hints(), 14684),
+        ("chughtai/A5_MLP_seed1/model.pt", Hints(), 3600),
+        ("chughtai/S5_T_seed1/model.pt", Hints(), 14400),
+        ("chughtai/S6_T_seed1/model.pt", Hints(), 518400),
     ],
 )
 def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
