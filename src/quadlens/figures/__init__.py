@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadlens.figures.error_sizes import error_waterfall, exact_error, moments
     from quadlens.figures.integrals import infinite_width, integrated_relu, integration_3d
     from quadlens.figures.learning import frequencies_over_training, learning_curve
+    from quadlens.figures.lens import integral_logits, shared_function, strength, wave_content
     from quadlens.figures.neurons import freqcount, neuron, single_frequency
     from quadlens.figures.phases import angles, harmonic_phases, primsecfreq
     from quadlens.figures.population_bars import population_counts, population_histograms
@@ -36,6 +37,7 @@ __all__ = [
     "gates",
     "harmonic_phases",
     "infinite_width",
+    "integral_logits",
     "integrated_relu",
     "integration_3d",
     "irreps",
@@ -50,8 +52,11 @@ __all__ = [
     "quadrature",
     "residual",
     "secondary_repair",
+    "shared_function",
     "single_frequency",
+    "strength",
     "task",
+    "wave_content",
 ]
 
 

@@ -107,7 +107,7 @@ def _shuffled(
     hidden = inputs.sigma.apply(inputs.pre[:, :, inside]).reshape(-1, len(inside))
     hidden = hidden - hidden.mean(axis=0)
     gram, with_error = hidden.T @ hidden, hidden.T @ error.reshape(-1, len(keys))
-    written = parts.spectrum.written[keys][:, inside]
+    written = parts.written[keys][:, inside]
     for j, stop in enumerate(stops):
         written[j, stop - len(clusters[j]) : stop] = 0  # a cluster's own frequency is no cross-writing
     size = np.sqrt((np.square(np.abs(error)) @ weights).sum())

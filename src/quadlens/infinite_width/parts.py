@@ -80,7 +80,7 @@ class Parts:
         outside_clusters: Neurons in no cluster.
         skip: What does not pass through the hidden layer.
         readings: One per cluster.
-        spectrum: The neurons' waves.
+        written: What every neuron writes, ω e^{iψ} at each frequency.
     """
 
     logits: Amplitudes
@@ -92,7 +92,7 @@ class Parts:
     outside_clusters: Amplitudes
     skip: Amplitudes
     readings: tuple[ClusterReading, ...]
-    spectrum: PlaneSpectrum
+    written: Complex[np.ndarray, "half d_mlp"]
 
     @property
     def keys(self) -> list[int]:
@@ -166,7 +166,7 @@ def take_apart(inputs: Inputs) -> Parts:
         outside_clusters=unclustered,
         skip=skip,
         readings=readings,
-        spectrum=spectrum,
+        written=spectrum.written,
     )
 
 

@@ -37,6 +37,8 @@ def data_files(study: Study) -> dict[str, bytes]:
         files["data/gates.csv"] = _gates(study.anatomy.layer)
     if study.irreps is not None:
         files["data/irreps.csv"] = _irreps(study)
+    if study.lens_if_any is not None:
+        files["data/lens.json"] = _json(study.lens_if_any.to_dict())
     if study.bounds is not None:
         files["data/bounds.json"] = _json(to_json(study.bounds))
     if study.clusters:

@@ -159,6 +159,14 @@ class Study(Displayed):
         return lens(self.anatomy.layer)
 
     @cached_property
+    def lens_if_any(self) -> Lens | None:
+        """The same; None for a task that is not cyclic, or a model with too many inputs."""
+        try:
+            return self.lens
+        except BadConfig:
+            return None
+
+    @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:
         """Key frequencies that are quadrature rules, in order of k; the largest few where there are many."""
         found = [one for one in self.bounds.bounded if one.k in self.keys] if self.bounds else []
@@ -260,6 +268,7 @@ class Study(Displayed):
             ("answers", ("evaluation", "margins", "skip_shares", "history", "irreps")),
             ("neurons and logits", ("explanation",) if waves else ()),
             ("bounds", ("bounds", "clusters") if waves else ()),
+            ("the lens", ("lens_if_any",)),
             ("proofs", ("_unprovable", "error_budget") if self.with_proofs and proofs else ()),
             ("the paper's numbers", ("published", "population")),
         )

@@ -1,0 +1,217 @@
+"""The lens to look at: shared functions over the circle, what neurons read, strength against a - b, logits."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quadlens.errors import BadConfig
+from quadlens.figures.canvas import Target, angle_axis, canvas
+from quadlens.figures.picture import Family, Picture
+from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.infinite_width import Lens, LensCluster
+from quadlens.infinite_width.integral import angles
+from quadlens.infinite_width.lens import KINDS
+from quadlens.numbers import percent
+from quadlens.studies import MAX_FREQUENCIES, Study, study_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Inputs whose shared function is drawn, as a - b in units of the frequency's turn: no difference, an eighth, a quarter.
+DIFFERENCES = (0.0, 0.125, 0.25)
+# Dots of predicted against true logits; all n³ would be a blot.
+DOTS = 4000
+DATA = "data/lens.json"
+
+
+def shared_function(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw one cluster's shared function over the circle, with every neuron's own pre-activation over ρ as a dot.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        k: The cluster's frequency; the first if None.
+        ax: Axes to draw on.
+    """
+    study = study_of(study)
+    one = _cluster_of(study, k)
+    cluster, F = one.reading.cluster, one.reading.shared.F
+    with canvas(ax, (6.4, 3.4)) as drawn:
+        axis = drawn.axes[0]
+        fine, m = np.linspace(-np.pi, np.pi, 361), np.arange(len(F))
+        # A neuron at b = 0: g over the circle is what a neuron of phase φ reads of the input (a - b, 0).
+        turn = np.exp(1j * np.outer(m, fine))
+        for place, fraction in enumerate(DIFFERENCES):
+            d = int(np.abs(np.angle(np.exp(1j * (angles(cluster) - 2 * np.pi * fraction)))).argmin())
+            colour = (CONCEPT_COLOURS["input"], CONCEPT_COLOURS["ours"], CONCEPT_COLOURS["output"])[place]
+            axis.plot(fine, (F[:, d] @ turn).real, color=colour, lw=1.4, label=f"a − b = {d}")
+            own = cluster.charges[:, :, d].real.sum(axis=1) / np.maximum(cluster.rho, np.finfo(float).tiny)
+            shown = cluster.rho > cluster.rho.mean() / 10
+            phi = np.angle(np.exp(1j * cluster.phi))
+            axis.plot(phi[shown], own[shown], "o", ms=2.6, color=colour, alpha=0.6)
+        axis.axhline(0, color=QUIET_COLOUR, lw=0.8)
+        axis.set(xlabel="φ", ylabel="pre-activation / ρ at b = 0", xlim=(-np.pi, np.pi))
+        axis.set_title(f"k = {one.k}: shared to {percent(one.reading.shared.fit)}", loc="left")
+        angle_axis(axis)
+        axis.legend(fontsize=8, loc="upper right")
+        return drawn.figure
+
+
+def wave_content(study: Any, ax: Target = None) -> "Figure":
+    """Draw what the neurons of each cluster read: shares of sum waves, constant, double waves and product waves.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Axes to draw on.
+    """
+    study = study_of(study)
+    clusters = _strongest(_lens_of(study))
+    with canvas(ax, (6.4, 3.0)) as drawn:
+        axis, width = drawn.axes[0], 0.8 / len(clusters)
+        names = [*KINDS, "other"]
+        for place, one in enumerate(clusters):
+            shares = [max(one.reading.cluster.fourier[name], 1e-6) for name in names]
+            spots = np.arange(len(names)) + (place - (len(clusters) - 1) / 2) * width
+            colour = frequency_colour(one.k, tuple(x.k for x in clusters))
+            axis.bar(spots, shares, width * 0.92, color=colour, label=f"k = {one.k}")
+        axis.set_yscale("log")
+        axis.set(ylim=(1e-4, 1.5), ylabel="share of pre-activations")
+        axis.set_xticks(np.arange(len(names)), ["sum waves", "constant", "double waves", "products", "other"])
+        axis.legend(fontsize=8, ncols=2)
+        return drawn.figure
+
+
+def strength(study: Any, ax: Target = None) -> "Figure":
+    """Draw how strongly each cluster's integral points at the answer, against the distance a - b.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Axes to draw on.
+    """
+    study = study_of(study)
+    clusters = _strongest(_lens_of(study))
+    with canvas(ax, (6.4, 3.2)) as drawn:
+        axis = drawn.axes[0]
+        fine = np.linspace(-np.pi, np.pi, 361)
+        for one in clusters:
+            colour, cluster = frequency_colour(one.k, tuple(x.k for x in clusters)), one.reading.cluster
+            values = one.reading.strength.real
+            u = np.angle(np.exp(1j * angles(cluster)))
+            order, top = np.argsort(u), max(float(np.abs(values).max()), np.finfo(float).tiny)
+            axis.plot(u[order], values[order] / top, "o-", ms=3, lw=0.8, color=colour, label=f"k = {one.k}")
+        axis.plot(fine, np.abs(np.cos(fine / 2)), ":", color=CONCEPT_COLOURS["truth"], lw=1, label="|cos u|")
+        axis.set(xlabel="2u = k w (a − b)", ylabel="strength / largest", xlim=(-np.pi, np.pi), ylim=(-0.1, 1.1))
+        angle_axis(axis)
+        axis.legend(fontsize=8, ncols=2, loc="lower center")
+        return drawn.figure
+
+
+def integral_logits(study: Any, ax: Target = None) -> "Figure":
+    """Draw the logits that the integral predicts, nothing fitted, against the true ones.
+
+    Args:
+        study: A study, a model, a path or the name of a bundled model.
+        ax: Axes to draw on.
+    """
+    found = _lens_of(study_of(study))
+    parts = found.parts
+    true, said = parts.values(parts.logits), parts.values(parts.integral)
+    n = found.n
+    right = np.add.outer(np.arange(n), np.arange(n)) % n
+    answers = right[:, :, None] == np.arange(n)
+    with canvas(ax, (4.4, 4.0)) as drawn:
+        axis = drawn.axes[0]
+        for mask, colour, name in (
+            (~answers, QUIET_COLOUR, "other answers"),
+            (answers, CONCEPT_COLOURS["exact"], "right answers"),
+        ):
+            x, y = said[mask], true[mask]
+            # Evenly over the sorted values: the same dots every time, none of the extremes left out.
+            picked = np.argsort(x, kind="stable")[np.linspace(0, len(x) - 1, min(DOTS, len(x))).astype(int)]
+            axis.plot(x[picked], y[picked], "o", ms=1.6, color=colour, alpha=0.5, label=name, rasterized=True)
+        ends = [float(min(said.min(), true.min())), float(max(said.max(), true.max()))]
+        axis.plot(ends, ends, color=CONCEPT_COLOURS["truth"], lw=0.8)
+        axis.set(xlabel="logit of the integral", ylabel="logit of the model")
+        axis.set_title(f"R² = {found.r2.unfitted:.4f}, nothing fitted", loc="left")
+        axis.legend(fontsize=8, markerscale=3)
+        return drawn.figure
+
+
+def _lens_of(study: Study) -> Lens:
+    """The study's lens, if there is something in it to draw.
+
+    Raises:
+        BadConfig: when there is none.
+    """
+    found = study.lens
+    if not found.clusters:
+        raise BadConfig("no neuron of this model reads and writes the same frequency: there is no integral to draw")
+    return found
+
+
+def _strongest(found: Lens) -> tuple[LensCluster, ...]:
+    """The clusters to draw, in order of k."""
+    largest = sorted(found.clusters, key=lambda one: -float(np.abs(one.reading.limit).max()))[:MAX_FREQUENCIES]
+    return tuple(sorted(largest, key=lambda one: one.k))
+
+
+def _cluster_of(study: Study, k: int | None) -> LensCluster:
+    clusters = _lens_of(study).clusters
+    found = next((one for one in clusters if k in (None, one.k)), None)
+    if found is None:
+        raise BadConfig(
+            f"frequency {k} of this model is no cluster; there are: {', '.join(str(x.k) for x in clusters)}"
+        )
+    return found
+
+
+def _pictures(study: Study, family: str) -> tuple[Picture, ...]:
+    """The picture of one kind; none where the model has no integral."""
+    found = study.lens_if_any
+    if found is None or not found.clusters:
+        return ()
+    first = found.clusters[0]
+    dips = ", ".join(f"k = {one.k}: {one.dip:.2f}" for one in _strongest(found))
+    reads = "; ".join(f"k = {one.k}: {one.words}" for one in _strongest(found))
+    texts: dict[str, tuple[str, str, str, Callable[..., Figure]]] = {
+        "shared-function": (
+            "What the neurons of a cluster share",
+            f"One function describes all {first.neurons} neurons of k = {first.k} to "
+            f"{percent(first.reading.shared.fit)} of their pre-activations; its degree is "
+            f"{first.reading.cluster.degree}.",
+            "Each dot is a neuron at its phase φ, for three inputs; the lines are the one function that all "
+            "neurons share, each at its own phase. The integral is over this circle.",
+            shared_function,
+        ),
+        "wave-content": (
+            "What the neurons read",
+            f"Shares of the pre-activations' energy: {reads}.",
+            "Sum waves are cos(kwa + φ) + cos(kwb + φ), the pizza; a constant is the bias; double waves have frequency "
+            "2k; products of waves need attention that depends on the tokens. The axis is logarithmic.",
+            wave_content,
+        ),
+        "strength": (
+            "Strength of the integral against a − b",
+            f"Smallest over largest strength: {dips}. A pure pizza has 0, a pure clock 1.",
+            "One dot per difference a − b, in turns of the frequency; up, how strongly the integral points at the "
+            "right answer. The dotted line is |cos u|, what sum waves alone would give.",
+            strength,
+        ),
+        "integral-logits": (
+            "Logits of the integral against the model's",
+            f"The integral, nothing fitted, is {percent(found.r2.unfitted)} of the logits' variance and alone answers "
+            f"{percent(found.answers_right)} of the inputs right.",
+            "Each dot is one logit, less the mean over the answers: across what the integral says, up what the model "
+            "says. On the line they agree.",
+            integral_logits,
+        ),
+    }
+    title, finding, how_to_read, draw = texts[family]
+    return (Picture(family, None, title, finding, how_to_read, DATA, partial(draw, study)),)
+
+
+SHARED_FUNCTION = Family("shared-function", shared_function, partial(_pictures, family="shared-function"))
+WAVE_CONTENT = Family("wave-content", wave_content, partial(_pictures, family="wave-content"))
+STRENGTH = Family("strength", strength, partial(_pictures, family="strength"))
+INTEGRAL_LOGITS = Family("integral-logits", integral_logits, partial(_pictures, family="integral-logits"))
