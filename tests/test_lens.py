@@ -1,5 +1,8 @@
 """The lens against closed forms, exhaustive sums written out, and public checkpoints."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -202,3 +205,40 @@ def test_the_command_has_the_keys() -> None:
     assert keys <= set(document["clusters"][0])
     assert {"constant", "sum_waves", "double_waves", "product_waves"} <= set(document["clusters"][0]["fourier"])
     assert "the shares add up to 1" in cli_runner.quadlens("lens", "mainline").out
+
+
+@pytest.mark.parametrize(
+    ("name", "activation", "least"),
+    [
+        ("zhong/model_18c9ev5v5p.pt", None, 0.99),
+        ("zhong/model_q9rsl94xlv.pt", None, 0.93),
+        ("nanda/wd_10-1_mod_addition_loss_curve.pth", "relu", 0.97),
+        ("chughtai/C113_T_seed1/model.pt", None, 0.96),
+        ("chughtai/C118_T_seed2/model.pt", None, 0.97),
+        ("chughtai/C113_MLP_seed1/model.pt", None, 0.93),
+        ("chughtai/C118_MLP_seed2/model.pt", None, 0.97),
+        ("he/p_23_dmlp_512_ReLU_random_scale_0.1_decay_0_08142058/final.pth", None, 0.93),
+    ],
+)
+def test_public_checkpoints_are_integrals(name: str, activation: str | None, least: float) -> None:
+    """Nothing fitted; the integral alone answers every input right."""
+    found = quadlens.lens(quadlens.import_file(public(name), activation=activation))
+    assert found.r2.unfitted >= least
+    assert found.answers_right == 1.0
+    assert found.explained + sum(found.residual.values()) == pytest.approx(1, abs=1e-9)
+
+
+def test_lambda_2_predicts_the_published_table_of_swapped_activations() -> None:
+    path = public("he/p_23_dmlp_512_ReLU_random_scale_0.1_decay_0_08142058/final.pth")
+    swaps = {one.function: one for one in swap_activations(quadlens.import_file(path).model.hidden_layer())}
+    published = {"|x|": 1, "x²": 1, "x⁴": 1, "x⁸": 1, "log(1 + e^2x)": 1, "e^x": 1, "x": 0.0416, "x³": 0.0359}
+    assert all(one.agrees for one in swaps.values())
+    for function, accuracy in published.items():
+        assert round(swaps[function].accuracy, 4) == accuracy
+
+
+def public(name: str) -> Path:
+    directory = os.environ.get("QUADLENS_PEERS")
+    if directory is None or not (Path(directory) / name).is_file():
+        pytest.skip("QUADLENS_PEERS names no directory of public checkpoints")
+    return Path(directory) / name

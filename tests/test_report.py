@@ -143,13 +143,14 @@ def test_every_picture_is_on_the_page_once(mainline: Study, page: str) -> None:
         assert page.count(f'id="fig-{picture.name}"') == 1
     for table in page_tables(mainline):
         assert page.count(f'id="table-{table.name}"') == 1
-    assert re.findall(r'<section id="(\w+)">', page)[:9] == [
+    assert re.findall(r'<section id="(\w+)">', page)[:10] == [
         "task",
         "algorithm",
         "neuron",
         "cluster",
         "integral",
         "error",
+        "lens",
         "secondary",
         "theorem",
         "population",
