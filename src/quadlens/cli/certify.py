@@ -35,7 +35,7 @@ def command(
         Path | None, typer.Option("--output", "-o", metavar="CERT", help="Where to write the certificate (JSON).")
     ] = None,
 ) -> None:
-    """Prove that a model answers a + b mod p for all a, b, and write the proof to a certificate.
+    """Prove that a model answers its task (a + b mod p, say) for all a, b, and write the proof to a certificate.
 
     Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none).
     """
