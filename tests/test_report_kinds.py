@@ -124,7 +124,10 @@ def test_a_whole_report_of_a_group_with_softmax_attention(tmp_path: Path) -> Non
     model = made(TASKS["a group"], "softmax", "gelu")
     written = report(model, tmp_path / "report")
     assert {"data/gates.csv", "data/irreps.csv", "figures/gates.svg", "figures/irreps.png"} <= set(written.files)
-    assert "data/explanation.json" not in written.files
+    outline = study_of(model).outline
+    assert outline is not None
+    assert outline.summary() in html.unescape(written.page.read_text())
+    assert {"data/explanation.json", "data/neurons.csv"} & set(written.files) == {"data/explanation.json"}
     rows = (tmp_path / "report/data/gates.csv").read_text().splitlines()
     assert rows[0] == "a,b,head,on_a,on_b,on_="
     assert len(rows) == 1 + 36 * 2

@@ -28,7 +28,9 @@ def data_files(study: Study) -> dict[str, bytes]:
         "data/population.json": _json(_population(study)),
         "data/certificates.json": _json([summary(one) for one in study.certificates]),
     }
-    if study.no_waves is None:
+    if study.outline is not None:
+        files["data/explanation.json"] = _json(study.outline.to_dict())
+    else:
         stream = io.BytesIO()
         study.explanation.neuron_frame().write_csv(stream)
         files["data/neurons.csv"] = stream.getvalue()

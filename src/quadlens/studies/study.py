@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, WrongArgument
-from quadlens.explanation import Explanation, explain
+from quadlens.explanation import Explanation, Outline, explain, outline
 from quadlens.infinite_width import Lens, lens
 from quadlens.logits.parts import skip_shares
 from quadlens.model.activation import NONLINEARITIES
@@ -134,6 +134,11 @@ class Study(Displayed):
     def explanation(self) -> Explanation:
         """Neurons and logits."""
         return explain(self.anatomy)
+
+    @cached_property
+    def outline(self) -> Outline | None:
+        """The short explanation of a model without frequencies; None where `explanation` says more."""
+        return None if self.no_waves is None else outline(self.anatomy)
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -266,7 +271,7 @@ class Study(Displayed):
         waves = self.no_waves is None
         steps: tuple[tuple[str, tuple[str, ...]], ...] = (
             ("answers", ("evaluation", "margins", "skip_shares", "history", "irreps")),
-            ("neurons and logits", ("explanation",) if waves else ()),
+            ("neurons and logits", ("explanation",) if waves else ("outline",)),
             ("bounds", ("bounds", "clusters") if waves else ()),
             ("the lens", ("lens_if_any",)),
             ("proofs", ("_unprovable", "error_budget") if self.with_proofs and proofs else ()),
