@@ -14,7 +14,7 @@ from quadlens.model.task import Task, task_by_name, task_from_file, task_from_ta
 
 # How many times as many answers an order of a group's elements must make right, to be taken, as guessing does (1 in n)
 # and, among the inputs where the two differ, as any other order does. Narrow networks that learned a group in part
-# have a sixth of all answers right, in a wrong order about 1 in n.
+# have an eighth of all answers right, in a wrong order about 1 in n.
 CLEARLY = 3
 
 
