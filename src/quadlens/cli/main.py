@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 
 import typer
@@ -94,7 +95,10 @@ def main() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, stop)
-    with surviving_streams():
+    with surviving_streams(), warnings.catch_warnings():
+        if "--debug" not in sys.argv:
+            # Whoever meets a number that overflowed says so in words; NumPy's lines beside them do not help.
+            warnings.simplefilter("ignore", RuntimeWarning)
         try:
             app()
         except Exception as error:

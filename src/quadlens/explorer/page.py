@@ -81,7 +81,7 @@ def build_page(model: Model | Anatomy, name: str) -> str:
         "neurons": f"{frame.layer.d_mlp:,}",
         "waves": str(frame.waves).lower(),
         "rule": str("rectangles" not in missing).lower(),
-        "title": TITLES[0 if frame.waves else 1],
+        "title": TITLES["rectangles" in missing],
         "intro": html.escape(introduction(frame)),
         "absent": html.escape(" ".join(filled(one.why, frame.task) for one in absent)),
         "sha": sha256(weights),

@@ -184,7 +184,7 @@ ABSENT = {
     "constant": Absent(("gates",), "No map of attention: it is the same for every input."),
     "none": Absent(("gates",), "No map of attention: this model has none."),
 }
-# With frequencies, and without.
+# With rectangles, and without.
 TITLES = ("Drag a neuron, watch the integral", "Look inside a network")
 INTROS = {
     "rule": "A network that computes {words}: each hidden neuron is one rectangle under a curve, and the sum of the "

@@ -135,7 +135,7 @@ class Task:
 
     def element(self, i: int) -> str:
         """How the element numbered i is called: a residue for `multiply` and `divide`, whose elements start at 1."""
-        return str(i + 1 if self.table is None and self.name in ("multiply", "divide") else i)
+        return str(i + 1 if self.on_units else i)
 
     def question(self, a: int, b: int) -> str:
         """One input in the task's own words.
@@ -169,11 +169,7 @@ class Task:
         >>> task_by_name("subtract", 5).sentence(1, 3, 3), task_by_name("multiply", 4).sentence(1, 2, 0)
         ('1 − 3 ≡ 3', '2 · 3 ≡ 1')
         """
-        x, y, z = (i + 1 if self.on_units else i for i in (a, b, c))
-        if self.table is not None:
-            return f"{x}·{y} = {z}"
-        times = "·" if self.name.startswith("linear:") else ""
-        return f"{self.symbols.replace('a', f'{times}{x}').replace('b', f'{times}{y}')} ≡ {z}"
+        return f"{a}·{b} = {c}" if self.table is not None else f"{self.question(a, b)} ≡ {self.element(c)}"
 
     @cached_property
     def is_latin_square(self) -> bool:

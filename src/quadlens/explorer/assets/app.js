@@ -47,7 +47,7 @@ Q.app = (() => {
     at("absent").textContent = absent.map(({ why }) => why).join(" ");
     document.documentElement.dataset.waves = waves;
     document.documentElement.dataset.rule = shown.includes("rectangles");
-    at("title").textContent = page.titles[waves ? 0 : 1];
+    at("title").textContent = page.titles[shown.includes("rectangles") ? 0 : 1];
     at("intro").textContent = filled(page.intros[shown.includes("rectangles") ? "rule" : waves ? "waves" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (Q.task.onUnits(task) ? ` ${page.units}` : "");
     at("model-name").textContent = `${name}: p = ${p}, ${count(d)} neurons`;
     at("footer-name").textContent = name;

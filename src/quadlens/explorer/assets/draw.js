@@ -86,10 +86,11 @@ Q.draw = (() => {
     g.strokeStyle = colour("line");
     g.strokeRect(x0, y0, side, side);
     const cell = side / p;
-    const tick = p > 80 ? 20 : 10;
+    // As close as there is room for, and clear of the names at the ends.
+    const tick = [10, 20, 50, 100].find((t) => t * cell >= 30) || 200;
     for (let t = 0; t < p; t += tick) {
-      text(g, t, x0 + (t + 0.5) * cell, y0 + side + 13, "center");
-      text(g, t, x0 - 4, y0 + side - (t + 0.5) * cell + 4, "right");
+      if ((t + 0.5) * cell < side - 26) text(g, t, x0 + (t + 0.5) * cell, y0 + side + 13, "center");
+      if ((t + 0.5) * cell < side - 14) text(g, t, x0 - 4, y0 + side - (t + 0.5) * cell + 4, "right");
     }
     text(g, "a →", x0 + side, y0 + side + 13, "right");
     text(g, "b ↑", x0 - 4, y0 + 8, "right");
