@@ -11,7 +11,7 @@ MAX_HEADER_BYTES = 1_000_000  # of a model file: the names, shapes and config be
 # Numbers in a certificate.
 ACTIVATIONS = "relu", "abs", "square", "quartic", "gelu", "tanh", "silu", "softplus"
 MAX_MODULUS = 257  # with arcs, of which there is a list per input
-MAX_DIRECT_MODULUS = 720  # without; S6 by `moments` takes some minutes
+MAX_DIRECT_MODULUS = 720  # without; S6 has as many elements, and the limit of time may come first
 MAX_INTEGER_DIGITS = 18  # of an integer, its sign included; hints lie in -10^18 … 10^18
 MAX_RATIONAL_LENGTH = 4000  # characters of "numerator/denominator"; below the interpreter's own limit of 4,300 digits
 MAX_SHIFT = 1000  # of the hints of `moments`: their denominators are at most 2^1000
