@@ -52,19 +52,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+# A process starts with the peak of the one it was forked from, so a small one stands between the tests and the checker.
+LAUNCHER = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+with open(sys.argv[1], "w") as file:
+    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code)
+"""
+
+
 def measured(folder: Path, certificate: Path, model: Path, allowed: int = SECONDS) -> Run:
-    """Run the one-file checker in a process with a limit of its own, of 4 GB."""
+    """Run the one-file checker in a process with a limit of its own, of 4 GB; the peak is the larger of its two."""
     limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"]
     words = [*limited, sys.executable, "-I", "-S", str(folder / "checker.pyz"), str(certificate), str(model)]
+    peak = folder / "peak"
+    command = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(peak), *words, "--json", "--max-seconds", str(allowed)]
     began = time.monotonic()
-    command = [*words, "--json", "--max-seconds", str(allowed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        out, error = (stream.read() for stream in (process.stdout, process.stderr) if stream)
-        _, status, usage = os.wait4(process.pid, 0)  # of the process and the one it started, whichever took more
-        process.returncode = os.waitstatus_to_exitcode(status)
+    done = subprocess.run(command, capture_output=True, check=False)
     seconds = time.monotonic() - began
-    report = json.loads(out) if out else {}
-    return Run(process.returncode, report, error.decode(), seconds, usage.ru_maxrss / 1000)
+    report = json.loads(done.stdout) if done.stdout else {}
+    return Run(done.returncode, report, done.stderr.decode(), seconds, int(peak.read_text()) / 1000)
 
 
 def within_limits(run: Run) -> None:

@@ -144,7 +144,7 @@ def rewritten(model: Params, **changes: Any) -> bytes:
         ({"attention": ["1e-30000000", 0.5, 0.5]}, "attention is not numbers"),
         ({"attention": [True, 0.5, 0.5]}, "attention is not numbers"),
         ({"rotary": True}, "unknown or missing keys"),
-        ({"p": 100_003}, "p is not an odd number in 3…257"),
+        ({"p": 100_003}, "p is not in 2…720"),
     ],
 )
 def test_the_checker_refuses_such_configs_at_once(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
