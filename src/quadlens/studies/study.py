@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.display import Displayed
-from quadlens.errors import BadConfig, WrongArgument
+from quadlens.errors import BadConfig, BadWeights, WrongArgument, within_float64
 from quadlens.explanation import Explanation, Outline, explain, outline
 from quadlens.infinite_width import Lens, lens
 from quadlens.logits.parts import skip_shares
@@ -161,14 +161,15 @@ class Study(Displayed):
     @cached_property
     def lens(self) -> Lens:
         """The hidden layer read as integrals."""
-        return lens(self.anatomy.layer)
+        with within_float64("the lens"):
+            return lens(self.anatomy.layer)
 
     @cached_property
     def lens_if_any(self) -> Lens | None:
-        """The same; None for a task that is not cyclic, or a model with too many inputs."""
+        """The same; None for a task that is not cyclic, a model with too many inputs, or numbers beyond float64."""
         try:
             return self.lens
-        except BadConfig:
+        except (BadConfig, BadWeights):
             return None
 
     @cached_property
