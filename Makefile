@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report test check format docs bench clean
+.PHONY: report test quick check format docs bench clean
 
 report: $(VENV)/.base
 	$(BIN)/quadlens report -o out/report
@@ -13,6 +13,10 @@ report: $(VENV)/.base
 test: $(VENV)/.test check
 	tools/install-browser
 	$(BIN)/python -m pytest -n 3 --cov --cov-report=term
+
+# The working day: format, lint, types and the tests that need no browser, no Ray, no training.
+quick: $(VENV)/.test check
+	$(BIN)/python -m pytest -n 2 --quick -q
 
 check: $(VENV)/.test
 	$(BIN)/ruff format --check src tests tools benchmarks

@@ -1,4 +1,4 @@
-"""quadlens opens up small networks that learned to add modulo p: their ReLU layer is a numerical integral.
+"""quadlens explains small networks that learned a finite operation such as addition modulo p, and proves what they do.
 
 model = quadlens.load("mainline")           # or import_file, from_state_dict, build, train
 study = quadlens.study(model)               # computes each thing once

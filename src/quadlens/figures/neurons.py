@@ -141,15 +141,15 @@ def _single_frequency_pictures(study: Study) -> tuple[Picture, ...]:
     shares = _living_shares(study)
     if not len(shares[0]):
         return ()
-    reads, writes = (float(np.median(share)) for share in shares)
+    half = [percent(float(np.median(share)), towards="down") for share in shares]
+    every = [percent(float(share.min()), towards="down") for share in shares]
     return (
         Picture(
             name="single-frequency",
             label="single-frequency",
             title="Each neuron has one frequency",
-            finding=f"For half of the {len(shares[0])} living neurons one frequency explains more than "
-            f"{percent(reads)} of what they read and more than {percent(writes)} of what they write; at the least "
-            f"{percent(float(shares[0].min()))} and {percent(float(shares[1].min()))}.",
+            finding=f"For half of the {len(shares[0])} living neurons one frequency explains at least {half[0]} of "
+            f"what they read and {half[1]} of what they write; for every one at least {every[0]} and {every[1]}.",
             how_to_read="Right is better: at 1 a neuron reads (left panel) or writes (right panel) a single cosine. "
             "The outline is the paper's mainline model, counted in the same bins.",
             data="data/neurons.csv",

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Int
 
 from quadlens.model.activation import NONLINEARITIES
+from quadlens.model.config import Config
 from quadlens.model.integers import IntegerModel
 from quadlens.model.params import Model
 from quadlens.proofs.brute import is_exact
@@ -113,11 +114,14 @@ def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
 
 def needs_arcs(strategy: str, anatomy: Anatomy) -> Proof:
     """The outcome for a model that has no arcs."""
+    config = anatomy.config
+    softmax = isinstance(config, Config) and config.softmax is not None
+    why = "attention depends on the tokens" if softmax else f"activation is {config.activation}"
     return nothing_proved(
         strategy,
-        anatomy.config.p,
-        f"{strategy} needs constant attention and a piecewise linear activation (relu, abs); this model's activation "
-        f"is {anatomy.config.activation}: use --strategy brute or moments",
+        config.p,
+        f"{strategy} needs constant attention and a piecewise linear activation (relu, abs); this model's {why}: "
+        "use --strategy brute or moments",
     )
 
 

@@ -177,7 +177,8 @@ class Thin:
             return nothing_proved(
                 self.facts.name,
                 model.config.p,
-                "thin cuts down the residual stream of a relu transformer; this model is none: use --strategy auto",
+                "thin cuts down the residual stream of a relu transformer with constant attention; this model is none: "
+                "use --strategy auto",
             )
         groups = neuron_groups(anatomy)
         rank, most = max(1, arcs_spectrum(anatomy.layer).natural_rank), model.config.d_model

@@ -15,7 +15,7 @@ from quadlens.explanation import Explanation, Outline, explain, outline
 from quadlens.infinite_width import Lens, lens
 from quadlens.logits.parts import skip_shares
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.bundled import SUFFIX, resolve
+from quadlens.model.bundled import SUFFIX, bundled_names, resolve
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, evaluate, margins
@@ -60,6 +60,11 @@ class Study(Displayed):
     file: Path | None = None
     file_sha256: str | None = None
     with_proofs: bool = True
+
+    @property
+    def is_bundled(self) -> bool:
+        """Whether the name alone is enough to find the model."""
+        return self.file is not None and self.name in bundled_names() and self.file == resolve(self.name)
 
     @property
     def model(self) -> Model:
