@@ -1,5 +1,7 @@
 """Proofs of every kind of network, against logits enclosed to 200 bits, without tolerance."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,8 +9,10 @@ from hypothesis import given, settings
 from any_models import any_models
 from enclosed_truth import check_enclosed, enclosed_margins
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
-from quadlens.model.params import Model
-from quadlens.proofs import STRATEGIES
+from quadlens.model.config import Config, Softmax
+from quadlens.model.params import Model, Params
+from quadlens.model.task import task_from_table
+from quadlens.proofs import STRATEGIES, certify
 from quadlens.proofs.proof import attempt
 
 
@@ -53,3 +57,28 @@ def test_tabulated_activations_are_within_their_error(activation: Activation) ->
     grid = np.arange(-45, 45, h)
     assert np.abs(one.derivative(grid)).max() < STEEPEST
     assert np.abs(np.diff(one.derivative(grid))).max() / h < CURVATURE
+
+
+def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_rounding_term() -> None:
+    """W_out · W_U is too small for a double, the neuron is 1e307: what that takes from the logits is not neglected."""
+    config = Config(
+        p=2,
+        d_model=1,
+        d_mlp=1,
+        n_heads=1,
+        d_head=1,
+        d_vocab=3,
+        d_vocab_out=2,
+        n_ctx=3,
+        attention=(0.0, 0.0, 0.0),
+        read_position=2,
+        softmax=Softmax(1.0, 1.0),
+        task=task_from_table(np.zeros((2, 2), dtype=int)),
+    )
+    weights = {name: np.zeros(shape) for name, shape in Params.shapes(config).items()}
+    weights["b_in"][:], weights["W_out"][:] = 1e307, 1e-162
+    weights["W_U"][:], weights["b_U"][:] = [[0.9e-162, -0.9e-162]], [2.0**-19, 0.0]
+    change = 2 * Fraction(1e307) * Fraction(1e-162) * Fraction(0.9e-162)
+    assert change <= certify(Params(config, **weights), "brute").proof.terms["rounding"].bound
+    low_rank = certify(Params(config, **weights), "moments").proof  # may be out of reach, never wrong
+    assert low_rank.margin is None or change <= low_rank.terms["rounding"].bound

@@ -3,8 +3,8 @@
 With the hidden layer σ̄(pre̅) of `float_layer.py`, |σ̄(pre̅_i) - σ(pre_i)| ≤ η_i and both at most A_i:
 
 Theorem (brute). The logits computed, Σ_i W̄_L[c,i] σ̄(pre̅_i) + skip, are within
-E = max_c Σ_i |W̄_L[c,i]| η_i + γ_(d_mlp+8) (max_c Σ_i |W̄_L[c,i]| A_i + skip_size + 2^-1000) + skip_error of the true
-ones, so that every difference of two is within 2 E.
+E = max_c Σ_i |W̄_L[c,i]| η_i + γ_(d_mlp+8) (max_c Σ_i |W̄_L[c,i]| A_i + skip_size + 2^-1000) + 2^-1074 Σ_i A_i +
+skip_error of the true ones, so that every difference of two is within 2 E.
 
 Theorem (moments). Let R (p × m) and M (m × d_mlp) be any doubles, W_L = R M + E and e_i ≥ max_c E[c,i] - min_c E[c,i].
 With h_f = Σ_i M[f,i] σ(pre_i), ρ = Σ_i e_i |σ(pre_i)| and score_c = Σ_f R[c,f] h_f + skip_c,
@@ -16,7 +16,9 @@ its computed value and Σ_i e_i η_i + γ_(d_mlp+3) Σ_i e_i A_i more. (E itself
 γ_(m+3) (|R| |M| + |W̄_L|), twice of which is in e.)
 
 Proof. As in `moments.py`; the sums are those of n numbers in any order, with or without fused multiply-add (Higham,
-Lemma 3.1), products meet the rounding of their factors, and 2^-1000 u is more than all that underflow takes. ∎
+Lemma 3.1), products meet the rounding of their factors, and 2^-1000 u is more than all that underflow takes of them.
+An entry of W_L too small for a relative rounding is off by at most 2^-1075, and A_i times that in a logit. ∎
+(The processor must keep numbers below 2^-1022: NumPy does not turn that off.)
 
 A claim is made with room for another enclosure: the margin is rounded down by `slack`, the larger of 2^-20 and twice
 all that was lost, to a multiple of 2^-24.
@@ -46,6 +48,7 @@ EXPONENTIAL_PRICE = 20
 # How many a, with all b, are looked at to choose a rank; the proof is then tried on all.
 SAMPLE = 6
 LARGEST_EXACT = 2.0**53
+SMALLEST = 2.0**-1074
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +178,8 @@ def _spread(layer: FloatLayer, R: Float[np.ndarray, "p m"], M: Float[np.ndarray,
 def _logit_error(layer: FloatLayer, weights: Float[np.ndarray, "p d_mlp"], roundings: float) -> float:
     """E of the theorems, for |W_L| or |R| |M|."""
     by_error, by_size = float((weights @ layer.error).max()), float((weights @ layer.size).max())
-    return (by_error + roundings * (by_size + layer.skip_size + UNDERFLOW) + layer.skip_error) * UPWARD
+    lost = SMALLEST * float(layer.size.sum())
+    return (by_error + roundings * (by_size + layer.skip_size + UNDERFLOW) + lost + layer.skip_error) * UPWARD
 
 
 def _margins(

@@ -22,6 +22,7 @@ The gates: e^x of exact scores and the quotients are enclosed by Arb. Every boun
 numbers that are not negative, inflated by 1 + 2^-20, which is more than their own rounding.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -224,7 +225,9 @@ def enclosed_gates(exact: ExactTables, positions: int) -> tuple[list[Float[np.nd
                     for gate, power in zip(gates, here, strict=False):
                         ball = power * share
                         gate[h, a, b] = ball.mid()
-                        largest_radius = max(largest_radius, float(ball.rad()))
+                        # Said this way round, a radius that is no number counts as infinite.
+                        radius = float(ball.rad())
+                        largest_radius = max(largest_radius, radius if radius >= 0 else math.inf)
     # Arb's radius, its own rounding, and that of a middle of at most |scale| to a double.
     return gates, (largest_radius + 2 * UNIT * abs(exact.scale)) * UPWARD + UNDERFLOW
 
