@@ -51,14 +51,16 @@ def command(
 
     def render(console: Console) -> None:
         shown = {name: value[name] for name in dataclasses.asdict(result)}
-        shown["task"] = loaded.config.task.words
+        task = loaded.config.task
+        shown["task"] = task.words
         # Only perfection reads as 100 %.
         share = Fraction(100 * result.correct, result.pairs)
         shown["accuracy"] = f"{significant(share, 'down')} %"
         shown["min_margin"] = significant(result.min_margin, "down")
         shown |= {name: significant(value[name]) for name in ("median_margin", "loss")}
-        shown["min_margin_pair"] = f"a = {result.min_margin_pair[0]}, b = {result.min_margin_pair[1]}"
-        sign = "+" if loaded.config.task.is_addition else "∘"
+        a, b = result.min_margin_pair
+        shown["min_margin_pair"] = f"a = {a}, b = {b}" + (f": {task.question(a, b)}" if task.on_units else "")
+        sign = "+" if task.is_addition else "∘"
         shown["wrong"] = ", ".join(f"{a}{sign}{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
         key_value_table(console, f"{model}: answers on {result.pairs} pairs", shown)
         if exact:

@@ -162,16 +162,23 @@ def _frontier_pictures(study: Study) -> tuple[Picture, ...]:
         share = percent(one.certified_inputs / one.p**2)
         cost = percent(one.cost_share)
         parts.append(f"strategy {one.proof.strategy}: {share} of inputs proved at {cost} of brute force's cost")
+    proved = (
+        "how many of all inputs a strategy proves right, against its cost, the collapse included; brute force is the "
+        "grey line. "
+    )
+    how = f"On the axes: {proved}Upper left is best."
+    if rules:
+        how = (
+            "Left: the quadrature error of the worst cluster that each method proves, against what it costs; above the "
+            f"grey line a bound says nothing. Right: {proved}Lower left, and upper left, are best."
+        )
     return (
         Picture(
             name="frontier",
             label=None,
             title="The frontier: what is proved, and for how much",
             finding="; ".join(parts) + ".",
-            how_to_read="Left: the quadrature error of the worst cluster that each method proves, against what it "
-            "costs; above the grey line a bound says nothing. Right: how many of all inputs a strategy proves right, "
-            "against its cost, the collapse included; brute force is the grey line. Lower left, and upper left, are "
-            "best.",
+            how_to_read=how,
             data="data/frontier.csv",
             draw=partial(frontier, study),
         ),
