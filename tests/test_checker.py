@@ -672,3 +672,14 @@ def test_the_checker_agrees_with_exact_logits(folder: Path) -> None:
     bounds = by_brute_force(mine, {}, lambda operations: None)
     for n, (row, _) in enumerate(bounds.rows):
         assert [Fraction(x, 1 << mine.shift) for x in row] == [exact.logit(n // 7, n % 7, c) for c in range(7)]
+
+
+def test_true_is_no_number(tmp_path: Path) -> None:
+    """A model with one neuron: `true` equals 1 in Python, but is not what the certificate must say."""
+    model = build_mlp(Recipe(3, (1,), 1))
+    save(model, tmp_path / "model.safetensors")
+    certificate = certify(model, "brute").to_json()
+    certificate["model"]["d_mlp"] = True
+    (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+    report = check(str(tmp_path / "certificate.json"), str(tmp_path / "model.safetensors"))
+    assert (report.verdict, report.reason) == ("REJECTED", "the certificate's d_mlp is not the model's")
