@@ -723,6 +723,8 @@ def test_dark_follows_the_system_at_once(visit: Any) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.page.evaluate(ground)
     page.page.emulate_media(color_scheme="dark")
+    # A browser tells a page of the change when it renders the next frame, before the callbacks of that frame.
+    page.page.evaluate("new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
     page.settle()
     assert page.page.evaluate(ground) != light
     assert page.page.evaluate("Q.draw.colour('fg')") == "#f1f3f5"
