@@ -27,7 +27,7 @@ from quadlens.model.bundled import resolve
 from quadlens.model.native import sha256
 from quadlens.population import dataset
 from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare, summarise, why_not_comparable
-from quadlens.population.dataset import cost_shares, filter_models
+from quadlens.population.dataset import by_group, by_model, cost_shares, filter_models
 from quadlens.population.histograms import published_histogram
 from quadlens.population.intervals import (
     Z,
@@ -40,7 +40,7 @@ from quadlens.population.intervals import (
     wilson,
 )
 from quadlens.population.statement import Printed, count_statement, number_statement
-from quadlens.population.tables import by_group, by_model, comparison_table, render_rows, rows_table
+from quadlens.population.tables import comparison_table, render_rows, rows_table
 from quadlens.proofs import STRATEGIES, certify
 from quadlens.published import read_population, read_published
 
@@ -102,7 +102,6 @@ def test_verdicts_are_plain() -> None:
     assert (low.verdict, low.why.startswith("10.0% against 66.2%, difference -56.2%")) == ("differs", True)
     assert count_statement("x", "", 1, 2, None).why == "not in the paper"
     assert count_statement("x", "", 0, 0, (1, 2)).why == "we have none to count among"
-    assert count_statement("x", "", 1, 2, (1, 2), incomparable="p is 23").why == "p is 23"
     paper = Printed(0.395, 0.405, 100)
     assert number_statement("x", "", 0.41, (0.39, 0.43), 10, paper).verdict == "agrees"
     assert number_statement("x", "", 0.5, (0.45, 0.55), 10, paper).verdict == "differs"

@@ -81,7 +81,7 @@ def command(
     if words := _which(len(frame), len(every), directory):
         out.note(words)
     if by is not None or by_model:
-        rows = tables.by_model(frame) if by is None else tables.by_group(frame, by)
+        rows = dataset.by_model(frame) if by is None else dataset.by_group(frame, by)
         title = counted(len(frame), "model") + ("" if by is None else f" by {by}")
         if figures is not None:
             out.note(f"wrote {len(_write_by_p(frame, figures, format or 'svg'))} files into {figures}")
@@ -150,7 +150,7 @@ def _write_all(comparison: "Comparison", frame: "polars.DataFrame", directory: P
     """Every figure of the population in every format asked for; returns the files."""
     from quadlens.figures.population_sweep import comparison_figures
     from quadlens.figures.style import write_figure
-    from quadlens.population.tables import by_model
+    from quadlens.population.dataset import by_model
 
     kinds = _ready(directory, formats)
     drawn = comparison_figures(comparison, by_model(frame))
@@ -161,7 +161,7 @@ def _write_by_p(frame: "polars.DataFrame", directory: Path, formats: str) -> lis
     """How things depend on p, in every format asked for; returns the files."""
     from quadlens.figures.population_sweep import draw_by_p
     from quadlens.figures.style import write_figure
-    from quadlens.population.tables import by_model
+    from quadlens.population.dataset import by_model
 
     kinds = _ready(directory, formats)
     return write_figure(draw_by_p(by_model(frame)), directory, "population-by-p", kinds)

@@ -29,7 +29,7 @@ def comparison_figures(comparison: Comparison, rows: Sequence[dict[str, Any]]) -
 
     Args:
         comparison: With the paper.
-        rows: As `population.tables.by_model` gives them.
+        rows: As `population.dataset.by_model` gives them.
     """
     yield "population-key-frequencies", draw_key_frequencies(comparison.key_counts)
     for one in comparison.histograms:
@@ -85,7 +85,7 @@ def draw_certified(rows: Sequence[dict[str, Any]]) -> "Figure":
     """Cost over brute force against the share of inputs proved, one point per model and strategy.
 
     Args:
-        rows: As `population.tables.by_model` gives them.
+        rows: As `population.dataset.by_model` gives them.
     """
     with style():
         from matplotlib.figure import Figure
@@ -114,7 +114,7 @@ def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
     """Three panels over p; dots are models without, rings models with an '=' token.
 
     Args:
-        rows: As `population.tables.by_model` gives them.
+        rows: As `population.dataset.by_model` gives them.
     """
     with style():
         from matplotlib.figure import Figure

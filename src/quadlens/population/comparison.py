@@ -1,23 +1,17 @@
 """The paper's population beside ours: every statement of its appendix "Results for other random seeds", and more."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.population.beyond import beyond_the_paper
+from quadlens.population.dataset import by_model, inside
 from quadlens.population.histograms import HistogramComparison, compare_histograms, published_histogram
-from quadlens.population.intervals import Interval, bootstrap, homogeneity, wilson
+from quadlens.population.intervals import RESAMPLES, Interval, bootstrap, homogeneity, wilson
 from quadlens.population.statement import Printed, Statement, Verdict, count_statement, number_statement
-from quadlens.published import (
-    GOOD_MODELS,
-    MODELS,
-    Histogram,
-    PopulationSummary,
-    as_printed,
-    read_published,
-)
+from quadlens.published import GOOD_MODELS, MODELS, Histogram, PopulationSummary, as_printed, read_published
 
 if TYPE_CHECKING:
     import polars
@@ -31,7 +25,19 @@ FOUR_ERRORS = (
 # The bound the appendix calls "normalised abs integral bound": its text does not say which of the table's rows that is;
 # the total with the half-period bound is the paper's best, and the one it divides by the naive bound elsewhere.
 BOUND = "total_abs_bound_half"
-RELATIVE_BOUND = "relative_bound"
+# Whose median over good pairs is worth knowing though the paper does not say it.
+PAIR_MEDIANS = {
+    "normalised_abs_cos_error": "absolute value, cos",
+    "normalised_abs_sin_error": "absolute value, sin",
+    "normalised_id_cos_error": "identity, cos",
+    "normalised_id_sin_error": "identity, sin",
+    "angle_approximation_error": "angle error bound",
+    "numerical_abs_bound_full": "numerical bound, full period",
+    "total_abs_bound_full": "total bound, full period",
+    "total_abs_bound_half": "total bound, half period",
+    "relative_exact_psi": "exact error with ψ over the baseline",
+    "relative_bound": "the paper's best bound over the baseline",
+}
 
 
 @dataclass(frozen=True)
@@ -52,13 +58,9 @@ class KeyCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
-        return {
-            "ours": {str(k): count for k, count in self.ours.items()},
-            "ci95": {str(k): list(ends) for k, ends in self.intervals.items()},
-            "paper": {str(k): count for k, count in self.paper.items()},
-            "verdict": self.verdict,
-            "why": self.why,
-        }
+        counts: dict[str, dict[int, Any]] = {"ours": self.ours, "ci95": self.intervals, "paper": self.paper}
+        named = {name: {str(k): value for k, value in many.items()} for name, many in counts.items()}
+        return {**named, "verdict": self.verdict, "why": self.why}
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Comparison:
         statements: The paper's statements.
         key_counts: Number of key frequencies.
         histograms: The paper's histograms with ours over them.
-        beyond: What the paper could not say.
+        beyond: What the paper could not say: exact errors, what each strategy proves, and at what cost.
     """
 
     models: int
@@ -83,11 +85,13 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view: names as in published.json's `population`."""
+        bars = {one.name: one.to_dict() for one in self.histograms}
+        frequencies = "neurons_per_frequency_1_to_29"
         return {
             **{statement.name: statement.to_dict() for statement in self.statements},
             "number_of_key_frequencies": self.key_counts.to_dict(),
-            **{h.name: h.to_dict() for h in self.histograms if h.name == "neurons_per_frequency_1_to_29"},
-            "histograms": {h.name: h.to_dict() for h in self.histograms if h.name != "neurons_per_frequency_1_to_29"},
+            frequencies: bars.pop(frequencies),
+            "histograms": bars,
             "beyond_the_paper": {statement.name: statement.to_dict() for statement in self.beyond},
             "settings": self.settings,
         }
@@ -115,30 +119,17 @@ def compare(frame: "polars.DataFrame", rng: np.random.Generator | None = None) -
         rng: For the bootstrap; a generator seeded with 0 when None.
     """
     rng = rng or np.random.default_rng(0)
-    pairs = good_pairs(frame)
     reason = why_not_comparable(frame)
-    small = pairs.filter(_all_four_small())
-    return Comparison(
+    good = frame.filter(frame["good_model"])
+    made = Comparison(
         models=len(frame),
-        settings=_settings(frame),
-        statements=(
-            *_of_models(frame, reason),
-            _of_skip(frame, rng, reason),
-            *_of_pairs(frame, pairs, rng, reason),
-            *_of_neurons(frame, rng, reason),
-        ),
-        key_counts=_key_counts(frame, rng, reason),
-        histograms=compare_histograms(frame, small, rng, reason),
-        beyond=beyond_the_paper(frame, pairs, rng),
+        settings=", ".join(f"{name} {_values(frame, name)}" for name in ("p", "d_mlp", "epochs")),
+        statements=(*_of_models(frame, good), _of_skip(frame, rng), *_of_pairs(good, rng), _of_neurons(frame, rng)),
+        key_counts=_key_counts(frame, rng),
+        histograms=compare_histograms(frame, good, all_four_small(), rng),
+        beyond=(*_medians(good, rng), *_proofs(by_model(frame), rng)),
     )
-
-
-def good_pairs(frame: "polars.DataFrame") -> "polars.DataFrame":
-    """One row for every (good model, key frequency)."""
-    import polars as pl
-
-    good = frame.filter(pl.col("good_model")).select("run_id", "clusters")
-    return good.explode("clusters").unnest("clusters").filter(pl.col("key"))
+    return made if reason is None else _not_compared(made, reason)
 
 
 def why_not_comparable(frame: "polars.DataFrame") -> str | None:
@@ -152,191 +143,230 @@ def why_not_comparable(frame: "polars.DataFrame") -> str | None:
     return None
 
 
-def _settings(frame: "polars.DataFrame") -> str:
-    parts = [
-        f"{name} {', '.join(map(str, frame[name].unique().sort().to_list()))}" for name in ("p", "d_mlp", "epochs")
-    ]
-    return ", ".join(parts)
+def _not_compared(made: Comparison, reason: str) -> Comparison:
+    """The same numbers of ours, without a verdict on them."""
+    none: dict[str, Any] = {"verdict": "cannot be compared", "why": reason}
+    return dataclasses.replace(
+        made,
+        statements=tuple(dataclasses.replace(one, **none) for one in made.statements),
+        key_counts=dataclasses.replace(made.key_counts, **none),
+        histograms=tuple(dataclasses.replace(one, gap=None, band=None, **none) for one in made.histograms),
+    )
 
 
-def _all_four_small() -> "polars.Expr":
+def _values(frame: "polars.DataFrame", name: str) -> str:
+    return ", ".join(map(str, frame[name].unique().sort().to_list()))
+
+
+def all_four_small() -> "polars.Expr":
+    """Whether all four errors of a cluster are below 0.1."""
     import polars as pl
 
-    return pl.all_horizontal([pl.col(name) < 0.1 for name in FOUR_ERRORS])
+    return pl.all_horizontal([pl.element().struct.field(name) < 0.1 for name in FOUR_ERRORS]).fill_null(False)
 
 
-def _of_models(frame: "polars.DataFrame", reason: str | None) -> list[Statement]:
+def _measured(
+    values: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    statistic: Callable[[np.ndarray], Any] = np.mean,
+    count: int = RESAMPLES,
+    limits: Interval = (-np.inf, np.inf),
+) -> tuple[float | None, Interval | None, int]:
+    """A statistic over all that the models have, its interval from drawing models whole, and how many models.
+
+    Args:
+        values: One array per model; of flags, the mean is a share.
+        rng: Draws the samples.
+        statistic: Of the models' arrays joined.
+        count: How many samples.
+        limits: What the statistic can be.
+    """
+
+    def joined(sample: np.ndarray) -> float | None:
+        drawn = np.concatenate([values[i] for i in sample]) if len(sample) else np.empty(0)
+        return float(statistic(drawn)) if len(drawn) else None
+
+    n = len(values)
+    return joined(np.arange(n)), bootstrap(joined, n, rng, count, limits), n
+
+
+def _of_models(frame: "polars.DataFrame", good: "polars.DataFrame") -> list[Statement]:
     """Statements that count models."""
     import polars as pl
 
-    paper, n = read_published().population.counts, len(frame)
-    matched = int(frame["good_model"].sum())
-    few = int(frame["neurons_mismatching"].is_between(1, 9).sum())
-    keys = frame.select("run_id", "good_model", "clusters").explode("clusters").unnest("clusters")
-    keys = keys.filter(pl.col("good_model") & pl.col("key"))
-    angles = keys.group_by("run_id").agg(good=(pl.col("r2_angles") > 0.9).fill_null(False).all())["good"].sum()
-    wide = pl.col("interval_width_mean") > pl.col("interval_width_std")
-    widths = keys.group_by("run_id").agg(good=wide.fill_null(False).all())["good"].sum()
-    stated, good = paper["models_stated"], paper["models_all_neuron_frequencies_match"]
-    own = Statement(
-        "models",
-        "models trained",
-        n,
-        None,
-        stated,
-        None,
-        None,
-        "agrees" if n == stated and reason is None else "cannot be compared",
-        f"{n} here, {stated} in the paper",
-    )
-    all_match = ("all neurons read and write the same frequency", matched, n, (good, stated))
-    one_to_nine = paper["models_with_1_to_9_mismatched_neurons"]
+    paper, n, field = read_published().population.counts, len(frame), pl.element().struct.field
+    angles = inside(good, "clusters", (field("r2_angles") > 0.9).fill_null(False), field("key"))
+    wide = (field("interval_width_mean") > field("interval_width_std")).fill_null(False)
+    widths = inside(good, "clusters", wide, field("key"))
+    stated, matching = paper["models_stated"], paper["models_all_neuron_frequencies_match"]
+    verdict: Verdict = "agrees" if n == stated else "cannot be compared"
+    why = f"{n} here, {stated} in the paper"
+    all_match = ("all neurons read and write the same frequency", len(good), n, (matching, stated))
+    few = "models_with_1_to_9_mismatched_neurons"
     return [
-        own,
-        count_statement("good_models", *all_match, incomparable=reason),
-        count_statement("models_all_neuron_frequencies_match", *all_match, incomparable=reason),
+        Statement("models", "models trained", n, None, stated, None, None, verdict, why),
+        count_statement("good_models", *all_match),
+        count_statement("models_all_neuron_frequencies_match", *all_match),
         count_statement(
-            "models_with_1_to_9_mismatched_neurons",
+            few,
             "1 to 9 neurons write another frequency than they read",
-            few, n, (one_to_nine, stated), incomparable=reason,
+            int(frame["neurons_mismatching"].is_between(1, 9).sum()),
+            n,
+            (paper[few], stated),
         ),
-        count_statement(
-            "good_models_all_angle_r2_above_0.9",
-            "good models with R² of ψ = 2φ above 0.9 for every key frequency",
-            int(angles), matched, (paper["good_models_all_angle_r2_above_0.9"], good), incomparable=reason,
+        *(
+            count_statement(
+                name, words, sum(bool(len(v) and v.all()) for v in flags), len(good), (paper[name], matching)
+            )
+            for name, words, flags in (
+                (
+                    "good_models_all_angle_r2_above_0.9",
+                    "good models with R² of ψ = 2φ above 0.9 for every key frequency",
+                    angles,
+                ),
+                (
+                    "good_models_mean_interval_width_above_std",
+                    "good models whose interval widths have a mean above their deviation for every key frequency",
+                    widths,
+                ),
+            )
         ),
-        count_statement(
-            "good_models_mean_interval_width_above_std",
-            "good models whose interval widths have a mean above their deviation for every key frequency",
-            int(widths), matched, (paper["good_models_mean_interval_width_above_std"], good), incomparable=reason,
-        ),
-    ]  # fmt: skip
+    ]
 
 
-def _of_skip(frame: "polars.DataFrame", rng: np.random.Generator, reason: str | None) -> Statement:
+def _of_skip(frame: "polars.DataFrame", rng: np.random.Generator) -> Statement:
     """The share that the paper says is mostly below a threshold: its median over models beside that threshold."""
     name = "residual_stream_variance_share_mostly_below"
     limit = dict(read_published().population.facts)[name]
     shares = frame["residual_variance_share"].drop_nulls().to_numpy()
     n, below = len(shares), int((shares < limit).sum())
     # A stream of its own: the intervals of the other rows do not depend on this one.
-    ci = bootstrap(lambda sample: float(np.median(shares[sample])), n, rng.spawn(1)[0]) if n else None
+    median, ci, _ = _measured(list(shares[:, None]), rng.spawn(1)[0], np.median)
     verdict: Verdict = "agrees" if 2 * below > n else "differs"
     return Statement(
         name,
         f"skip connection's share of the logits' variance, median over models (the paper: mostly below {limit})",
-        float(np.median(shares)) if n else None,
+        median,
         ci,
         limit,
         None,
         None,
-        "cannot be compared" if reason or not n else verdict,
-        reason or f"{below} of {n} models are below {limit}; “mostly” is taken as more than half",
+        verdict if n else "cannot be compared",
+        f"{below} of {n} models are below {limit}; “mostly” is taken as more than half",
     )
 
 
-def _of_pairs(
-    frame: "polars.DataFrame", pairs: "polars.DataFrame", rng: np.random.Generator, reason: str | None
-) -> list[Statement]:
+def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statement]:
     """Statements about (good model, key frequency) pairs; models are drawn whole."""
     import polars as pl
 
     paper, numbers = read_published().population.counts, dict(read_published().population.facts)
-    good = frame.filter(pl.col("good_model"))["run_id"].to_list()
-    small = pairs.with_columns(small=_all_four_small().fill_null(False))
-    rows = [small.filter(pl.col("run_id") == run_id) for run_id in good]
-    counts = np.array([len(row) for row in rows], dtype=float)
-    hits = np.array([int(row["small"].sum()) for row in rows], dtype=float)
-    bounds = [row.filter(pl.col("small"))[BOUND].drop_nulls().to_numpy() for row in rows]
+    key, small = pl.element().struct.field("key"), all_four_small()
+    hits = inside(good, "clusters", small, key)
+    bounds = inside(good, "clusters", pl.element().struct.field(BOUND), key & small)
     # The same bound over the cluster's own naive bound, which depends on k where k and p share a factor.
-    below = [float((row.filter(pl.col("small"))[RELATIVE_BOUND] < 1).sum()) for row in rows]
-
-    def ratio(top: np.ndarray, bottom: np.ndarray) -> Callable[[np.ndarray], float | None]:
-        return lambda sample: float(top[sample].sum() / bottom[sample].sum()) if bottom[sample].sum() else None
-
-    def median(sample: np.ndarray) -> float | None:
-        drawn = np.concatenate([bounds[i] for i in sample]) if len(sample) else np.empty(0)
-        return float(np.median(drawn)) if len(drawn) else None
-
-    n, total, of_small = len(good), int(counts.sum()), int(sum(len(b) for b in bounds))
-    per_model = bootstrap(lambda sample: float(counts[sample].mean()), n, rng)
-    sizes = np.array([len(b) for b in bounds], dtype=float)
-    share = bootstrap(ratio(hits, counts), n, rng, limits=(0.0, 1.0)) if 0 < hits.sum() < total else None
-    below_share = (
-        bootstrap(ratio(np.array(below), sizes), n, rng, limits=(0.0, 1.0)) if 0 < sum(below) < of_small else None
-    )
+    below = inside(good, "clusters", pl.element().struct.field("relative_bound") < 1, key & small)
+    n, total, shares = len(good), sum(map(len, hits)), (0.0, 1.0)
     theirs, their_good = paper["good_model_frequency_pairs"], paper["models_all_neuron_frequencies_match"]
-    histogram = published_histogram("normalised_abs_integral_bound")
-    pair_count = number_statement(
+    histogram, median = published_histogram("normalised_abs_integral_bound"), np.median
+    per_model = number_statement(
         "good_model_frequency_pairs",
-        "",
-        total / n if n else None,
-        per_model,
-        n,
+        "(good model, key frequency) pairs; compared per good model",
+        *_measured([np.array([float(len(one))]) for one in hits], rng),
         Printed(theirs / their_good, theirs / their_good, their_good),
-        incomparable=reason,
     )
+    _, hits_ci, _ = _measured(hits, rng, limits=shares)
+    naive, naive_ci, _ = _measured(below, rng, limits=shares)
+    counted = None if per_model.ci95 is None else (per_model.ci95[0] * n, per_model.ci95[1] * n)
+    name, naive_name = "median_abs_bound_of_those_pairs", "share_of_those_bounds_below_naive"
     return [
-        Statement(
-            pair_count.name, "(good model, key frequency) pairs; compared per good model", total,
-            None if per_model is None else (per_model[0] * n, per_model[1] * n), theirs, None, None,
-            pair_count.verdict, pair_count.why,
-        ),
+        dataclasses.replace(per_model, ours=total, ci95=counted, paper=theirs),
         count_statement(
-            "pairs_all_four_errors_below_0.1", "pairs with all four errors below 0.1",
-            int(hits.sum()), total, (paper["pairs_all_four_errors_below_0.1"], theirs),
-            ci_share=share, incomparable=reason,
+            "pairs_all_four_errors_below_0.1",
+            "pairs with all four errors below 0.1",
+            int(sum(one.sum() for one in hits)),
+            total,
+            (paper["pairs_all_four_errors_below_0.1"], theirs),
+            ci_share=hits_ci,
         ),
         number_statement(
-            "median_abs_bound_of_those_pairs", "median bound of the absolute-value part, those pairs",
-            median(np.arange(n)), bootstrap(median, n, rng), n,
-            Printed(*as_printed(numbers["median_abs_bound_of_those_pairs"]), their_good), incomparable=reason,
+            name,
+            "median bound of the absolute-value part, those pairs",
+            *_measured(bounds, rng, median),
+            Printed(*as_printed(numbers[name]), their_good),
         ),
         number_statement(
             "median_abs_bound_of_the_papers_histogram",
             f"the same against the median of the paper's histogram of that bound ({histogram.total:g} pairs)",
-            median(np.arange(n)), bootstrap(median, n, rng), n,
-            Printed(*histogram.median_bin, GOOD_MODELS), incomparable=reason,
+            *_measured(bounds, rng, median),
+            Printed(*histogram.median_bin, GOOD_MODELS),
         ),
         number_statement(
-            "share_of_those_bounds_below_naive", "share of those bounds below the naive bound",
-            sum(below) / of_small if of_small else None,
-            below_share or wilson(int(sum(below)), of_small), n,
-            Printed(*as_printed(numbers["share_of_those_bounds_below_naive"]), their_good), incomparable=reason,
+            naive_name,
+            "share of those bounds below the naive bound",
+            naive,
+            naive_ci or wilson(int(sum(one.sum() for one in below)), sum(map(len, below))),
+            n,
+            Printed(*as_printed(numbers[naive_name]), their_good),
         ),
-    ]  # fmt: skip
+    ]
 
 
-def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator, reason: str | None) -> list[Statement]:
-    """Statements that count neurons."""
-    living = [[n for n in row if n["role"] != "dead"] for row in frame["neurons"].to_list()]
-    of = np.array([sum(n["secondary_multiple"] is not None for n in row) for row in living], dtype=float)
-    doubled = np.array([sum(n["secondary_multiple"] == 2 for n in row) for row in living], dtype=float)
+def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator) -> Statement:
+    """The statement that counts neurons."""
+    import polars as pl
 
-    def share(sample: np.ndarray) -> float | None:
-        return float(doubled[sample].sum() / of[sample].sum()) if of[sample].sum() else None
-
+    multiple, role = (pl.element().struct.field(name) for name in ("secondary_multiple", "role"))
     low, high = read_published().doubled
-    n = len(frame)
-    return [
-        number_statement(
-            "share_of_neurons_with_secondary_twice_primary",
-            "share of neurons whose secondary frequency is twice the primary "
-            f"(the paper: {100 * low:.0f} % and {100 * high:.0f} %)",
-            share(np.arange(n)), bootstrap(share, n, rng, limits=(0.0, 1.0)), n,
-            Printed(low, high, MODELS), incomparable=reason,
-        )
-    ]  # fmt: skip
+    return number_statement(
+        "share_of_neurons_with_secondary_twice_primary",
+        "share of neurons whose secondary frequency is twice the primary "
+        f"(the paper: {100 * low:.0f} % and {100 * high:.0f} %)",
+        *_measured(inside(frame, "neurons", multiple == 2, role != "dead"), rng, limits=(0.0, 1.0)),
+        Printed(low, high, MODELS),
+    )
 
 
-def _key_counts(frame: "polars.DataFrame", rng: np.random.Generator, reason: str | None) -> KeyCounts:
+def _key_counts(frame: "polars.DataFrame", rng: np.random.Generator) -> KeyCounts:
     theirs = dict(read_published().population.key_counts)
     found = frame["n_key_frequencies"].to_list()
     kinds = sorted({*theirs, *found})
     ours = {k: found.count(k) for k in kinds}
-    verdict: Verdict = "cannot be compared"
-    if reason:
-        return KeyCounts(ours, theirs, verdict, reason)
     p_value = homogeneity(np.array(list(ours.values())), np.array([theirs.get(k, 0) for k in kinds]), rng)
-    verdict = "agrees" if p_value >= 0.05 else "differs"
+    verdict: Verdict = "agrees" if p_value >= 0.05 else "differs"
     return KeyCounts(ours, theirs, verdict, f"χ² test of one distribution: p = {p_value:.2g}")
+
+
+def _medians(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statement]:
+    import polars as pl
+
+    field, rows = pl.element().struct.field, []
+    for column, words in PAIR_MEDIANS.items():
+        found = _measured(inside(good, "clusters", field(column), field("key")), rng, np.median, 500)
+        rows.append(number_statement(f"median_{column}", f"median over good pairs: {words}", *found))
+    return rows
+
+
+def _proofs(models: Sequence[dict[str, Any]], rng: np.random.Generator) -> list[Statement]:
+    """Accuracy, then what each strategy proves of how many models, and at what cost."""
+    accurate = [model for model in models if model["accuracy"] == 1]
+    rows = [
+        count_statement("accurate_models", "models that answer every input right", len(accurate), len(models), None)
+    ]
+    tried = dict.fromkeys(name for model in models for name in model if name.startswith("certified_"))
+    for certified in tried:
+        strategy = certified.removeprefix("certified_")
+        mine = [model for model in models if certified in model]
+        whole = [model[certified] == 1 for model in accurate if certified in model]
+        name, words = (
+            f"accurate_models_certified_by_{strategy}",
+            f"accurate models with every input proved by {strategy}",
+        )
+        rows.append(count_statement(name, words, sum(whole), len(whole), None))
+        for name, words, column in (
+            (f"share_of_inputs_certified_by_{strategy}", f"inputs proved by {strategy}, mean", certified),
+            (f"cost_of_{strategy}", f"operations of {strategy} over brute force, mean", f"cost_{strategy}"),
+        ):
+            found = _measured([np.array([model[column]]) for model in mine], rng)
+            rows.append(number_statement(name, words, *found))
+    return rows

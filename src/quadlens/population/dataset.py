@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
@@ -161,6 +163,66 @@ def cost_shares(model: Mapping[str, Any]) -> list[float]:
     brute = model["brute_force_flops"] + collapse
     own = [STRATEGIES[proof["strategy"]].facts.own_collapse for proof in model["proofs"]]
     return [(p["flops"] + (0 if alone else collapse)) / brute for p, alone in zip(model["proofs"], own, strict=True)]
+
+
+def inside(
+    frame: "polars.DataFrame", column: str, value: "polars.Expr", where: "polars.Expr | None" = None
+) -> list[np.ndarray]:
+    """What a list column holds, one array per model.
+
+    Args:
+        frame: The dataset.
+        column: A list per model, of its neurons, clusters or proofs.
+        value: Of one entry, `polars.element()`; nulls are left out.
+        where: Only entries for which this holds.
+    """
+    import polars as pl
+
+    chosen = value if where is None else value.filter(where)
+    rows = frame.select(pl.col(column).list.eval(chosen.drop_nulls())).to_series()
+    return [np.array(row) for row in rows.to_list()]
+
+
+def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
+    """One row per model: what it is, its exact error, and what each strategy proves at what cost."""
+    rows = []
+    for model in frame.iter_rows(named=True):
+        keys = [cluster for cluster in model["clusters"] if cluster["key"]]
+        errors = [cluster["relative_exact_psi"] for cluster in keys if cluster["relative_exact_psi"] is not None]
+        row = {
+            name: model[name]
+            for name in ("p", "equals", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")
+        }
+        row["largest_relative_exact_error"] = max(errors) if errors else None
+        for proof, cost in zip(model["proofs"], cost_shares(model), strict=True):
+            row[f"certified_{proof['strategy']}"] = proof["certified_inputs"] / model["inputs"]
+            row[f"cost_{proof['strategy']}"] = cost
+        rows.append(row)
+    return rows
+
+
+def by_group(frame: "polars.DataFrame", column: str) -> list[dict[str, Any]]:
+    """One row per value of `column`: means over its models, to see how things depend on it."""
+    rows = []
+    for (value,), group in frame.group_by(column, maintain_order=True):
+        models = by_model(group)
+        errors = [m["largest_relative_exact_error"] for m in models if m["largest_relative_exact_error"] is not None]
+        row = {
+            column: value,
+            "models": len(group),
+            "accurate": int((group["correct"] == group["inputs"]).sum()),
+            "good": int(group["good_model"].sum()),
+            "key_frequencies": _mean([len(m["key_frequencies"]) for m in models]),
+            "relative_exact_error": _mean(errors),
+        }
+        for name in dict.fromkeys(name for m in models for name in m if name.startswith(("certified_", "cost_"))):
+            row[name] = _mean([m[name] for m in models if name in m])
+        rows.append(row)
+    return rows
+
+
+def _mean(values: list[Any]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def filter_models(frame: "polars.DataFrame", conditions: Sequence[str]) -> "polars.DataFrame":

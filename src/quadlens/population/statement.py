@@ -58,7 +58,6 @@ def count_statement(
     paper: tuple[int, int] | None,
     *,
     ci_share: Interval | None = None,
-    incomparable: str | None = None,
 ) -> Statement:
     """A count among others; compared by shares, with the sampling error of both sides.
 
@@ -69,14 +68,13 @@ def count_statement(
         of: Among how many.
         paper: The paper's count and among how many; None where it has none.
         ci_share: Interval of our share from drawing whole models; None where what is counted is independent.
-        incomparable: Why our models are not the paper's kind, if so.
     """
     ci = ci_share or wilson(count, of)
     scaled = None if ci is None else (ci[0] * of, ci[1] * of)
     theirs = paper[0] if paper else None
     verdict: Verdict = "cannot be compared"
-    if incomparable or paper is None or ci is None:
-        why = incomparable or ("not in the paper" if paper is None else "we have none to count among")
+    if paper is None or ci is None:
+        why = "not in the paper" if paper is None else "we have none to count among"
     else:
         share, their_share = count / of, paper[0] / paper[1]
         their_ci = wilson(*paper) or (0.0, 1.0)
@@ -110,8 +108,6 @@ def number_statement(
     ci: Interval | None,
     models: int,
     paper: Printed | None = None,
-    *,
-    incomparable: str | None = None,
 ) -> Statement:
     """A number that is no count; compared with the sampling error of both sides.
 
@@ -122,12 +118,11 @@ def number_statement(
         ci: Its interval.
         models: From how many of our models.
         paper: The paper's; None where it has none.
-        incomparable: Why our models are not the paper's kind, if so.
     """
     middle = None if paper is None else (paper.low + paper.high) / 2
     verdict: Verdict = "cannot be compared"
-    if incomparable or paper is None or middle is None:
-        why = incomparable or "not in the paper"
+    if paper is None or middle is None:
+        why = "not in the paper"
     elif ours is None or ci is None:
         why = "our models are too few, or all alike, for an interval"
     else:

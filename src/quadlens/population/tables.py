@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from quadlens.numbers import short_of_one
 from quadlens.population.comparison import Comparison
-from quadlens.population.dataset import cost_shares
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
 from quadlens.table import Table
 
 if TYPE_CHECKING:
-    import polars
     from rich.console import Console
 
 # Another name of models_all_neuron_frequencies_match.
@@ -47,44 +45,6 @@ def render(comparison: Comparison, console: "Console") -> None:
     _beyond(comparison).print(console)
 
 
-def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
-    """One row per model: what it is, its exact error, and what each strategy proves at what cost."""
-    rows = []
-    for model in frame.iter_rows(named=True):
-        keys = [cluster for cluster in model["clusters"] if cluster["key"]]
-        errors = [cluster["relative_exact_psi"] for cluster in keys if cluster["relative_exact_psi"] is not None]
-        row = {
-            name: model[name]
-            for name in ("p", "equals", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")
-        }
-        row["largest_relative_exact_error"] = max(errors) if errors else None
-        for proof, cost in zip(model["proofs"], cost_shares(model), strict=True):
-            row[f"certified_{proof['strategy']}"] = proof["certified_inputs"] / model["inputs"]
-            row[f"cost_{proof['strategy']}"] = cost
-        rows.append(row)
-    return rows
-
-
-def by_group(frame: "polars.DataFrame", column: str) -> list[dict[str, Any]]:
-    """One row per value of `column`: means over its models, to see how things depend on it."""
-    rows = []
-    for (value,), group in frame.group_by(column, maintain_order=True):
-        models = by_model(group)
-        errors = [m["largest_relative_exact_error"] for m in models if m["largest_relative_exact_error"] is not None]
-        row = {
-            column: value,
-            "models": len(group),
-            "accurate": int((group["correct"] == group["inputs"]).sum()),
-            "good": int(group["good_model"].sum()),
-            "key_frequencies": _mean([len(m["key_frequencies"]) for m in models]),
-            "relative_exact_error": _mean(errors),
-        }
-        for name in dict.fromkeys(name for m in models for name in m if name.startswith(("certified_", "cost_"))):
-            row[name] = _mean([m[name] for m in models if name in m])
-        rows.append(row)
-    return rows
-
-
 def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> None:
     """Rows of `by_model` or `by_group`: what the models are, then a table for the proofs and one for their cost."""
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -101,10 +61,6 @@ def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> N
             cells = [[cell(row.get(name)) for name in shown] for row in rows]
             console.print()
             Table(heading, header, cells, labels=labels, left=()).print(console)
-
-
-def _mean(values: list[Any]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 def _line(console: "Console", verdict: str, words: str, numbers: str, why: str) -> None:
