@@ -1,9 +1,14 @@
 """One full-batch step on a CPU: three large matrix products, and as little as possible beside them.
 
-Attention is constant, so every linear map is applied to p tokens instead of p² pairs: weights → tables
-(U_a, U_b, W_L, S_a, S_b) → pairs → gradients of the tables → gradients of the weights. Only the middle touches
-(training pairs × d_mlp) numbers. Neurons are shared out over the threads: each thread owns a share of W_in, W_out and
-everything between, and the threads meet three times a step: to add up logits, to share the loss, and at the end.
+Every linear map is applied to p tokens instead of p² pairs: weights → tables (U, W_L, S) → pairs → gradients of the
+tables → gradients of the weights. Only the middle touches (training pairs × d_mlp) numbers. Neurons are shared out over
+the threads: each thread owns a share of W_in, W_out and everything between, and the threads meet three times a step: to
+add up logits, to share the loss, and at the end.
+
+Constant attention has one table per operand. Softmax adds one per operand and head, which its gates γ multiply
+(`networks.md` §2). The last position is read and sees all, and gates sum to `scale`: with '=' its own gate is what the
+others leave, so that a table of head h is what it brings of a token minus what it brings of '=', and '=' counts as if
+it had all the attention.
 """
 
 from collections.abc import Callable
@@ -15,6 +20,7 @@ from jaxtyping import Int
 from quadlens.model.config import Config
 from quadlens.model.task import Task
 from quadlens.training import kernels
+from quadlens.training.attention import SoftmaxAttention
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
 from quadlens.training.layout import Layout
@@ -29,23 +35,27 @@ PADDING = 8
 
 
 def has_fused_step(config: TrainConfig) -> bool:
-    """Whether `CpuEngine` trains it: constant attention, ReLU, one vocabulary and cross-entropy, on any task."""
+    """Whether `CpuEngine` trains it: a transformer with ReLU, one vocabulary and cross-entropy, on any task."""
     plain = (config.architecture, config.activation, config.loss) == ("transformer", "relu", "cross-entropy")
-    return plain and config.attention_rate == 0 and config.vocabularies == 1
+    return plain and config.vocabularies == 1
 
 
 class _Pairs:
-    """A set of pairs with the buffers that have a row per pair: logits (a slice a thread) and their gradient."""
+    """A set of pairs with the buffers that have a row per pair: logits (a slice per thread) and their gradient.
+
+    Where there are gates, the last slice is the skip path.
+    """
 
     def __init__(
-        self, pairs: Int[np.ndarray, "n 2"], task: Task, width: int, threads: int, dtype: "torch.dtype"
+        self, pairs: Int[np.ndarray, "n 2"], task: Task, sizes: tuple[int, int, int], dtype: "torch.dtype"
     ) -> None:
         import torch
 
+        width, threads, slices = sizes
         self.a, self.b = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         self.right = task.answer(self.a, self.b)
         self.rows = share_out(len(pairs), threads)
-        self.logits = torch.zeros(threads, len(pairs), width, dtype=dtype)
+        self.logits = torch.zeros(slices, len(pairs), width, dtype=dtype)
         self.gradient = torch.zeros(len(pairs), width, dtype=dtype)
 
 
@@ -55,18 +65,18 @@ class _Share:
     def __init__(self, neurons: slice, w: dict[str, "Tensor"], dw: dict[str, "Tensor"], sizes: tuple[int, ...]) -> None:
         import torch
 
-        p, width, d, train, validation = sizes
+        rows, width, d, train, validation = sizes
         count, dtype = neurons.stop - neurons.start, w["W_in"].dtype
         self.W_in, self.dW_in = w["W_in"][:, neurons], dw["W_in"][:, neurons]
         self.b_in, self.db_in = w["b_in"][neurons], dw["b_in"][neurons]
         self.W_out, self.dW_out = w["W_out"][neurons], dw["W_out"][neurons]
-        self.U, self.dU = torch.zeros(2 * p, count, dtype=dtype), torch.zeros(2 * p, count, dtype=dtype)
+        self.U, self.dU = torch.zeros(rows, count, dtype=dtype), torch.zeros(rows, count, dtype=dtype)
         self.W_L, self.dW_L = torch.zeros(width, count, dtype=dtype), torch.zeros(width, count, dtype=dtype)
         self.hidden = torch.zeros(train, count, dtype=dtype)
         self.d_hidden = torch.zeros(train, count, dtype=dtype)
         self.validation_hidden = torch.zeros(validation, count, dtype=dtype)
         # This share's part of gradients that are sums over neurons.
-        self.dW_U, self.dR = torch.zeros(d, width, dtype=dtype), torch.zeros(2 * p, d, dtype=dtype)
+        self.dW_U, self.dR = torch.zeros(d, width, dtype=dtype), torch.zeros(rows, d, dtype=dtype)
 
 
 class CpuEngine:
@@ -92,6 +102,7 @@ class CpuEngine:
         self._config, self._layout = config, Layout.of(config)
         p, d = config.p, config.d_model
         threads = min(threads, config.d_mlp)
+        rows = 2 * p * (1 + (config.n_heads if config.softmax is not None else 0))
         width = -(-p // PADDING) * PADDING
         dtype = torch.float64 if state.theta.dtype == np.float64 else torch.float32
         self._theta = torch.zeros(self._layout.size, dtype=dtype)
@@ -100,9 +111,16 @@ class CpuEngine:
         self.theta[:] = state.theta[0]
         self._first, self._second = state.first[0].copy(), state.second[0].copy()
         self._w, self._dw = self._views(self._theta), self._views(self._gradient)
-        self._train = _Pairs(train, config.task, width, threads, dtype)
-        self._validation = _Pairs(validation, config.task, width, threads, dtype)
-        sizes = (p, width, d, len(train), len(validation))
+        self._attention, self._alpha = None, list(config.attention)
+        if config.softmax is not None:
+            self._attention = SoftmaxAttention(config, config.softmax, threads, dtype)
+            self._no_skip = np.zeros((2 * p, width), dtype=state.theta.dtype)
+            if config.has_equals:
+                self._alpha[2] += config.softmax.scale
+        slices = threads + (self._attention is not None)
+        self._train = _Pairs(train, config.task, (width, threads, slices), dtype)
+        self._validation = _Pairs(validation, config.task, (width, threads, slices), dtype)
+        sizes = (rows, width, d, len(train), len(validation))
         self._shares = [_Share(part, self._w, self._dw, sizes) for part in share_out(config.d_mlp, threads)]
         self._team = Team(threads)
         # Streams are the p tokens, then position 0, position 1 and (with '=') its token and position.
@@ -110,9 +128,9 @@ class CpuEngine:
         self._X, self._dX = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
         self._V, self._dV = torch.zeros(streams, heads, dtype=dtype), torch.zeros(streams, heads, dtype=dtype)
         self._A, self._dA = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
-        # R, the residual stream before the MLP, and S: rows 0 … p-1 for a, rows p … 2p-1 for b.
-        self._R = torch.zeros(2 * p, d, dtype=dtype)
-        self._S, self._dS = torch.zeros(2 * p, width, dtype=dtype), torch.zeros(2 * p, width, dtype=dtype)
+        # R, the residual stream before the MLP, and S: rows 0 … p-1 for a, rows p … 2p-1 for b; then 2p of each head.
+        self._R = torch.zeros(rows, d, dtype=dtype)
+        self._S, self._dS = torch.zeros(rows, width, dtype=dtype), torch.zeros(rows, width, dtype=dtype)
         self._W_U = torch.zeros(d, width, dtype=dtype)
 
     def _views(self, flat: "Tensor") -> dict[str, "Tensor"]:
@@ -175,7 +193,7 @@ class CpuEngine:
         """Loss and accuracy on the validation pairs at the weights of the last `step_gradient`; None without pairs."""
         if not len(self._validation.a):
             return None
-        self._team.run(self._validation_logits_of_share)
+        self._team.run(lambda member: self._hidden(member, self._validation, self._shares[member].validation_hidden))
         return self._loss(self._validation)
 
     def _streams_from_weights(self) -> None:
@@ -193,38 +211,51 @@ class CpuEngine:
         for side in range(2):
             rows = R[side * p : (side + 1) * p]
             torch.add(A[:p], A[p + side], out=rows)
-            rows *= config.attention[side]
+            rows *= self._alpha[side]
             if config.read_position == side:
                 rows += X[:p]
                 rows += X[p + side]
         if config.has_equals:
-            R[p:] += config.attention[2] * A[p + 2] + X[p + 2]
+            R[p : 2 * p] += self._alpha[2] * A[p + 2] + X[p + 2]
+        if self._attention is not None:
+            self._attention.forward(X, self._V, w)
+            torch.bmm(self._attention.values, self._by_head(w["W_O"]), out=R[2 * p :].view(config.n_heads, 2 * p, -1))
         self._W_U[:, :p] = w["W_U"]
         torch.mm(R, self._W_U, out=self._S)
-        self._S[p:] += w["b_out"] @ self._W_U
+        self._S[p : 2 * p] += w["b_out"] @ self._W_U
+
+    def _by_head(self, W_O: "Tensor") -> "Tensor":
+        return W_O.view(self._config.n_heads, self._config.d_head, -1)
+
+    def _hidden(self, member: int, pairs: _Pairs, hidden: "Tensor") -> None:
+        """One share's hidden units on every pair, and what they add to the logits; one member adds the skip path."""
+        import torch
+
+        share, p, attention = self._shares[member], self._config.p, self._attention
+        if attention is None:
+            kernels.hidden(share.U.numpy(), pairs.a, pairs.b, p, hidden.numpy())
+        else:
+            gates = attention.gates.numpy()
+            kernels.gated(share.U.numpy(), gates, pairs.a, pairs.b, p, True, hidden.numpy())
+            if member == 0:
+                kernels.gated(self._S.numpy(), gates, pairs.a, pairs.b, p, False, pairs.logits[-1].numpy())
+        torch.mm(hidden, share.W_L.t(), out=pairs.logits[member])
 
     def _logits_of_share(self, member: int) -> None:
         """One share's U and W_L, its hidden units on every training pair, and what they add to the logits."""
         import torch
 
-        share, pairs, p = self._shares[member], self._train, self._config.p
+        share, p = self._shares[member], self._config.p
         torch.mm(self._R, share.W_in, out=share.U)
-        share.U[p:] += share.b_in
+        share.U[p : 2 * p] += share.b_in
         torch.mm(self._W_U.t(), share.W_out.t(), out=share.W_L)
-        kernels.hidden(share.U.numpy(), pairs.a, pairs.b, p, share.hidden.numpy())
-        torch.mm(share.hidden, share.W_L.t(), out=pairs.logits[member])
-
-    def _validation_logits_of_share(self, member: int) -> None:
-        import torch
-
-        share, pairs, p = self._shares[member], self._validation, self._config.p
-        kernels.hidden(share.U.numpy(), pairs.a, pairs.b, p, share.validation_hidden.numpy())
-        torch.mm(share.validation_hidden, share.W_L.t(), out=pairs.logits[member])
+        self._hidden(member, self._train, share.hidden)
 
     def _loss(self, pairs: _Pairs) -> Measure:
         """Logits → loss, accuracy and the gradient by the logits; each thread takes a run of rows."""
         found: list[tuple[float, int]] = [(0.0, 0)] * len(pairs.rows)
-        logits, S, gradient = pairs.logits.numpy(), self._S.numpy(), pairs.gradient.numpy()
+        logits, gradient = pairs.logits.numpy(), pairs.gradient.numpy()
+        S = self._S.numpy() if self._attention is None else self._no_skip
         count, p = len(pairs.a), self._config.p
 
         def task(member: int) -> None:
@@ -240,16 +271,26 @@ class CpuEngine:
         """Gradient by the logits → one share's gradients, and its part of what is summed over neurons."""
         import torch
 
-        share, pairs, p = self._shares[member], self._train, self._config.p
-        if member == len(self._shares) - 1:
-            kernels.scatter_all(pairs.gradient.numpy(), pairs.a, pairs.b, p, self._dS.numpy())
+        share, pairs, p, attention = self._shares[member], self._train, self._config.p, self._attention
         torch.mm(pairs.gradient.t(), share.hidden, out=share.dW_L)
         torch.mm(pairs.gradient, share.W_L, out=share.d_hidden)
-        kernels.scatter(share.d_hidden.numpy(), share.hidden.numpy(), pairs.a, pairs.b, p, share.dU.numpy())
+        gradient, hidden, dU = share.d_hidden.numpy(), share.hidden.numpy(), share.dU.numpy()
+        last = member == len(self._shares) - 1
+        by_logits, dS, a, b = pairs.gradient.numpy(), self._dS.numpy(), pairs.a, pairs.b
+        if attention is None:
+            kernels.scatter(gradient, hidden, a, b, p, dU)
+            if last:
+                kernels.scatter_all(by_logits, a, b, p, dS)
+        else:
+            gates, d_gates = attention.gates.numpy(), [one.numpy() for one in attention.d_gates]
+            kernels.gated_scatter(gradient, hidden, True, share.U.numpy(), gates, a, b, p, dU, d_gates[member])
+            if last:
+                S = self._S.numpy()
+                kernels.gated_scatter(by_logits, by_logits, False, S, gates, a, b, p, dS, d_gates[-1])
         torch.mm(share.dW_L.t(), self._W_U.t(), out=share.dW_out)
         torch.mm(share.W_out.t(), share.dW_L.t(), out=share.dW_U)
         torch.mm(self._R.t(), share.dU, out=share.dW_in)
-        torch.sum(share.dU[p:], dim=0, out=share.db_in)
+        torch.sum(share.dU[p : 2 * p], dim=0, out=share.db_in)
         torch.mm(share.dU, share.W_in.t(), out=share.dR)
 
     def _streams_gradient(self) -> None:
@@ -257,20 +298,20 @@ class CpuEngine:
         import torch
 
         w, dw, config, p = self._w, self._dw, self._config, self._config.p
-        alpha, dA, dX = config.attention, self._dA, self._dX
+        alpha, dA, dX = self._alpha, self._dA, self._dX
         dR, dW_U = self._shares[0].dR, self._shares[0].dW_U
         for share in self._shares[1:]:
             dR += share.dR
             dW_U += share.dW_U
         dW_U.addmm_(self._R.t(), self._dS)
-        constant = self._dS[p:].sum(dim=0)
+        constant = self._dS[p : 2 * p].sum(dim=0)
         dW_U.addr_(w["b_out"], constant)
         dw["W_U"].copy_(dW_U[:, :p])
         torch.mv(self._W_U, constant, out=dw["b_out"])
         dR.addmm_(self._dS, self._W_U.t())
-        sums = [dR[:p].sum(dim=0), dR[p:].sum(dim=0)]
+        sums = [dR[:p].sum(dim=0), dR[p : 2 * p].sum(dim=0)]
         torch.mul(dR[:p], alpha[0], out=dA[:p])
-        dA[:p].add_(dR[p:], alpha=alpha[1])
+        dA[:p].add_(dR[p : 2 * p], alpha=alpha[1])
         dX.zero_()
         for side in range(2):
             torch.mul(sums[side], alpha[side], out=dA[p + side])
@@ -282,6 +323,13 @@ class CpuEngine:
             dX[p + 2] = sums[1]
         torch.mm(self._V.t(), dA, out=dw["W_O"])
         torch.mm(dA, w["W_O"].t(), out=self._dV)
+        if self._attention is not None:
+            by_head, values = dR[2 * p :].view(config.n_heads, 2 * p, -1), self._attention.values
+            self._by_head(dw["W_O"]).baddbmm_(values.transpose(1, 2), by_head)
+            d_values = by_head @ self._by_head(w["W_O"]).transpose(1, 2)
+            through_values, through_scores = self._attention.backward(d_values, self._X, w, dw)
+            self._dV += through_values
+            dX += through_scores
         torch.mm(self._X.t(), self._dV, out=dw["W_V"])
         dX.addmm_(self._dV, w["W_V"].t())
         dw["W_E"][:p] = dX[:p]

@@ -20,6 +20,7 @@ _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # ln 2 with its last bits zero, so that n·_LN2_HIGH is exact
 _LN2_LOW = 1.90821492927058770002e-10
 _EXP_UNDERFLOW = -700.0
+_SMALLEST_NORMAL = 2.0**-126  # of float32
 # n + this, for an integer n, is a double whose lowest bits are n + 1023, the exponent field of 2^n: shifting the
 # bits left by 52 gives 2^n. Converting n to an integer instead would keep the loop from being vectorised.
 _EXPONENT_IN_LOW_BITS = 1.5 * 2.0**52 + 1023
@@ -53,10 +54,13 @@ def loss_gradient(logits, S, a, b, right, p, gradient, first, last, count):  # t
     """Cross-entropy in float64 of rows first … last-1, and its gradient; returns (summed loss, correct answers).
 
     gradient[r, c] = (softmax(Σ_t logits[t, r] + S[a] + S[p + b])[c] - [c = right[r]]) / count, for c < p, where
-    t runs over the shares of the neurons that `logits` was computed from.
+    t runs over the shares of the neurons that `logits` was computed from. Entries that float32 would store as denormal
+    numbers are 0.
     """
     scores, powers = np.empty(p), np.empty(p)
     exponents = powers.view(np.int64)  # the same memory: 2^n is written by its bits
+    # Once the model is sure, many entries are denormal in float32, and products with them take four times as long.
+    smallest = _SMALLEST_NORMAL if gradient.itemsize == 4 else 0.0
     total, correct = 0.0, 0
     for r in range(first, last):
         row, skip_a, skip_b = logits[0, r], S[a[r]], S[p + b[r]]
@@ -89,7 +93,8 @@ def loss_gradient(logits, S, a, b, right, p, gradient, first, last, count):  # t
         correct += mine == top
         out, weight = gradient[r], 1.0 / (mass * count)
         for c in range(p):
-            out[c] = scores[c] * weight
+            value = scores[c] * weight
+            out[c] = value if value > smallest else 0.0
         # Written from the loss itself: 1 - softmax would lose every digit once the model is sure.
         out[right[r]] = (scores[right[r]] - mass) * weight
     return total, correct
@@ -120,6 +125,61 @@ def scatter_all(gradient, a, b, p, d_S):  # type: ignore[no-untyped-def]
         for c in range(row.shape[0]):
             to_a[c] += row[c]
             to_b[c] += row[c]
+
+
+@compiled
+def gated(tables, gates, a, b, p, relu, out):  # type: ignore[no-untyped-def]
+    """out[r] = T[a] + T[p + b] + Σ_h (gates[0,h,a,b] T_h[a] + gates[1,h,a,b] T_h[p + b]), or its ReLU.
+
+    T is `tables`: it has 2p rows that no gate multiplies, then the 2p rows T_h of each head h.
+    """
+    zero = out.dtype.type(0)
+    for r in range(a.shape[0]):
+        of_a, of_b = a[r], p + b[r]
+        row, x, y = out[r], tables[of_a], tables[of_b]
+        for i in range(row.shape[0]):
+            row[i] = x[i] + y[i]
+        for h in range(gates.shape[1]):
+            g, k = gates[0, h, a[r], b[r]], gates[1, h, a[r], b[r]]
+            x, y = tables[2 * p * (h + 1) + of_a], tables[2 * p * (h + 1) + of_b]
+            for i in range(row.shape[0]):
+                row[i] += g * x[i] + k * y[i]
+        if relu:
+            for i in range(row.shape[0]):
+                row[i] = row[i] if row[i] > 0 else zero
+
+
+@compiled
+def gated_scatter(gradient, h, relu, tables, gates, a, b, p, d_tables, d_gates):  # type: ignore[no-untyped-def]
+    """Gradients of tables and gates of `gated`, from that of its result h; `gradient` is set to 0 where ReLU was."""
+    zero = gradient.dtype.type(0)
+    d_tables[:] = zero
+    for r in range(a.shape[0]):
+        of_a, of_b = a[r], p + b[r]
+        row, active, to_a, to_b = gradient[r], h[r], d_tables[of_a], d_tables[of_b]
+        if relu:
+            for i in range(row.shape[0]):
+                row[i] = row[i] if active[i] > 0 else zero
+        for i in range(row.shape[0]):
+            to_a[i] += row[i]
+            to_b[i] += row[i]
+        for head in range(gates.shape[1]):
+            g, k = gates[0, head, a[r], b[r]], gates[1, head, a[r], b[r]]
+            first = 2 * p * (head + 1)
+            x, y, to_a, to_b = (
+                tables[first + of_a],
+                tables[first + of_b],
+                d_tables[first + of_a],
+                d_tables[first + of_b],
+            )
+            dot_a, dot_b = zero, zero
+            for i in range(row.shape[0]):
+                dot_a += row[i] * x[i]
+                dot_b += row[i] * y[i]
+                to_a[i] += g * row[i]
+                to_b[i] += k * row[i]
+            d_gates[0, head, a[r], b[r]] = dot_a
+            d_gates[1, head, a[r], b[r]] = dot_b
 
 
 @compiled
