@@ -1,6 +1,6 @@
 """Our step, TransformerLens' step and the bare matrix products, side by side in one run.
 
-Run: python benchmarks/train.py [--turns N] [--threads N] [--p P] [--d-mlp D] [--json]
+Run: python benchmarks/train.py [--attention-rate R] [--turns N] [--threads N] [--p P] [--d-mlp D] [--json]
 """
 
 import argparse
@@ -136,7 +136,7 @@ def _bare_products(config: TrainConfig, start: Start, threads: int) -> Callable[
 
 
 def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callable[[], None] | None:
-    """The loop people write today: HookedTransformer, a hook that makes attention constant, torch's AdamW."""
+    """The loop people write today: HookedTransformer, torch's AdamW, a hook where attention is not softmax alone."""
     try:
         import torch
         from transformer_lens import HookedTransformer, HookedTransformerConfig
@@ -162,12 +162,16 @@ def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callab
         tokens = torch.cat([tokens, torch.full((len(tokens), 1), model.equals_token)], dim=1)
     right = tokens[:, :2].sum(dim=1) % config.p
 
-    def constant(pattern: Any, hook: Any) -> Any:
-        return torch.full_like(pattern, 1 / tokens.shape[1])
+    def mixed(pattern: Any, hook: Any) -> Any:
+        scale = model.softmax.scale if model.softmax is not None else 0.0
+        constant = torch.tensor(model.attention, dtype=pattern.dtype).expand_as(pattern)
+        return scale * pattern + constant if scale else constant.clone()
+
+    hooks: list[Any] = [] if config.attention_rate == 1 else [("blocks.0.attn.hook_pattern", mixed)]
 
     def step() -> None:
         torch.set_num_threads(threads)
-        logits = peer.run_with_hooks(tokens, fwd_hooks=[("blocks.0.attn.hook_pattern", constant)])[:, -1].double()
+        logits = peer.run_with_hooks(tokens, fwd_hooks=hooks)[:, -1].double()
         loss = -torch.log_softmax(logits, dim=-1).gather(-1, right[:, None]).mean()
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -183,9 +187,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="threads of each; all that help by default")
     parser.add_argument("--p", type=int, default=59, help="modulus, odd")
     parser.add_argument("--d-mlp", type=int, default=512, help="number of neurons")
+    parser.add_argument("--attention-rate", type=float, default=0.0, help="share of softmax; 0 is constant attention")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     options = parser.parse_args()
-    config = load_config(flags={"p": options.p, "d_mlp": options.d_mlp})
+    config = load_config(flags={"p": options.p, "d_mlp": options.d_mlp, "attention_rate": options.attention_rate})
     result = benchmark_training(config, options.threads or available_threads(), options.turns)
     if options.json:
         print(json.dumps(dataclasses.asdict(result)))
@@ -197,7 +202,8 @@ def main() -> None:
     rows.append(("times faster than TransformerLens", "not installed" if peer is None else f"{peer:.1f}"))
     rows.append(("times slower than the bare products", f"{result.ratio_to_gemm_floor:.2f}"))
     rows += [(f"our {name}", f"{ms:.2f} ms, {ms / whole:.0%}") for name, ms in result.ms_per_phase.items()]
-    title = f"One epoch: p = {options.p}, {options.d_mlp} neurons, {result.threads} threads"
+    attention = f"softmax {options.attention_rate:g}" if options.attention_rate else "constant attention"
+    title = f"One epoch: {attention}, p = {options.p}, {options.d_mlp} neurons, {result.threads} threads"
     Table(title, ("", "median"), rows, left=(0,)).print(Console())
 
 
