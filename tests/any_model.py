@@ -48,9 +48,9 @@ def _renamed(name: str, rng: np.random.Generator) -> Task:
     return task_from_table(answers, name)
 
 
-def any_model(rng: np.random.Generator, draw: Draw) -> Model:
-    """A small model of any family; `draw` makes each weight."""
-    task, d, dtype = any_task(rng), int(rng.integers(1, 13)), str(rng.choice(["float32", "float64"]))
+def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15) -> Model:
+    """A small model of any family, n at most `largest` or that of a small group; `draw` makes each weight."""
+    task, d, dtype = any_task(rng, largest), int(rng.integers(1, 13)), str(rng.choice(["float32", "float64"]))
     activation, p = parse_activation(str(rng.choice(ACTIVATIONS))), task.n
 
     def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

@@ -1,14 +1,21 @@
-"""Thousands of models, every strategy on each: python soundness_marathon.py [SMALL] [TRAINED] [LARGE].
+"""Thousands of models, every strategy on each: python soundness_marathon.py KIND NUMBER [FIRST].
 
-SMALL random models of a few tokens, every strategy against exact truth. TRAINED models as training leaves them (p = 59
-to 113) and LARGE ones (p = 127 to 257): `thin` and `moments` against exact truth, their certificates through the
-checker, and mutants of the certificates, which the checker must reject or which must be true.
+KIND `small`: constant attention, addition, relu and |x|, from random to exactly tied; every strategy against exact
+truth. `any`: task × attention × activation × strategy against logits that are exact or enclosed to 200 bits; every
+certificate through the checker, and mutants of it. `trained` (p = 59 to 113) and `large` (p = 127 to 257): models as
+training leaves them, `thin` and `moments` against exact truth, their certificates through the checker, and mutants.
+
+A mutant is rejected by the checker, or what it claims is true; one whose claims contradict its words, its model or its
+task is rejected. NUMBER models are drawn, the same every time, after the first FIRST; what was found is printed as it
+grows.
 """
 
 import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,32 +23,35 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
-from any_models import any_models
-from enclosed_truth import check_enclosed, enclosed_margins
+from any_model import any_model, usual_weights
+from enclosed_truth import Truth, check_enclosed, enclosed_margins
 from quadlens.model import load
 from quadlens.model.handmade import Recipe, build_transformer
-from quadlens.model.native import save
+from quadlens.model.native import save, sha256
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.task import task_from_table
 from quadlens.proofs.arcs import ArcsStrategy
+from quadlens.proofs.certificate import Certificate, attention_kind, operation
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.produce import STRATEGIES, Prover
-from quadlens.proofs.proof import attempt
 from quadlens.proofs.thin import Thin
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import neuron_spectra
-from quadlens_checker import check
-from quadlens_checker.verdict import statement
+from quadlens_checker.verdict import check_here, statement
 from small_models import small_models
 from soundness import check_complete, check_sound, true_margins
 
+Margins = list[list[Fraction]]
 BUNDLED = ("mainline", "mismatched")
 TRAINED_MODULI, LARGE_MODULI = (59, 61, 71, 83, 97, 101, 113), (127, 151, 193, 211, 251, 257)
 # Of the size of the weights: from nothing to what breaks most of a model's answers.
 NOISES = (0.0, 0.003, 0.01, 0.03, 0.1)
-MUTANTS = 4
+MUTANTS = 2
 SECONDS = 600.0
+# Mutants that may happen to claim what is true; all others contradict themselves, the model or the task.
+MAYBE_TRUE = ("margin", "input", "arcs", "coefficient", "order")
 
 
 def check_every_strategy(model: Model) -> None:
@@ -58,24 +68,65 @@ def check_every_strategy(model: Model) -> None:
             check_sound(prove_large("moments", model.collapse(), neuron_spectra(model.collapse())), truth)
 
 
-def check_any_network(model: Model) -> None:
-    """Any task, attention and activation: every strategy against logits enclosed to 200 bits."""
-    truth = enclosed_margins(model)
-    for strategy in STRATEGIES.values():
-        check_enclosed(attempt(strategy, model), truth, model.config.task.answers)
-
-
-def small(examples: int) -> None:
-    """Look for a counter-example among this many models, the same ones every time; a twentieth are of any kind."""
+def small(number: int, first: int) -> Counter[str]:
+    """Look for a counter-example among this many models, the same ones every time."""
     quiet = settings(
-        max_examples=examples,
+        max_examples=number,
         deadline=None,
-        derandomize=True,
+        derandomize=first == 0,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
     quiet(given(small_models)(check_every_strategy))()
-    settings(quiet, max_examples=max(1, examples // 20))(given(any_models())(check_any_network))()
+    return Counter(models=number)
+
+
+def network(rng: np.random.Generator) -> Model:
+    """A small model of any kind, half of the time asked for what it answers itself, so that all is to be proved."""
+    kind = str(rng.choice(["usual", "usual", "integers"]))
+    draw = usual_weights(float(rng.choice([0.3, 1.0, 3.0])))
+    if kind == "integers":
+        largest = int(rng.integers(1, 3))
+        draw = lambda rng, shape: rng.integers(-largest, largest + 1, shape).astype(float)  # noqa: E731
+    model = any_model(rng, draw, largest=6)
+    return own_answers(model) if rng.random() < 0.5 else model
+
+
+def own_answers(model: Model) -> Model:
+    """The model with its own answers for its task."""
+    n = model.config.p
+    pairs = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=2).reshape(-1, 2)
+    own = task_from_table(model.forward(pairs)[:, :n].argmax(axis=1).reshape(n, n))
+    return with_config(model, task=own)
+
+
+def with_config(model: Model, **changes: Any) -> Model:
+    """The model with another config."""
+    if isinstance(model, MLPParams):
+        return replace(model, config=replace(model.config, **changes))
+    assert isinstance(model, Params)
+    return replace(model, config=replace(model.config, **changes))
+
+
+def networks(number: int, first: int, folder: Path) -> Iterator[Counter[str]]:
+    """Any task, attention and activation: every strategy, its certificate, and mutants of that; what was found."""
+    for n in range(first, first + number):
+        rng = np.random.default_rng((20_000, n))
+        model = network(rng)
+        truth, prover, config = enclosed_margins(model), Prover(Anatomy(model)), model.config
+        found = Counter({f"{attention_kind(config)} {config.activation}": 1})
+        for strategy in STRATEGIES:
+            one = prover.certify(strategy)
+            check_enclosed(one.proof, truth, config.task.answers)
+            found[f"{strategy} {one.verdict}"] += 1
+            if strategy != "auto" and STRATEGIES[strategy].facts.has_certificate:
+                found += checked(one, model, lows(truth), rng, folder)
+        yield found
+
+
+def lows(truth: Truth) -> Margins:
+    """The lowest that each margin can be."""
+    return [[low for low, _ in row] for row in truth]
 
 
 def like_trained(rng: np.random.Generator, moduli: tuple[int, ...]) -> Params:
@@ -104,83 +155,154 @@ def like_trained(rng: np.random.Generator, moduli: tuple[int, ...]) -> Params:
     return Params(model.config, **noisy)
 
 
-def mutant(certificate: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """The certificate with one claim made stronger or one hint changed."""
-    changed = json.loads(json.dumps(certificate))
-    claims, hints, p = changed["claims"], changed["hints"], changed["model"]["p"]
-    kind = rng.choice(["margin", "input", "arcs", "coefficient", "order"])
-    if kind == "margin":
-        margin = Fraction(claims["margin"]) * Fraction(int(rng.integers(10**6 + 1, 2 * 10**6)), 10**6)
-        claims["margin"] = f"{margin.numerator}/{margin.denominator}"
-    elif kind == "input" and changed["uncertified"]:
-        changed["uncertified"].pop(int(rng.integers(len(changed["uncertified"]))))
-        claims["certified_inputs"] += 1
-    elif kind == "arcs":
-        hints["arcs"][int(rng.integers(p * p))] = []
-    elif kind == "coefficient":
-        table = hints[
-            str(rng.choice([name for name in ("coefficients", "basis", "directions", "means") if name in hints]))
-        ]
-        row = table[int(rng.integers(len(table)))]
+def mutant(one: Certificate, rng: np.random.Generator, truth: Margins) -> tuple[dict[str, Any], str, bool]:
+    """The certificate with one thing changed, which thing, and whether it may still be true."""
+    changed = json.loads(json.dumps(one.to_json()))
+    about, hints, p = changed["model"], changed["hints"], one.p
+    kinds: dict[str, Callable[[], object]] = {
+        "margin": lambda: stronger(changed["claims"], rng),
+        "statement": lambda: None,
+        "gates": lambda: hints.update(gates=[[0]]),
+        "strategy": lambda: changed.update(strategy="thin" if one.proof.strategy != "thin" else "brute"),
+        "witness": lambda: changed["witnesses"].append(false_witness(one, rng, truth)),
+        "answers": lambda: about.update(answers=rng.permutation(one.config.task.answers).tolist()),
+    }
+    if changed["uncertified"]:
+        kinds["input"] = lambda: changed["uncertified"].pop(int(rng.integers(len(changed["uncertified"]))))
+    if "arcs" in hints:
+        kinds["arcs"] = lambda: hints["arcs"].__setitem__(int(rng.integers(p * p)), [])
+    if hints.get("clusters"):
+        kinds["order"] = hints["clusters"][int(rng.integers(len(hints["clusters"])))]["neurons"].reverse
+    if tables := [hints[name] for name in ("coefficients", "basis", "directions", "means") if hints.get(name)]:
+        kinds["coefficient"] = lambda: nudge(tables[int(rng.integers(len(tables)))], rng)
+    if one.version == 2:
+        kinds["task"] = lambda: about.update(task="subtract" if about["task"] != "subtract" else "add")
+        kinds["attention"] = lambda: about.update(attention="softmax" if about["attention"] != "softmax" else "mixture")
+        if "answers" in about:
+            kinds["no answers"] = lambda: about.pop("answers")
+        else:
+            kinds["superfluous answers"] = lambda: about.update(answers=one.config.task.answers.tolist())
+    kind = str(rng.choice(sorted(kinds)))
+    kinds[kind]()
+    consistent(changed, operation(one.config.task))
+    if kind == "statement":
+        changed["statement"] = changed["statement"].replace("exceeds", "exceeds or equals")
+    same = changed["model"] == one.to_json()["model"] and changed["witnesses"] == one.to_json()["witnesses"]
+    return changed, kind, kind in MAYBE_TRUE or (same and kind in ("answers", "witness"))
+
+
+def stronger(claims: dict[str, Any], rng: np.random.Generator) -> None:
+    """A larger margin."""
+    margin = Fraction(claims["margin"]) * Fraction(int(rng.integers(10**6 + 1, 2 * 10**6)), 10**6)
+    claims["margin"] = f"{margin.numerator}/{margin.denominator}"
+
+
+def nudge(table: list[list[int]], rng: np.random.Generator) -> None:
+    """Change one number."""
+    row = table[int(rng.integers(len(table)))]
+    if row:
         row[int(rng.integers(len(row)))] += int(rng.choice([-(10**6), -1, 1, 10**6]))
-    else:
-        neurons = hints["clusters"][int(rng.integers(len(hints["clusters"])))]["neurons"]
-        neurons.reverse()
-    return consistent(changed)
 
 
-def consistent(certificate: dict[str, Any]) -> dict[str, Any]:
-    """The certificate with words and flags that fit its claims, so that only the theorem can be false."""
+def false_witness(one: Certificate, rng: np.random.Generator, truth: Margins) -> list[int]:
+    """An input that is answered right, called wrong."""
+    right = [(a, b) for a, row in enumerate(truth) for b, margin in enumerate(row) if margin > 0]
+    a, b = right[int(rng.integers(len(right)))]
+    return [a, b, (int(one.config.task.answers[a, b]) + 1) % one.p]
+
+
+def consistent(certificate: dict[str, Any], words: str) -> None:
+    """Give the certificate words and flags that fit its claims, so that only the theorem can be false."""
     claims, p = certificate["claims"], certificate["model"]["p"]
+    claims["certified_inputs"] = p * p - len(certificate["uncertified"])
     margin = Fraction(claims["margin"])
     error = None if claims["float32_error"] is None else Fraction(claims["float32_error"])
     claims["float32_certified"] = error is not None and margin > 2 * error
-    certificate["statement"] = statement(p, claims["certified_inputs"], margin, error, f"a + b mod {p}")
+    certificate["statement"] = statement(p, claims["certified_inputs"], margin, error, words)
     certificate["verdict"] = "PARTLY" if certificate["uncertified"] else "CERTIFIED"
-    return certificate
 
 
-def holds(certificate: dict[str, Any], truth: list[list[Fraction]]) -> bool:
-    """Whether what the certificate claims is true, by every exact margin."""
+def holds(certificate: dict[str, Any], truth: Margins) -> bool:
+    """Whether what the certificate claims is true, by every margin."""
     left_out, margin = {tuple(pair) for pair in certificate["uncertified"]}, Fraction(certificate["claims"]["margin"])
     return all(m >= margin for a, row in enumerate(truth) for b, m in enumerate(row) if (a, b) not in left_out)
 
 
-def trained(number: int, moduli: tuple[int, ...], seed: int, folder: Path) -> Counter[str]:
-    """This many models as training leaves them; what was found, by kind."""
+def checked(
+    one: Certificate, model: Model, truth: Margins, rng: np.random.Generator, folder: Path, mutants: int = MUTANTS
+) -> Counter[str]:
+    """The certificate is verified; each mutant is rejected or true; so is one about a model with other gates."""
     found: Counter[str] = Counter()
-    for n in range(number):
-        rng = np.random.default_rng((seed, n))
+    if one.proof.margin is None or one.obstacle:
+        return found
+    certificate, weights = folder / "c.json", folder / "m.safetensors"
+
+    def verdict(value: dict[str, Any]) -> str:
+        certificate.write_text(json.dumps(value))
+        return check_here(str(certificate), str(weights), SECONDS).verdict
+
+    save(model, weights)
+    assert verdict(one.to_json()) == "VERIFIED", one
+    found[f"{one.proof.strategy} VERIFIED"] += 1
+    for _ in range(mutants):
+        value, kind, maybe = mutant(one, rng, truth)
+        outcome = verdict(value)
+        assert outcome == "REJECTED" or (outcome == "VERIFIED" and maybe and holds(value, truth)), (one, kind, outcome)
+        found[f"mutant {kind} {outcome}"] += 1
+    if attention_kind(model.config) != "constant" and one.p < TRAINED_MODULI[0]:
+        other = other_gates(model, rng)
+        save(other, weights)
+        value = one.to_json()
+        value["model"]["sha256"] = sha256(other)
+        outcome = verdict(value)
+        assert outcome == "REJECTED" or holds(value, lows(enclosed_margins(other))), (one, "other gates")
+        found[f"mutant other gates {outcome}"] += 1
+    return found
+
+
+def other_gates(model: Model, rng: np.random.Generator) -> Params:
+    """The model with other scores or another scale of its softmax."""
+    assert isinstance(model, Params)
+    assert model.W_Q is not None
+    softmax = model.config.softmax
+    assert softmax is not None
+    factor = float(rng.choice([-1.0, 0.5, 1 + 2.0**-20, 2.0]))
+    if rng.random() < 0.5:
+        return replace(model, W_Q=(model.W_Q * factor).astype(model.W_Q.dtype))
+    return replace(model, config=replace(model.config, softmax=replace(softmax, scale=softmax.scale * factor)))
+
+
+def trained(number: int, first: int, moduli: tuple[int, ...], folder: Path) -> Iterator[Counter[str]]:
+    """Models as training leaves them; what was found, by kind."""
+    for n in range(first, first + number):
+        rng = np.random.default_rng((moduli[0], n))
         model = like_trained(rng, moduli)
         truth, prover = true_margins(model), Prover(Anatomy(model))
-        save(model, folder / "m.safetensors")
+        found: Counter[str] = Counter()
         for strategy in ("thin", "moments"):
             one = prover.certify(strategy)
             check_sound(one.proof, truth)
             found[f"{strategy} {one.verdict}"] += 1
-            if one.proof.margin is None or one.obstacle:
-                continue
-            for m in range(MUTANTS + 1):
-                value = mutant(one.to_json(), rng) if m else one.to_json()
-                (folder / "c.json").write_text(json.dumps(value))
-                verdict = check(str(folder / "c.json"), str(folder / "m.safetensors"), SECONDS).verdict
-                found[f"{'mutant' if m else strategy} {verdict}"] += 1
-                if m == 0:
-                    assert verdict == "VERIFIED", (seed, n, strategy)
-                elif verdict == "VERIFIED":
-                    assert holds(value, truth), (seed, n, strategy, m)
-    return found
+            found += checked(one, model, truth, rng, folder, mutants=1)
+        yield found
 
 
-def main(how_many: int = 2000, at_usual_p: int = 0, at_large_p: int = 0) -> None:
-    """Run all three, and print what the second and third found."""
-    small(how_many)
+def main(kind: str, number: str, first: str = "0") -> None:
+    """Run one of the kinds, and print what was found so far after every hundredth model (every one of the slow)."""
+    found, models = Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
-        for number, moduli in ((at_usual_p, TRAINED_MODULI), (at_large_p, LARGE_MODULI)):
-            found = trained(number, moduli, moduli[0], Path(folder))
-            for kind, count in sorted(found.items()):
-                sys.stdout.write(f"p = {moduli[0]} … {moduli[-1]}: {kind}: {count}\n")
+        runs: dict[str, Callable[[int, int], Iterable[Counter[str]]]] = {
+            "small": lambda number, first: [small(number, first)],
+            "any": lambda number, first: networks(number, first, Path(folder)),
+            "trained": lambda number, first: trained(number, first, TRAINED_MODULI, Path(folder)),
+            "large": lambda number, first: trained(number, first, LARGE_MODULI, Path(folder)),
+        }
+        for one in runs[kind](int(number), int(first)):
+            found, models = found + one, models + 1
+            if kind != "any" or models % 100 == 0 or models == int(number):
+                sys.stdout.write(f"{kind}: {models} models: {json.dumps(found, sort_keys=True)}\n")
+                sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -19,8 +19,9 @@ from quadlens.model.config import MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
-from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.model.handmade import Recipe, build_mlp, plant_error
 from quadlens.model.integers import integer_model
+from quadlens.model.native import to_bytes
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.proofs import STRATEGIES, certify
 from quadlens.proofs import plan as plan_module
@@ -29,25 +30,28 @@ from quadlens.proofs.brute import Brute, brute_force_operations
 from quadlens.proofs.float32 import bound_float32
 from quadlens.proofs.lipschitz import TERMS, Lipschitz, lipschitz_operations
 from quadlens.proofs.low_rank import LowRank
-from quadlens.proofs.moments import Moments, moments_operations, score_margins
+from quadlens.proofs.moments import MomentHints, Moments, moments_operations, score_margins
 from quadlens.proofs.moments_large import moments_large_operations, prove_large
 from quadlens.proofs.operations import Operations, collapse_operations
 from quadlens.proofs.plan import group_by_frequency
 from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
+from quadlens_checker.reading import Rejected
+from quadlens_checker.verdict import verify
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
 from soundness import check_complete, check_sound, true_margins
 from strategies import mlps, seeds
 
 
-def test_a_thousand_models_without_a_counter_example() -> None:
+@pytest.mark.parametrize(("kind", "number"), [("small", "1000"), ("any", "200")])
+def test_a_thousand_models_without_a_counter_example(kind: str, number: str) -> None:
     """Every strategy on each, in a process without run-time shape checks, which would take most of the time.
 
-    More: python tests/soundness_marathon.py 10000
+    More: python tests/soundness_marathon.py any 20000
     """
     marathon = Path(__file__).with_name("soundness_marathon.py")
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     run = subprocess.run(
-        [sys.executable, str(marathon), "1000"], capture_output=True, text=True, check=False, env=one_thread
+        [sys.executable, str(marathon), kind, number], capture_output=True, text=True, check=False, env=one_thread
     )
     assert run.returncode == 0, run.stdout + run.stderr
 
@@ -65,7 +69,10 @@ def test_arcs_say_exactly_what_is_true(model: Model) -> None:
 def test_moments_never_claim_more_than_is_true(model: Model) -> None:
     proof, truth = Moments().prove(model), true_margins(model)
     check_sound(proof, truth)
-    assert proof.witnesses == ()
+    if proof.complete:
+        assert int(proof.certified.sum()) == sum(margin > 0 for row in truth for margin in row)
+    else:
+        assert proof.witnesses == ()
 
 
 @settings(max_examples=60)
@@ -117,6 +124,48 @@ def test_moments_in_float64_refuse_what_their_theorem_does_not_cover() -> None:
     for outside in (wrong, replace(collapsed, activation="abs")):
         with pytest.raises(ValueError, match="relu models without skip terms"):
             prove_large("moments", outside, neuron_spectra(outside))
+
+
+@pytest.mark.parametrize("largest_integer_p", [0, 211])
+def test_one_wrong_input_is_found_and_named_and_the_others_are_proved(largest_integer_p: int) -> None:
+    model = plant_error(build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.002)), 5, 20)
+    truth, proof = true_margins(model), Moments(largest_integer_p).prove(model)
+    check_sound(proof, truth)
+    assert proof.uncertified == ((5, 20),)
+    assert proof.witnesses == ((5, 20, 26),)
+    assert proof.complete
+    assert "5 + 20" in str(proof.reason)
+    collapsed = model.collapse()
+    order = np.concatenate([group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)])
+    plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order], Operations())
+    ends = plan.counted_ends, plan.mispredicted
+    if largest_integer_p:
+        assert isinstance(proof.hints, MomentHints)
+        counted = moments_operations(31, 200, proof.hints.form.rank, *ends, settled=1)
+    else:
+        counted = moments_large_operations(31, 200, 4, *ends, settled=1)
+    assert proof.operations.total == counted
+
+
+def test_a_planted_error_has_a_certificate_whose_exact_inputs_are_looked_at() -> None:
+    model = plant_error(build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.002)), 5, 20)
+    certificate, content = certify(model, "moments").to_json(), to_bytes(model)
+    assert verify(certificate, content, lambda operations: None) == ()
+    for exact in ([[5, 31]], [[5]], [[0, b] for b in range(31)] + [[1, 0]]):
+        changed = certificate | {"hints": certificate["hints"] | {"exact": exact}}
+        with pytest.raises(Rejected):
+            verify(changed, content, lambda operations: None)
+    claims = certificate["claims"] | {"certified_inputs": 961}
+    with pytest.raises(Rejected):
+        verify(certificate | {"uncertified": [], "claims": claims}, content, lambda operations: None)
+
+
+def test_one_wrong_input_of_994009_is_found_below_half_a_percent_of_brute_force() -> None:
+    model = plant_error(build_mlp(Recipe(997, (4, 18, 221, 270, 282, 369, 384, 488), 512, noise=0.001)), 123, 456)
+    certificate = certify(model)
+    assert certificate.certified_inputs == 994_008
+    assert certificate.proof.witnesses == ((123, 456, 580),)
+    assert certificate.cost_share < 0.005
 
 
 def test_auto_takes_the_cheap_proof_unless_it_is_to_be_checked() -> None:

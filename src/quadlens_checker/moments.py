@@ -14,9 +14,11 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
     """Every logit, up to what does not depend on c, from a low-rank form of W_L and the spread of what it leaves out.
 
     With W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] and r_i the largest less the smallest R[·,i], what R adds to the
-    logits differs between answers by at most ρ = Σ_i r_i ReLU(pre_i).
+    logits differs between answers by at most ρ = Σ_i r_i ReLU(pre_i). Inputs that the hints list as `exact` have
+    every logit by its definition, and nothing is lost.
     """
-    keys(hints, ("clusters", "arcs", "basis", "coefficients", "shift"), "hints")
+    some = ("exact",) if isinstance(hints, dict) and "exact" in hints else ()
+    keys(hints, ("clusters", "arcs", "basis", "coefficients", "shift", *some), "hints")
     p, d_mlp, rank = model.p, model.d_mlp, len(hints["basis"])
     (shift,), largest = integers([hints["shift"]], "shift", 1, 0, limits.MAX_SHIFT), 10**limits.MAX_INTEGER_DIGITS
     B = [integers(row, "basis", p, -largest, largest) for row in hints["basis"]]
@@ -32,9 +34,22 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
     h = zip(*[hidden_sums(weights, model, plan, clock) for weights in M], strict=True)
     lower = with_skip(model, ([sum(map(mul, b, x)) for b in answers] for x in h), clock)
     left = hidden_sums(spread, model, plan, clock)
-    bounds = zip(lower, left, strict=True)
+    exact = {tuple(integers(pair, "exact", 2, 0, p - 1)) for pair in hints.get("exact", ())}
+    require(len(exact) <= p, "more than p inputs are to be settled exactly")
+    bounds = (
+        (every_logit(model, *divmod(n, p)), 0) if divmod(n, p) in exact else bound
+        for n, bound in enumerate(zip(lower, left, strict=True))
+    )
     flops = 2 * p * p * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + (rank + 1) * 4 * p * d_mlp + (2 * rank + 2) * p**3
+    flops += len(exact) * (2 * p * d_mlp + 2 * d_mlp + 3 * p)
     return Bounds(bounds, model.shift, flops + p * p + plan.count(2 * rank + 2, 2 * rank + 3))
+
+
+def every_logit(model: Model, a: int, b: int) -> list[int]:
+    """The logits of one input, by their definition."""
+    hidden = [max(0, x + y) for x, y in zip(model.U_a[a], model.U_b[b], strict=True)]
+    rows = zip(model.W_L, model.S_a[a], model.S_b[b], strict=True)
+    return [sum(map(mul, row, hidden)) + s + t for row, s, t in rows]
 
 
 def at_least(model: Model, shift: int) -> Model:

@@ -179,11 +179,12 @@ def check_task(task: Task, value: Any, answers: Any, clock: Clock) -> None:
     require(value == task.value, "the certificate's task is not the model's")
     n, name = len(task.answers), "table" if isinstance(task.value, str) else task.value["name"]
     known = None if name == "table" else group(name, n)
+    derived = isinstance(task.value, str) or known == task.answers
     if answers is not None:
         rows = [integers(row, "answers", n, 0, n - 1) for row in answers]
         require(rows == task.answers, "the certificate's table of answers is not the model's")
+        require(not derived, "the certificate has a table of answers that follows from the task's name")
     else:
-        derived = isinstance(task.value, str) or known == task.answers
         require(derived, "the certificate lacks the table of answers, which does not follow from the task's name")
     if known is not None and known != task.answers:
         require(same_group(task.answers, known, clock), f"the task's table is not one of the group {name}")

@@ -25,6 +25,9 @@ def command(
     architecture: Annotated[
         Literal["transformer", "mlp"], typer.Option("--architecture", help="Which kind of model holds the weights.")
     ] = "transformer",
+    plant: Annotated[
+        str | None, typer.Option("--plant", help="Change one neuron so that the input A,B alone is wrong (mlp only).")
+    ] = None,
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training."""
     from rich.console import Console
@@ -41,6 +44,14 @@ def command(
         raise BadConfig(f"--keys {keys!r} is not a list of integers; expected for example 3,5,7") from None
     recipe = Recipe(p, key_list, neurons, jitter, noise, missing, scale, seed)
     model = build_transformer(recipe) if architecture == "transformer" else build_mlp(recipe)
+    if plant is not None:
+        from quadlens.model import MLPParams
+        from quadlens.model.handmade import plant_error
+
+        tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
+        if len(tokens) != 2 or not isinstance(model, MLPParams):
+            raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
+        model = plant_error(model, *tokens)
     save(model, output)
     value = {
         "output": str(output),

@@ -150,6 +150,28 @@ def build_mlp(recipe: Recipe) -> MLPParams:
     return MLPParams(MLPConfig(recipe.p, len(neurons.key)), W_a, W_b, W_out)
 
 
+def plant_error(model: MLPParams, a: int, b: int) -> MLPParams:
+    """The model with its last neuron changed so that the answer to (a, b), and to no other input, is wrong.
+
+    The neuron reads 1 from a, 1 from b and -1 from every other token: it fires (with 2) for (a, b) alone. It lifts the
+    answer after the right one by 1 % more than what that lacks. (The recipe's neuron is gone; others make up for it.)
+
+    Raises:
+        BadConfig: for tokens outside 0 … p-1.
+    """
+    p = model.config.p
+    if not (0 <= a < p and 0 <= b < p):
+        raise BadConfig(f"({a}, {b}) is no input of this model; expected two numbers in 0 … {p - 1}")
+    right = int(model.config.task.answers[a, b])
+    wrong = (right + 1) % p
+    W_a, W_b, W_out = (x.copy() for x in (model.W_a, model.W_b, model.W_out))
+    W_a[:, -1], W_b[:, -1], W_out[-1] = -1.0, -1.0, 0.0
+    logits = MLPParams(model.config, W_a, W_b, W_out).forward(np.array([[a, b]]))[0]
+    W_a[a, -1], W_b[b, -1] = 1.0, 1.0
+    W_out[-1, wrong] = 1.01 * (float(logits[right]) - float(logits[wrong])) / 2
+    return MLPParams(model.config, W_a, W_b, W_out)
+
+
 def build_transformer(recipe: Recipe) -> Params:
     """The recipe as a transformer with the paper's attention (½, ½), output read at b.
 

@@ -94,14 +94,14 @@ def all_answers(exact: ExactCollapsed, ops: Operations) -> ExactAnswers:
         pre = ops.add(U_a[a][None, :], U_b)
         hidden = sigma(pre)
         ops.comparisons += hidden.size
-        logits[a] = ops.add(ops.add(_product(hidden, W_L.T, ops), S_a[a][None, :]), S_b)
+        logits[a] = ops.add(ops.add(integer_product(hidden, W_L.T, ops), S_a[a][None, :]), S_b)
     tally = MarginTally(exact.task, ops)
     for c in range(p):
         tally.take(c, logits[:, :, c])
     return tally.answers(shift)
 
 
-def _product(
+def integer_product(
     x: Shaped[np.ndarray, "rows inner"], y: Shaped[np.ndarray, "inner columns"], ops: Operations
 ) -> Shaped[np.ndarray, "rows columns"]:
     """The matrix product x y in integers, through FLINT."""

@@ -15,6 +15,9 @@ Both h and ρ are sums over active neurons: m + 1 uses of the arcs of `plan.py` 
 input side: U enters exactly, and so do all signs. Everything is in integers; B and M are hints, and any B and M give a
 true bound.
 
+A few inputs that this leaves out (at most p) are settled by every logit of theirs, exactly: they are listed in the
+hints, and each costs one p² of brute force. So one wrong input, which no low rank can show, is found and named.
+
 Cost: `moments_operations`. No step costs p³ d_mlp, and only signs and arcs cost p² d_mlp.
 """
 
@@ -30,14 +33,14 @@ from quadlens.model.integers import IntegerModel, finer
 from quadlens.model.params import MLPParams, Model
 from quadlens.model.task import Task
 from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
-from quadlens.proofs.brute import is_exact
+from quadlens.proofs.brute import integer_product, is_exact
 from quadlens.proofs.direct import prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, hidden_sums, plan_arcs
-from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term
+from quadlens.proofs.proof import MAX_WITNESSES, Mark, Proof, StrategyFacts, Term
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens_checker import limits
 
@@ -49,27 +52,31 @@ SMALLEST_CAP = 16
 LARGEST_INTEGER_P = 211
 
 
-def moments_operations(p: int, d_mlp: int, rank: int, ends: int, mispredicted: int) -> int:
+def moments_operations(p: int, d_mlp: int, rank: int, ends: int, mispredicted: int, settled: int = 0) -> int:
     """2 p² d_mlp + (2 m + 2) p d_mlp + d_mlp + (m + 1)(4 p d_mlp + 2 F + 2 Q) + Q + (2 m + 2) p³ + p².
 
     F and Q as for arcs. Signs and arcs 2 p² d_mlp; remainder 2 m p d_mlp, its spread 2 p d_mlp + d_mlp; m + 1 sums over
-    active neurons; scores 2 m p³, skip terms p³, margins p³, and ρ taken off.
+    active neurons; scores 2 m p³, skip terms p³, margins p³, and ρ taken off. Each input settled exactly adds
+    2 p d_mlp + 2 d_mlp + 3 p.
     """
     sums = (rank + 1) * (4 * p * d_mlp + 2 * ends + 2 * mispredicted) + mispredicted
-    return 2 * p**2 * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + sums + (2 * rank + 2) * p**3 + p**2
+    rest = settled * (2 * p * d_mlp + 2 * d_mlp + 3 * p)
+    return 2 * p**2 * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + sums + (2 * rank + 2) * p**3 + p**2 + rest
 
 
 @dataclass(frozen=True, eq=False)
 class MomentHints:
-    """Arcs, and the low-rank form with its coefficients in the order of the arcs."""
+    """Arcs, the low-rank form with its coefficients in the order of the arcs, and the inputs settled by all logits."""
 
     arcs: ArcHints
     form: LowRank
     order: Int[np.ndarray, " d_mlp"]
+    exact: tuple[tuple[int, int], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The arcs' hints, and basis, coefficients and shift."""
+        """The arcs' hints, basis, coefficients and shift, and `exact` where there are such inputs."""
         return {
+            **({"exact": [list(pair) for pair in self.exact]} if self.exact else {}),
             **self.arcs.to_json(),
             "basis": self.form.basis.tolist(),
             "coefficients": self.form.coefficients[:, self.order].tolist(),
@@ -105,11 +112,11 @@ class Moments:
         rank = max(1, min(spectrum.natural_rank, most))
         best = self._attempt(exact, groups, low_rank(spectrum, rank))
         for doubled in range(1, ATTEMPTS):
-            if best.certified.all() or rank << (doubled - 1) >= most:
+            if (~best.certified).sum() <= exact.p or rank << (doubled - 1) >= most:
                 break
             proof = self._attempt(exact, groups, low_rank(spectrum, min(rank << doubled, most)))
             best = proof if proof.certified.sum() > best.certified.sum() else best
-        return best
+        return settle(best, exact) if 0 < (~best.certified).sum() <= exact.p else best
 
     def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:
         """The theorem with one low-rank form."""
@@ -140,6 +147,45 @@ class Moments:
             terms={"output residual": Term(Fraction(int(rho.max()), unit), (int(worst[0]), int(worst[1])))},
             reason=reason,
         )
+
+
+def settle(proof: Proof, exact: IntegerModel) -> Proof:
+    """The proof with every input that it left out decided by all its logits, exactly."""
+    if not isinstance(proof.hints, MomentHints):
+        raise TypeError("only moments in integers are settled exactly")
+    pairs, certified = proof.uncertified, proof.certified.copy()
+    margins: list[tuple[int, int, int, int]] = []
+    wrong: list[tuple[int, int, int, int]] = []
+    a, b = np.array(pairs).T
+    ops = replace(proof.operations)
+    pre = ops.add(exact.U_a[a], exact.U_b[b])
+    hidden = ops.maximum(pre, np.zeros_like(pre))
+    logits = ops.add(ops.add(integer_product(hidden, exact.W_L.T, ops), exact.S_a[a]), exact.S_b[b])
+    ops.comparisons += logits.size
+    for pair, row in zip(pairs, logits.tolist(), strict=True):
+        right = int(exact.task.answers[pair])
+        rival = max((c for c in range(exact.p) if c != right), key=row.__getitem__)
+        certified[pair] = row[right] > row[rival]
+        (margins if certified[pair] else wrong).append((row[right] - row[rival], *pair, rival))
+    known = [] if proof.margin is None else [proof.margin]
+    margin = min([*known, *(Fraction(lead, 1 << exact.shift) for lead, *_ in margins)], default=None)
+    reason = None
+    if wrong:
+        _, x, y, c = wrong[0]
+        reason = (
+            f"the model is wrong (or tied) on {len(wrong)} of {certified.size} inputs, for example "
+            f"{exact.task.question(x, y)}: logit of {c} is at least that of {exact.task.answers[x, y]}"
+        )
+    return replace(
+        proof,
+        certified=certified,
+        margin=margin,
+        witnesses=tuple((x, y, c) for _, x, y, c in wrong[:MAX_WITNESSES]),
+        hints=replace(proof.hints, exact=pairs),
+        operations=ops,
+        reason=reason,
+        complete=True,
+    )
 
 
 def score_margins(

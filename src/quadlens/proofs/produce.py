@@ -47,7 +47,7 @@ class Auto:
         if config.activation not in ArcsStrategy.facts.activations or not is_exact(config):
             return self._without_arcs(anatomy)
         proof = attempt(Moments(), anatomy)
-        if proof.verdict != "CERTIFIED":
+        if proof.verdict != "CERTIFIED" and not proof.complete:
             arcs = ArcsStrategy().prove(anatomy)
             cheaper = arcs.operations.total <= brute_force_operations(config.p, config.d_mlp)
             return arcs if cheaper else Brute().prove(anatomy)

@@ -72,6 +72,7 @@ class Proof:
             (which no answer depends on); None when the strategy does not say.
         own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
         reason: Why not everything is certified; None when it is.
+        complete: Whether every input left out is in fact not answered right, so that no other strategy could say more.
     """
 
     strategy: str
@@ -85,6 +86,7 @@ class Proof:
     logit_error: Fraction | None = None
     own_collapse: bool = False
     reason: str | None = None
+    complete: bool = False
 
     def __post_init__(self) -> None:
         if (self.margin is None) != (not self.certified.any()):
