@@ -34,7 +34,13 @@ NOT_QUICK = {
     *("test_lens", "test_lens_error", "test_outline", "test_population", "test_population_verify", "test_sweep"),
     *("test_sweep_ray", "test_team", "test_training_figures", "test_training_run", "test_training_step"),
     *("test_certify_soundness", "test_certify_full_size", "test_certify_any", "test_certify_thin", "test_prover"),
-    *("test_checker_networks", "test_quadrature_soundness", "test_quadrature_outcomes", "test_soundness_regressions"),
+    *(
+        "test_checker_networks",
+        "test_interventions",
+        "test_quadrature_soundness",
+        "test_quadrature_outcomes",
+        "test_soundness_regressions",
+    ),
 }
 
 

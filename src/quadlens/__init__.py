@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from quadlens.errors import QuadlensError
     from quadlens.explanation import Explanation
     from quadlens.infinite_width import Lens
+    from quadlens.interventions import ablate, jitter_phases, jitter_weights, mix_attention, resample, swap_activation
     from quadlens.model import Collapsed, Config, Evaluation, MLPConfig, MLPParams, Model, Params, Recipe
     from quadlens.model.formats import Imported, from_state_dict
     from quadlens.pages import Report
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
     from quadlens.studies import Study
+    from quadlens.studies.compare import Comparison
     from quadlens.training.config import TrainConfig
     from quadlens.training.train import TrainingResult
     from quadlens.verbs import (
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         build,
         certify,
         check,
+        compare,
         evaluate,
         explain,
         explore,
@@ -48,6 +51,7 @@ __all__ = [
     "Certificate",
     "CheckReport",
     "Collapsed",
+    "Comparison",
     "Config",
     "Evaluation",
     "Explanation",
@@ -64,10 +68,12 @@ __all__ = [
     "TrainConfig",
     "TrainingResult",
     "__version__",
+    "ablate",
     "bounds",
     "build",
     "certify",
     "check",
+    "compare",
     "evaluate",
     "explain",
     "explore",
@@ -75,11 +81,16 @@ __all__ = [
     "figures",
     "from_state_dict",
     "import_file",
+    "jitter_phases",
+    "jitter_weights",
     "lens",
     "load",
+    "mix_attention",
     "report",
+    "resample",
     "save",
     "study",
+    "swap_activation",
     "train",
 ]
 
@@ -89,6 +100,7 @@ _HOME_OF = {
     "Certificate": "quadlens.proofs",
     "CheckReport": "quadlens_checker",
     "Collapsed": "quadlens.model",
+    "Comparison": "quadlens.studies.compare",
     "Config": "quadlens.model",
     "Evaluation": "quadlens.model",
     "Explanation": "quadlens.explanation",
@@ -104,7 +116,13 @@ _HOME_OF = {
     "Study": "quadlens.studies",
     "TrainConfig": "quadlens.training.config",
     "TrainingResult": "quadlens.training.train",
+    "ablate": "quadlens.interventions",
     "from_state_dict": "quadlens.model.formats",
+    "jitter_phases": "quadlens.interventions",
+    "jitter_weights": "quadlens.interventions",
+    "mix_attention": "quadlens.interventions",
+    "resample": "quadlens.interventions",
+    "swap_activation": "quadlens.interventions",
 }
 
 

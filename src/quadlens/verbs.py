@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quadlens.quadrature import Bounds
     from quadlens.spectrum import Anatomy
     from quadlens.studies import Study
+    from quadlens.studies.compare import Comparison
     from quadlens.training.config import TrainConfig
     from quadlens.training.engine import StepMeasures
     from quadlens.training.train import TrainingResult
@@ -253,6 +254,18 @@ def lens(model: "ModelLike" = "mainline") -> "Lens":
     Lens(n=59, relu, keys=[5, 9, 11], r2=0.9976, answers_right=100.0 %)
     """
     return study(model).lens
+
+
+def compare(a: "ModelLike", b: "ModelLike") -> "Comparison":
+    """Two models side by side: answers, frequencies, lens, bounds and proofs; show it, or write its `to_html()`.
+
+    >>> import quadlens
+    >>> quadlens.compare("mainline", quadlens.ablate("mainline", keep="abs"))
+    Comparison(a=mainline, b=model, answers alike=100.0 %)
+    """
+    from quadlens.studies.compare import Comparison
+
+    return Comparison(study(a), study(b))
 
 
 def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False) -> "Certificate":

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from quadlens.cli.options import OutputFile
+from quadlens.cli.options import OutputFile, parse_integers
 from quadlens.cli.output import Output
 
 
@@ -33,15 +33,11 @@ def command(
     from rich.console import Console
 
     from quadlens.cli.output import check_model_name
-    from quadlens.errors import BadConfig
     from quadlens.model import Recipe, build_mlp, build_transformer, save, sha256
     from quadlens.model.handmade import default_keys
 
     check_model_name(output)
-    try:
-        key_list = default_keys(p) if keys is None else tuple(int(k) for k in keys.split(","))
-    except ValueError:
-        raise BadConfig(f"--keys {keys!r} is not a list of integers; expected for example 3,5,7") from None
+    key_list = default_keys(p) if keys is None else parse_integers("--keys", keys)
     recipe = Recipe(p, key_list, neurons, jitter, noise, missing, scale, seed)
     model = build_transformer(recipe) if architecture == "transformer" else build_mlp(recipe)
     if plant is not None:

@@ -9,10 +9,12 @@ import typer
 
 from quadlens import __version__
 from quadlens.cli import (
+    ablate,
     bounds,
     build,
     certify,
     check,
+    compare,
     evaluate,
     explain,
     explore,
@@ -73,6 +75,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
     ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
     ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
+    ("compare", compare.command, "quadlens compare mainline mismatched -o comparison.html"),
+    ("ablate", ablate.command, "quadlens ablate mainline --frequencies 5 -o without-5.safetensors"),
     ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     ("import", import_.command, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),

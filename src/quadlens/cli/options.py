@@ -188,6 +188,14 @@ def parse_seeds(text: str) -> list[int]:
     return list(range(first, last))
 
 
+def parse_integers(flag: str, text: str) -> tuple[int, ...]:
+    """Integers separated by commas; none where there is no text."""
+    try:
+        return tuple(int(word) for word in text.split(",")) if text.strip() else ()
+    except ValueError:
+        raise BadConfig(f"{flag} {text!r} is not a list of integers; expected for example 3,5,7") from None
+
+
 def _value(text: str, word: str) -> Any:
     for toml in (f"value = {text}", f'value = "{text}"'):
         try:

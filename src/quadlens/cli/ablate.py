@@ -1,0 +1,87 @@
+"""`quadlens ablate`: a model with something taken away or disturbed, as a model again."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from quadlens.cli.options import ModelArgument, OutputFile, parse_integers
+from quadlens.cli.output import Output
+
+
+def command(
+    out: Output,
+    model: ModelArgument,
+    output: OutputFile,
+    frequencies: Annotated[
+        str, typer.Option("--frequencies", metavar="K,…", help="Drop the neurons that read one of these most.")
+    ] = "",
+    neurons: Annotated[str, typer.Option("--neurons", metavar="I,…", help="Drop these neurons.")] = "",
+    share: Annotated[float, typer.Option("--share", help="Drop each neuron with this probability.")] = 0.0,
+    arc: Annotated[float, typer.Option("--arc", help="Drop the phases φ in this share of the circle, from -π on.")] = 0,
+    waves: Annotated[
+        Literal["all", "secondary", "primary"],
+        typer.Option("--waves", help="Keep all, each neuron's own frequency and its double, or its own alone."),
+    ] = "all",
+    keep: Annotated[
+        Literal["all", "abs", "identity"],
+        typer.Option("--keep", help="Keep all of the activation, its even part, or its odd part."),
+    ] = "all",
+    jitter: Annotated[float, typer.Option("--jitter", help="Move phases by so many radians times a draw.")] = 0,
+    uneven: Annotated[
+        float, typer.Option("--uneven", help="Multiply what neurons write by e^(this times a draw).")
+    ] = 0,
+    activation: Annotated[str | None, typer.Option("--activation", help="Another activation.")] = None,
+    attention_rate: Annotated[
+        float | None, typer.Option("--attention-rate", help="1 is the model's attention, 0 the same on all positions.")
+    ] = None,
+    resample: Annotated[int | None, typer.Option("--resample", help="Draw so many neurons, with replacement.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of every draw; the explorer draws the same.")] = 1,
+) -> None:
+    """Drop neurons, frequencies, waves or a part of the activation; disturb phases; swap activation or attention.
+
+    What is asked for is done in the order of the options above; every command takes the file that is written.
+    """
+    from rich.console import Console
+
+    import quadlens
+    from quadlens.cli.output import check_model_name
+    from quadlens.model.evaluate import evaluate
+
+    check_model_name(output)
+    before = quadlens.study(model)
+    listed = parse_integers("--frequencies", frequencies), parse_integers("--neurons", neurons)
+    changed = quadlens.ablate(before, *listed, waves=waves, share=share, arc=arc, seed=seed)
+    # Draws are per neuron of the model as it was, so that what changes the number of neurons comes last.
+    if uneven:
+        changed = quadlens.jitter_weights(changed, uneven, seed=seed)
+    if jitter:
+        changed = quadlens.jitter_phases(changed, jitter, seed=seed)
+    changed = quadlens.ablate(changed, keep=keep)
+    if activation is not None:
+        changed = quadlens.swap_activation(changed, activation)
+    if attention_rate is not None:
+        changed = quadlens.mix_attention(changed, attention_rate)
+    if resample is not None:
+        changed = quadlens.resample(changed, resample, seed=seed)
+    quadlens.save(changed, output)
+    answers = {"before": before.evaluation, "after": evaluate(changed.hidden_layer())}
+    value = {
+        "model": model,
+        "output": str(output),
+        **{
+            name: {"correct": one.correct, "pairs": one.pairs, "loss": one.loss, "min_margin": one.min_margin}
+            for name, one in answers.items()
+        },
+    }
+
+    def render(console: Console) -> None:
+        console.print(f"wrote {output}", markup=False, soft_wrap=True)
+        for name, one in answers.items():
+            console.print(
+                f"  {name:6}  {one.correct:,} of {one.pairs:,} right, smallest margin {one.min_margin:.3f}, "
+                f"loss {one.loss:.3g}",
+                markup=False,
+                soft_wrap=True,
+            )
+
+    out.emit(value, render)

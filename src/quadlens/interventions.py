@@ -1,0 +1,352 @@
+"""Changes to a model that give a model again: fewer neurons, turned phases, another activation, other attention.
+
+The explorer's dials are these definitions, with the same draws for the same seed.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from jaxtyping import Bool, Complex, Float, Int
+
+from quadlens.errors import BadConfig
+from quadlens.model.activation import parse_activation
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.params import MLPParams, Model, Params
+from quadlens.spectrum.anatomy import Anatomy
+
+if TYPE_CHECKING:
+    from quadlens.verbs import ModelLike
+
+Part = Literal["all", "abs", "identity"]
+Waves = Literal["all", "secondary", "primary"]
+
+
+def ablate(
+    model: "ModelLike",
+    frequencies: Collection[int] = (),
+    neurons: Collection[int] = (),
+    keep: Part = "all",
+    *,
+    waves: Waves = "all",
+    share: float = 0.0,
+    arc: float = 0.0,
+    seed: int = 1,
+) -> Model:
+    """The model without some neurons, without a part of σ, or without some waves.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        frequencies: Drop the neurons that read one of these most.
+        neurons: Drop these neurons. A dropped neuron stays, and writes nothing.
+        keep: all of σ; abs, its even part (|x|/2 of ReLU); or identity, its odd part (x/2 of ReLU).
+        waves: all; primary, of each neuron only its own frequency; or secondary, that and twice that frequency.
+        share: Drop each neuron with this probability.
+        arc: Drop the neurons whose phase φ is in this share of the circle, from -π on.
+        seed: Of `share`; the explorer drops the same neurons at the same seed.
+
+    >>> import quadlens
+    >>> quadlens.evaluate(quadlens.ablate("mainline", keep="abs")).correct
+    3481
+    >>> quadlens.evaluate(quadlens.ablate("mainline", frequencies=[5, 9])).correct < 3481
+    True
+    """
+    anatomy = _anatomy(model)
+    config = anatomy.config
+    _check_choice("keep", keep, Part)
+    _check_choice("waves", waves, Waves)
+    _check_range("share", share, 0.0, 1.0)
+    _check_range("arc", arc, 0.0, 1.0)
+    wrong = sorted(i for i in neurons if not 0 <= i < config.d_mlp)
+    if wrong:
+        raise BadConfig(f"there is no neuron {wrong[0]}; expected 0 … {config.d_mlp - 1}")
+    off = np.isin(np.arange(config.d_mlp), list(neurons))
+    if frequencies:
+        off |= _reading(anatomy, frequencies)
+    if share:
+        off |= _draws(config.d_mlp, seed).dropped < share
+    if arc:
+        off |= (anatomy.roles.phi + np.pi) / (2 * np.pi) % 1 < arc
+    changed = anatomy.model if waves == "all" else _with_waves(anatomy, np.zeros(config.d_mlp), waves)
+    return _part_of(_scaled(changed, np.where(off, 0.0, 1.0)) if off.any() else changed, keep)
+
+
+def jitter_phases(
+    model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), carry: bool = True, seed: int = 1
+) -> Model:
+    """Every neuron moved along the circle by `spread` radians times a normal draw.
+
+    φ_i moves by the draw and ψ_i by twice as much; a wave of m times the neuron's frequency turns by m times the draw,
+    as it would if all that the neuron reads were moved.
+
+    Args:
+        model: A model with constant attention, a study, a path or the name of a bundled model.
+        spread: Standard deviation, in radians.
+        frequencies: Only the neurons that read one of these most; all if left out.
+        carry: Whether ψ_i follows.
+        seed: The explorer moves the same way at the same seed.
+
+    >>> import quadlens
+    >>> [quadlens.evaluate(quadlens.jitter_phases("mainline", spread)).correct for spread in (0.0, 0.1, 1.0)]
+    [3481, 3481, 3136]
+    """
+    anatomy = _anatomy(model)
+    _check_range("spread", spread, 0.0, np.inf)
+    angle = spread * _draws(anatomy.config.d_mlp, seed).jitter
+    mine = _reading(anatomy, frequencies) if frequencies else np.ones(len(angle), dtype=bool)
+    return _with_waves(anatomy, np.where(mine, angle, 0.0), "all", carry)
+
+
+def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), seed: int = 1) -> Model:
+    """What each neuron writes times exp(`spread` times a normal draw): uneven widths of the integral's rectangles.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        spread: Standard deviation of the logarithm.
+        frequencies: Only the neurons that read one of these most; all if left out.
+        seed: The explorer draws the same at the same seed.
+
+    >>> import quadlens
+    >>> quadlens.evaluate(quadlens.jitter_weights("mainline", 0.1)).correct
+    3481
+    """
+    anatomy = _anatomy(model)
+    _check_range("spread", spread, 0.0, np.inf)
+    gain = np.exp(spread * _draws(anatomy.config.d_mlp, seed).uneven)
+    return _scaled(anatomy.model, np.where(_reading(anatomy, frequencies), gain, 1.0) if frequencies else gain)
+
+
+def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -> Model:
+    """Neurons drawn from the model's with replacement, and what they write scaled so that the mean sum is the same.
+
+    If the hidden layer is a sum that stands for an integral, this is the same integral by random nodes.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        neurons: How many to draw; as many as there are if left out.
+        seed: Of the draw.
+
+    >>> import quadlens
+    >>> quadlens.resample("mainline", 100).config.d_mlp
+    100
+    """
+    found = _anatomy(model).model
+    old = found.config.d_mlp
+    count = old if neurons is None else neurons
+    if count < 1:
+        raise BadConfig(f"{count} neurons; expected at least 1")
+    drawn = np.random.default_rng(seed).integers(old, size=count)
+    return _with_neurons(found, drawn, np.ones(count), np.full(count, old / count))
+
+
+def swap_activation(model: "ModelLike", activation: str) -> Model:
+    """The same weights with another σ: relu, abs, square, quartic, gelu, tanh, silu or softplus.
+
+    >>> import quadlens
+    >>> quadlens.evaluate(quadlens.swap_activation("mainline", "square")).correct
+    3481
+    """
+    return _reconfigured(_anatomy(model).model, activation=parse_activation(activation))
+
+
+def mix_attention(model: "ModelLike", rate: float) -> Model:
+    """Attention (1 - rate) · uniform + rate · the model's own.
+
+    Uniform gives every position that is seen the same weight, and as much in all as the model's attention has.
+
+    Args:
+        model: A model with softmax attention, a study, a path or the name of a bundled model.
+        rate: From 0, constant attention, to 1, the model as it is.
+
+    >>> import quadlens
+    >>> quadlens.evaluate(quadlens.mix_attention("clock", 0.0)).correct < quadlens.evaluate("clock").correct
+    True
+    """
+    _check_range("rate", rate, 0.0, 1.0)
+    params = _anatomy(model).model
+    if not isinstance(params, Params) or params.config.softmax is None:
+        raise BadConfig("this model's attention does not depend on the tokens; there is nothing to mix")
+    config, softmax = params.config, params.config.softmax
+    seen, total = config.positions_seen, sum(config.attention) + softmax.scale
+    uniform = [total / seen if t < seen else 0.0 for t in range(len(config.attention))]
+    attention = tuple((1 - rate) * even + rate * mine for even, mine in zip(uniform, config.attention, strict=True))
+    mixed = replace(config, attention=attention, softmax=replace(softmax, scale=rate * softmax.scale) if rate else None)
+    tensors = params.tensors()
+    return Params(mixed, **{name: tensors[name] for name in Params.shapes(mixed)})
+
+
+def _anatomy(model: "ModelLike") -> Anatomy:
+    from quadlens.studies import study_of
+
+    return study_of(model).anatomy
+
+
+def _scaled(model: Model, gain: Float[np.ndarray, " d_mlp"]) -> Model:
+    """What neuron i writes, times gain[i]."""
+    return _with_neurons(model, np.arange(len(gain)), np.ones(len(gain)), gain)
+
+
+def as_transformer(collapsed: Collapsed) -> Params:
+    """A transformer that collapses to exactly these numbers, without rounding.
+
+    The residual stream is one-hot: a, b and the answer have p dimensions each. '=' reads a and b with weight 1 each and
+    adds nothing of its own, so that W_in holds U_a over U_b, W_U holds S_a over S_b over the identity.
+    """
+    p, d_mlp, width = collapsed.p, collapsed.d_mlp, 2 * collapsed.p
+    config = Config(
+        p=p,
+        d_model=width + p,
+        d_mlp=d_mlp,
+        n_heads=1,
+        d_head=width,
+        d_vocab=width + 1,
+        d_vocab_out=p,
+        n_ctx=3,
+        attention=(1.0, 1.0, 0.0),
+        read_position=2,
+        activation=collapsed.activation,
+        b_token_offset=p,
+        task=collapsed.task,
+    )
+    weights = {name: np.zeros(shape) for name, shape in Params.shapes(config).items() if name.startswith("W_")}
+    weights["W_E"][:width, :width] = np.eye(width)
+    weights["W_V"][0, :width] = np.eye(width)
+    weights["W_O"][0, :, :width] = np.eye(width)
+    weights["W_in"][:width] = np.concatenate([collapsed.U_a, collapsed.U_b])
+    weights["W_out"][:, width:] = collapsed.W_L.T
+    weights["W_U"][:] = np.concatenate([collapsed.S_a, collapsed.S_b, np.eye(p)])
+    return Params.with_zero_biases(config, **weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """For each neuron two normal draws and one uniform one."""
+
+    jitter: Float[np.ndarray, " d_mlp"]
+    uneven: Float[np.ndarray, " d_mlp"]
+    dropped: Float[np.ndarray, " d_mlp"]
+
+
+def _draws(neurons: int, seed: int) -> _Draws:
+    """The explorer's draws for this seed: mulberry32, three numbers per neuron."""
+    if not 0 <= seed < 2**32:
+        raise BadConfig(f"seed = {seed}; expected 0 … {2**32 - 1}")
+    state = (seed + 0x6D2B79F5 * np.arange(1, 3 * neurons + 1, dtype=np.uint64)).astype(np.uint32)
+    t = (state ^ (state >> np.uint32(15))) * (state | np.uint32(1))
+    t ^= t + (t ^ (t >> np.uint32(7))) * (t | np.uint32(61))
+    uniform = ((t ^ (t >> np.uint32(14))) / 2**32).reshape(neurons, 3)
+    radius, angle = np.sqrt(-2 * np.log1p(-uniform[:, 0])), 2 * np.pi * uniform[:, 1]
+    return _Draws(radius * np.cos(angle), radius * np.sin(angle), uniform[:, 2])
+
+
+def _reading(anatomy: Anatomy, frequencies: Collection[int]) -> Bool[np.ndarray, " d_mlp"]:
+    """The neurons that read one of these frequencies most."""
+    wrong = [k for k in frequencies if not 1 <= k <= anatomy.config.p // 2]
+    if wrong:
+        raise BadConfig(f"there is no frequency {wrong[0]}; expected 1 … {anatomy.config.p // 2}")
+    return np.isin(anatomy.roles.k_in, list(frequencies))
+
+
+def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Waves, carry: bool = True) -> Model:
+    """Every neuron's waves turned, and only some of them kept; the collapsed model changes, so this is a new one."""
+    collapsed, k_in, k_out = anatomy.collapsed, anatomy.roles.k_in, anatomy.roles.k_out
+    task, p = anatomy.config.task, collapsed.p
+    names = task.cyclic
+    assert names is not None  # or there is no collapsed model
+    turned = _turned(p, k_in, angle)
+    out = _turned(p, k_in, 2 * angle) if carry else np.ones_like(turned)
+    # Element t of the task is element names.of_a[t] of the addition that it is.
+    U_a = _waves(collapsed.U_a, turned, k_in, keep)[names.of_a]
+    U_b = _waves(collapsed.U_b, turned, k_in, keep)[names.of_b]
+    W_L = _waves(collapsed.W_L, out, k_out, keep)[names.of_c]
+    if isinstance(anatomy.config, MLPConfig):
+        return MLPParams(anatomy.config, U_a, U_b, W_L.T)
+    skip = anatomy.model.collapse()
+    return as_transformer(Collapsed(p, collapsed.activation, U_a, U_b, W_L, skip.S_a, skip.S_b, task))
+
+
+def _turned(
+    p: int, k: Int[np.ndarray, " d_mlp"], angle: Float[np.ndarray, " d_mlp"]
+) -> Complex[np.ndarray, "frequencies d_mlp"]:
+    """e^{i m angle} for the wave j of each neuron, where m is the smallest with m·k ≡ ±j (mod p), with that sign."""
+    times = np.zeros((p // 2 + 1, len(k)))
+    for m in range(p // 2, 0, -1):
+        r = m * k % p
+        times[np.minimum(r, p - r), np.arange(len(k))] = np.where(r > p // 2, -m, m)
+    times[0] = 0.0
+    return np.exp(1j * times * angle)
+
+
+def _waves(
+    rows: Float[np.ndarray, "p d_mlp"],
+    turned: Complex[np.ndarray, "frequencies d_mlp"],
+    own: Int[np.ndarray, " d_mlp"],
+    keep: Waves,
+) -> Float[np.ndarray, "p d_mlp"]:
+    """Columns with their waves turned; all of them, the neuron's own, or its own and the one of twice its frequency."""
+    p, j = len(rows), np.arange(len(rows) // 2 + 1)[:, None]
+    double = np.minimum(2 * own % p, -2 * own % p)
+    kept = (keep == "all") | (j == own) | ((keep == "secondary") & (j == double) & (double > 0))
+    return np.fft.irfft(np.fft.rfft(rows, axis=0) * turned * kept, n=p, axis=0)
+
+
+def _part_of(model: Model, keep: Part) -> Model:
+    """σ replaced by its even part ("abs"; |x|/2 of ReLU) or its odd part ("identity"; x/2 of ReLU).
+
+    For ReLU's even part the activation is abs; else every neuron is there twice: (σ(x) ± σ(-x))/2.
+    """
+    count = model.config.d_mlp
+    if keep == "all":
+        return model
+    if keep == "abs" and model.config.activation == "relu":
+        return _scaled(_reconfigured(model, activation="abs"), np.full(count, 0.5))
+    sign = 1.0 if keep == "abs" else -1.0
+    both, one = np.tile(np.arange(count), 2), np.ones(count)
+    return _with_neurons(model, both, np.concatenate([one, -one]), np.concatenate([one, sign * one]) / 2)
+
+
+def _with_neurons(
+    model: Model,
+    neurons: Int[np.ndarray, " n"],
+    read: Float[np.ndarray, " n"],
+    written: Float[np.ndarray, " n"],
+) -> Model:
+    """The model with these of its neurons, what each reads and writes times a factor."""
+    if isinstance(model, MLPParams):
+        config = replace(model.config, d_mlp=len(neurons))
+        W_a, W_b = (_times(matrix[:, neurons], read) for matrix in (model.W_a, model.W_b))
+        return MLPParams(config, W_a, W_b, _times(model.W_out[neurons].T, written).T)
+    if not isinstance(model, Params):
+        raise BadConfig(f"a {type(model).__name__} has several hidden layers; expected a model with one")
+    changed = {
+        "W_in": _times(model.W_in[:, neurons], read),
+        "b_in": _times(model.b_in[neurons], read),
+        "W_out": _times(model.W_out[neurons].T, written).T,
+    }
+    return Params(replace(model.config, d_mlp=len(neurons)), **{**model.tensors(), **changed})
+
+
+def _times(matrix: Float[np.ndarray, "*rows n"], factor: Float[np.ndarray, " n"]) -> Float[np.ndarray, "*rows n"]:
+    """In the type the weights have, as long as that loses nothing: factors such as 0, -1 and ½ keep float32."""
+    product = matrix.astype(np.float64) * factor
+    narrow = product.astype(matrix.dtype)
+    return narrow if np.array_equal(narrow, product) else product
+
+
+def _reconfigured(model: Model, **changes: object) -> Model:
+    """The same weights under another config."""
+    if not isinstance(model, Params | MLPParams):
+        raise BadConfig(f"a {type(model).__name__} has several hidden layers; expected a model with one")
+    return type(model)(replace(model.config, **changes), **model.tensors())  # type: ignore[arg-type]
+
+
+def _check_choice(name: str, value: str, choices: object) -> None:
+    if value not in get_args(choices):
+        raise BadConfig(f"{name} = {value!r}; expected one of {', '.join(get_args(choices))}")
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise BadConfig(f"{name} = {value}; expected a number from {low:g} to {high:g}")

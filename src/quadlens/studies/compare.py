@@ -1,0 +1,241 @@
+"""Two models side by side: answers, frequencies, lens, bounds and proofs, as tables, as JSON and as a page."""
+
+import dataclasses
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from quadlens.display import Displayed
+from quadlens.model.evaluate import about
+from quadlens.numbers import NONE, at_least, at_most, decimals, listed, percent
+from quadlens.plain_json import plain
+from quadlens.proofs.certificate import summary
+from quadlens.studies.study import Study
+from quadlens.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# The figures of the page, drawn for each model that has them: answers of the integral, what neurons read, strength.
+FIGURES = ("angles", "shared_function", "strength", "integral_logits", "gates", "irreps")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Displayed):
+    """Two models.
+
+    Attributes:
+        a: The first.
+        b: The second.
+    """
+
+    a: Study
+    b: Study
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "a": self.a.name,
+            "b": self.b.name,
+            "answers alike": percent(self.agreement) if self.agreement is not None else NONE,
+        }
+
+    def _repr_html_(self) -> str:
+        """The tables, for a notebook."""
+        return "".join(table.to_html() for table in self.tables)
+
+    @cached_property
+    def agreement(self) -> float | None:
+        """Share of inputs to which both give the same answer; None where they have other numbers of elements."""
+        if self.a.p != self.b.p:
+            return None
+        layers = self.a.anatomy.layer, self.b.anatomy.layer
+        same = sum(int((layers[0].logits(a).argmax(1) == layers[1].logits(a).argmax(1)).sum()) for a in range(self.a.p))
+        return same / self.a.p**2
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two are called; numbered where that is the same."""
+        same = self.a.name == self.b.name
+        return (f"{self.a.name} (1)", f"{self.b.name} (2)") if same else (self.a.name, self.b.name)
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """One row per fact, one column per model; then one row per key frequency of either."""
+        sections: tuple[tuple[str, Callable[[Study], dict[str, str]]], ...] = (
+            ("what they are", _config_facts),
+            ("what they answer", _answer_facts),
+            ("what the hidden layer does", _layer_facts),
+            ("what is proved", _proof_facts),
+        )
+        tables = []
+        for title, facts in sections:
+            ours, theirs = facts(self.a), facts(self.b)
+            rows = [[name, ours.get(name, NONE), theirs.get(name, NONE)] for name in {**ours, **theirs}]
+            tables.append(Table(title, ["", *self.names], rows))
+        shared = f"the same answer to {percent(self.agreement)} of the inputs" if self.agreement is not None else ""
+        clusters = [self._cluster_row(k) for k in sorted({*_keys(self.a), *_keys(self.b)})]
+        header = [
+            "k",
+            *(
+                f"{what}, {name}"
+                for what in ("neurons", "sum waves", "exact error", "R² of angles")
+                for name in self.names
+            ),
+        ]
+        if clusters:
+            tables.append(Table("frequency by frequency", header, clusters, left=()))
+        tables[1] = Table(tables[1].title, tables[1].header, tables[1].rows, caption=shared)
+        return tuple(tables)
+
+    def _cluster_row(self, k: int) -> list[str]:
+        lenses = [
+            {one.k: one for one in study.lens_if_any.clusters} if study.lens_if_any else {} for study in self._both
+        ]
+        bounds = [{one.k: one for one in study.bounds.bounded} if study.bounds else {} for study in self._both]
+        neurons = [str(one[k].neurons) if k in one else NONE for one in lenses]
+        errors = [at_most(one[k].relative_exact_psi.upper, 4) if k in one else NONE for one in bounds]
+        angles = [decimals(one[k].r2_angles, 4, "down") if k in one else NONE for one in lenses]
+        waves = [percent(one[k].reading.cluster.fourier["sum_waves"]) if k in one else NONE for one in lenses]
+        return [str(k), *neurons, *waves, *errors, *angles]
+
+    @property
+    def _both(self) -> tuple[Study, Study]:
+        return self.a, self.b
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: `a` and `b` with the keys of `explain`, `lens` and `certify` that apply, and where they differ."""
+        a, b = (plain(_everything(study)) for study in self._both)
+        flat = dict(_leaves(a)), dict(_leaves(b))
+        keys = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
+        differences = [{"key": key, "a": flat[0].get(key), "b": flat[1].get(key)} for key in keys]
+        return {"a": a, "b": b, "answers_alike": self.agreement, "differences": differences}
+
+    def render(self, console: "Console") -> None:
+        """The tables, for a terminal."""
+        for number, table in enumerate(self.tables):
+            if number:
+                console.print()
+            table.print(console)
+
+    def to_html(self) -> str:
+        """A page with everything inside: the tables, then the figures that apply, side by side."""
+        style = (
+            files("quadlens.pages").joinpath("page.css").read_text(encoding="utf-8") + "main.pair { max-width: 70rem; }"
+        )
+        title = html.escape(f"{self.names[0]} and {self.names[1]}")
+        parts = []
+        for table in self.tables:
+            caption = f"<p>{html.escape(table.caption)}</p>" if table.caption else ""
+            shown = f'<div class="scroll" tabindex="0">{table.to_html()}</div>{caption}'
+            parts.append(f"<section><h2>{html.escape(table.title.capitalize())}</h2>{shown}</section>")
+        parts += [f'<section class="figures small">{pair}</section>' for pair in map(self._pictures, FIGURES) if pair]
+        head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
+        return (
+            f'<!doctype html><html lang="en"><head>{head}<style>{style}</style></head>'
+            f"<body><main class='pair'><h1>{title}</h1>{''.join(parts)}</main></body></html>\n"
+        )
+
+    def _pictures(self, name: str) -> str:
+        """One figure of each model that has it."""
+        from quadlens import figures
+        from quadlens.errors import QuadlensError
+        from quadlens.figures.style import figure_bytes
+        from quadlens.pages.render import data_address
+
+        shown = []
+        for study, label in zip(self._both, self.names, strict=True):
+            try:
+                drawn = getattr(figures, name)(study)
+            except QuadlensError:
+                continue
+            address = data_address(figure_bytes(drawn, "svg"), figure_bytes(drawn, "png"))
+            words = html.escape(f"{name.replace('_', ' ')}: {label}")
+            shown.append(
+                f'<figure><figcaption class="above"><strong>{words}</strong></figcaption>'
+                f'<div class="paper"><img src="{address}" alt="{words}"></div></figure>'
+            )
+        return "".join(shown)
+
+
+def _keys(study: Study) -> tuple[int, ...]:
+    return tuple(one.k for one in study.lens_if_any.clusters) if study.lens_if_any else study.keys
+
+
+def _config_facts(study: Study) -> dict[str, str]:
+    config = study.config
+    return {
+        "task": config.task.words,
+        "elements": str(config.p),
+        "attention": getattr(config, "attention_kind", "none"),
+        "activation": config.activation,
+        "neurons": str(config.d_mlp),
+        "weights": f"{sum(array.size for array in study.model.tensors().values()):,}",
+        "SHA-256": study.sha256[:16],
+    }
+
+
+def _answer_facts(study: Study) -> dict[str, str]:
+    found = study.evaluation
+    return {
+        "right": f"{found.correct:,} of {found.pairs:,}",
+        "loss": f"{found.loss:.3g}",
+        "smallest margin": decimals(found.min_margin),
+        "median margin": decimals(found.median_margin),
+    }
+
+
+def _layer_facts(study: Study) -> dict[str, str]:
+    lens = study.lens_if_any
+    if lens is None:
+        named = (
+            ", ".join(f"{one.irrep.name} ({percent(one.share_W_L)})" for one in (study.outline.key_irreps or ())[:6])
+            if study.outline
+            else ""
+        )
+        return {"key irreps": named or NONE}
+    return {
+        "key frequencies": listed(tuple(one.k for one in lens.clusters)) or "none",
+        "R² of the integral": decimals(lens.r2.unfitted, 4, "down"),
+        "R² of the finite sum": decimals(lens.r2.finite_sum, 4, "down"),
+        "answered right by the integral": percent(lens.answers_right),
+    }
+
+
+def _proof_facts(study: Study) -> dict[str, str]:
+    found = study.certify()
+    return {
+        "verdict": found.verdict,
+        "strategy": found.proof.strategy,
+        "inputs proved": f"{found.certified_inputs:,} of {found.p**2:,}",
+        "margin at least": at_least(found.proof.margin),
+        "cost over brute force": percent(found.cost_share),
+        "the same beyond the collapse": percent(found.cost_share_beyond_collapse),
+    }
+
+
+def _everything(study: Study) -> dict[str, Any]:
+    """What `evaluate`, `explain`, `lens`, `bounds` and `certify` say of one model."""
+    explained = study.explanation if study.no_waves is None else study.outline
+    return {
+        "name": study.name,
+        **about(study.model, study.anatomy.layer),
+        **dataclasses.asdict(study.evaluation),
+        **(explained.to_dict() if explained is not None else {}),
+        "lens": study.lens_if_any.to_dict() if study.lens_if_any else None,
+        "certify": summary(study.certify()),
+    }
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and word with its path; entries of a list that have a `k` go by it, other lists stay whole."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _leaves(item, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list) and value and all(isinstance(item, dict) and "k" in item for item in value):
+        for item in value:
+            yield from _leaves(item, f"{key}.{item['k']}")
+    else:
+        yield key, value
