@@ -51,7 +51,7 @@ def test_page_is_one_file_of_at_most_two_megabytes_and_the_same_every_time() -> 
 def test_every_view_has_a_static_picture_words_with_numbers_and_a_line_on_how_to_read_it() -> None:
     page = build_page(small_model(), "small")
     assert '<figure id="view-gates" hidden>' in page
-    for view in [one for one in VIEWS if one.name != "gates"]:
+    for view in [one for one in VIEWS if one.name not in ("gates", "shared")]:
         card = page[page.index(f'<figure id="view-{view.name}">') :].split("</figure>")[0]
         assert re.search(r'<div id="stage-\w+" class="stage"><svg [^>]*role="img" aria-label="[^"]+"', card)
         assert re.search(r'<p class="words"[^>]*>[^<]*\d', card)
@@ -94,6 +94,7 @@ def test_views_that_do_not_apply_are_absent_with_one_line_why(seed: int) -> None
         "circle": waves,
         "rectangles": waves and not even,
         "gates": isinstance(layer, TokenTables),
+        "shared": isinstance(layer, TokenTables) and task.cyclic is not None,
     }.items():
         assert (f'<figure id="view-{view}" hidden>' in page) == (not applies)
     why = page.split('<p id="absent">')[1].split("</p>")[0]

@@ -24,7 +24,7 @@ from quadlens.model.token_tables import TokenTables
 
 # ruff: noqa: F811
 # The views of a model with constant attention.
-NAMES = [view.name for view in VIEWS if view.name != "gates"]
+NAMES = [view.name for view in VIEWS if view.name not in ("gates", "shared")]
 
 
 def words(page: Opened) -> dict[str, str]:
@@ -625,7 +625,7 @@ def visible(page: Opened) -> set[str]:
 
 def test_softmax_model_shows_its_gates_and_no_phases(visit: Any) -> None:
     page = visit("softmax", "#jitter=0.5&arc=0.2&show=difference&tour=3")
-    assert visible(page) == {"logits", "pre", "column", "grid", "gates"}
+    assert visible(page) == {"logits", "pre", "column", "grid", "gates", "shared"}
     assert "attention depends on the tokens" in page.text("absent")
     state = page.state()
     assert (state["jitter"], state["arc"], state["show"], state["tour"]) == (0, 0, "model", 0)
@@ -642,6 +642,15 @@ def test_softmax_model_shows_its_gates_and_no_phases(visit: Any) -> None:
     found = np.array([[float(row[f"head_1_on_{name}"]) for row in rows] for name in ("a", "b", "equals")])
     np.testing.assert_allclose(found, layer.gates(a, b)[:, 1] + 0.1, atol=1e-12)
     assert f"{evaluate(layer).pairs - evaluate(layer).correct} of {layer.p**2}" in page.text("status-wrong")
+    # The dial between constant and softmax attention: gates, logits and answers follow, and come back.
+    before = page.text("words-grid"), page.text("words-gates"), page.text("words-shared")
+    page.set_range("in-attention", 0)
+    assert "attention=0" in page.page.evaluate("Q.app.linkTo(null)")
+    assert all(page.text(f"words-{view}") != was for view, was in zip(("grid", "gates", "shared"), before, strict=True))
+    flat = layer.with_mean_gates()
+    assert f"{evaluate(flat).pairs - evaluate(flat).correct} of {layer.p**2}" in page.text("status-wrong")
+    page.page.locator("#undo").click()
+    assert (page.text("words-grid"), page.text("words-gates"), page.text("words-shared")) == before
     # A map of gates is linked to a and b, as every map.
     page.page.locator("#stage-gates canvas").nth(4).focus()
     page.page.keyboard.press("ArrowRight")

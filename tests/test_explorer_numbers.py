@@ -1,6 +1,7 @@
 """The page's JavaScript and the Python packages compute the same numbers, to 1e-9, for many random states."""
 
 import base64
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,15 +13,19 @@ import pytest
 
 from any_model import any_model, usual_weights
 from explorer_chromium import pages, small_model, visit  # noqa: F401
+from quadlens.infinite_width.inputs import inputs_of
+from quadlens.infinite_width.integral import shared_function
+from quadlens.infinite_width.waves import MAX_DEGREE, cluster_of, find_plane_clusters, plane_spectrum
 from quadlens.logits.closed_form import closed_forms
 from quadlens.logits.parts import take_apart
-from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
+from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, apply_activation
 from quadlens.model.bundled import load
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.evaluate import margins
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.task import task_by_name
 from quadlens.model.token_tables import HiddenLayer, TokenTables
 from quadlens.quadrature import (
     NoBound,
@@ -487,6 +492,55 @@ def test_engine_agrees_with_python_on_400_random_models_of_every_kind(visit: Any
                 compare(found, model)
             except AssertionError as error:
                 raise AssertionError(f"model {start + at}, {model!r}: {error}") from None
+
+
+# F_0, F_1, F_2 of every cluster of the plane, shares of products, logits of one input; attention at t.
+BLEND = """(t) => {
+  const engine = Q.app.engine(), { p } = engine.model;
+  engine.sync({ ...Q.state.defaults(engine.info), attention: t });
+  engine.work(Infinity);
+  const found = engine.keysOfPlane().map((one) => ({ ...Q.lens.at(one, t), k: one.k, neurons: one.neurons }));
+  return {
+    logits: [...engine.logits.subarray(7 * p, 8 * p)],
+    clusters: found.map(({ k, neurons, F, shares }) => (
+      { k, neurons, product: shares.product, F: F.map((x) => [[...x.re], [...x.im]]) })),
+  };
+}"""
+
+
+@pytest.mark.parametrize("name", ["clock", "multiply"])
+def test_attention_between_constant_and_softmax_equals_pythons(visit: Any, tmp_path: Path, name: str) -> None:  # noqa: F811
+    """Waves of the blend are the blend of waves: against the plane spectrum of the blended pre-activations."""
+    model = load("clock") if name == "clock" else softmax_times()
+    layer = model.hidden_layer()
+    assert isinstance(layer, TokenTables)
+    mean, inputs = layer.with_mean_gates(), inputs_of(layer)
+    flat = inputs_of(mean)
+    own = find_plane_clusters(plane_spectrum(inputs.pre, inputs.W_L))
+    page = visit("small")
+    opened_in(page, model, tmp_path / "model.safetensors")
+    for t in (1.0, 0.35, 0.0):
+        found = page.page.evaluate(BLEND, t)
+        spectrum = plane_spectrum((1 - t) * flat.pre + t * inputs.pre, inputs.W_L)
+        assert [one["k"] for one in found["clusters"]] == [one.k for one in own]
+        for mine, its in zip(own, found["clusters"], strict=True):
+            assert its["neurons"] == mine.neurons.tolist()
+            cluster = cluster_of(spectrum, mine.k, mine.neurons, MAX_DEGREE)
+            F = np.array(its["F"])
+            np.testing.assert_allclose(F[:, 0] + 1j * F[:, 1], shared_function(cluster).F[:3], atol=TOLERANCE)
+            assert its["product"] == pytest.approx(cluster.fourier["product_waves"], abs=TOLERANCE)
+        # Input (0, 7), elements numbered as in the file.
+        pre = (1 - t) * mean.pre(0)[7] + t * layer.pre(0)[7]
+        skip = (1 - t) * mean.skip(0)[7] + t * layer.skip(0)[7]
+        near(found["logits"], apply_activation(layer.activation, pre) @ layer.W_L.T + skip)
+
+
+def softmax_times() -> Params:
+    """The weights of `clock` on 58 elements, asked for products: another order of the elements, and an even n."""
+    model = load("clock")
+    assert isinstance(model, Params)
+    config = dataclasses.replace(model.config, task=task_by_name("multiply", 58), p=58)
+    return Params(config, **model.tensors())
 
 
 def test_bounds_are_written_rounded_up_and_lower_bounds_down(visit: Any) -> None:  # noqa: F811

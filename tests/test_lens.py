@@ -1,5 +1,6 @@
 """The lens against closed forms, exhaustive sums written out, and public checkpoints."""
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -154,6 +155,41 @@ def test_the_sign_wave_of_even_n_is_a_mean_over_two_rotations() -> None:
     both = [w @ np.maximum(s * a * (-1) ** d + s * b + 0.2, 0) / 2 for s in (1, -1) for d in (0, 1)]
     for d in (0, 1):
         assert cluster.reading.limit[d].real == pytest.approx(both[d] + both[2 + d])
+
+
+def test_a_readout_that_cancels_the_error_is_found_and_one_that_does_not_is_not() -> None:
+    """Few neurons, so that rules have an error; one cluster then writes, at the other's frequency, what undoes it."""
+    n, even = 31, pizza(31, (3, 5), 25, bias=0.4)
+    # Neurons of 5 also read a little of 3: otherwise nothing they write depends on the inputs as the error does.
+    U_a, U_b = even.U_a.copy(), even.U_b.copy()
+    U_a[:, 25:] += 0.6 * U_a[:, :25]
+    U_b[:, 25:] += 0.6 * U_b[:, :25]
+    coarse = dataclasses.replace(even, U_a=U_a, U_b=U_b, W_L=even.W_L * np.where(np.arange(50) < 8, 3.0, 1.0))
+    inputs = inputs_of(coarse)
+    parts = take_apart(inputs)
+    plain = lens(coarse)
+    assert plain.cancelling is None or not plain.cancelling.holds
+    error = (parts.quadrature_error + parts.higher_waves)[..., 3]
+    hidden = np.maximum(inputs.pre[:, :, 25:], 0).reshape(-1, 25)
+    hidden = hidden - hidden.mean(axis=0)
+    written = np.linalg.lstsq(hidden.astype(complex), -(error - error.mean()).ravel(), rcond=None)[0]
+    written *= 0.3 / np.abs(written).max()
+    W_L = coarse.W_L.copy()
+    W_L[:, 25:] += np.real(written * np.exp(1j * W * 3 * np.arange(n)[:, None] / n))
+    found = lens(dataclasses.replace(coarse, W_L=W_L)).cancelling
+    assert found is not None
+    # The same written out for one frequency, from the parts.
+    again = take_apart(inputs_of(dataclasses.replace(coarse, W_L=W_L)))
+    e, x = (
+        (y[..., 3] - y[..., 3].mean()).ravel()
+        for y in (again.quadrature_error + again.higher_waves, again.cross_writing)
+    )
+    slow = (e * x.conj()).real.sum() / np.sqrt((np.abs(e) ** 2).sum() * (np.abs(x) ** 2).sum())
+    assert found.per_key[3].varying == pytest.approx(slow, abs=1e-9)
+    assert slow < 0
+    assert found.per_key[3].ci95[0] <= slow <= found.per_key[3].ci95[1]
+    assert found.per_key[3].holds
+    assert not found.per_key[5].holds
 
 
 def test_a_task_without_relabelling_is_refused() -> None:

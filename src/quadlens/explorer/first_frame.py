@@ -6,11 +6,14 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.infinite_width.inputs import inputs_of
+from quadlens.infinite_width.integral import SharedFunction, shared_function
+from quadlens.infinite_width.waves import MAX_DEGREE, PlaneCluster, cluster_of, find_plane_clusters, plane_spectrum
 from quadlens.model.activation import NONLINEARITIES, Nonlinearity, apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import margins
 from quadlens.model.task import Task
-from quadlens.model.token_tables import HiddenLayer
+from quadlens.model.token_tables import HiddenLayer, TokenTables
 from quadlens.quadrature import (
     NoBound,
     Rectangles,
@@ -25,6 +28,9 @@ from quadlens.quadrature import (
 )
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster
+
+# More elements than these have their neurons' waves over all inputs transformed too slowly in a browser (`lens.js`).
+LARGEST_SHARED = 131
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,22 @@ class FirstFrame:
     def sigma(self) -> Nonlinearity:
         """The activation."""
         return NONLINEARITIES[self.layer.activation]
+
+    @cached_property
+    def shared(self) -> tuple[tuple[PlaneCluster, SharedFunction], ...] | None:
+        """What the neurons of each key frequency share; None for constant attention, and without frequencies."""
+        if not isinstance(self.layer, TokenTables) or self.task.cyclic is None or self.p > LARGEST_SHARED:
+            return None
+        inputs = inputs_of(self.layer)
+        spectrum = plane_spectrum(inputs.pre, inputs.W_L)
+        found = [cluster_of(spectrum, one.k, one.neurons, MAX_DEGREE) for one in find_plane_clusters(spectrum)]
+        return tuple((one, shared_function(one)) for one in found)
+
+    @property
+    def difference(self) -> int:
+        """A - b of the elements renamed so that the task is addition."""
+        new = self.task.cyclic
+        return 0 if new is None else int(new.of_a[self.a] - new.of_b[self.b]) % self.p
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:

@@ -137,6 +137,28 @@ def gates(frame: FirstFrame) -> str:
     return svg(f"attention of {rows} heads on {columns} positions over a and b", "".join(body))
 
 
+def shared(frame: FirstFrame) -> str:
+    """F_0, |F_1| and |F_2| of each key frequency against a - b: one row per frequency."""
+    clusters = frame.shared or ()
+    height, body = (HEIGHT - TOP) / max(len(clusters), 1), []
+    for row, (one, found) in enumerate(clusters):
+        angle = np.angle(np.exp(2j * np.pi * one.k * np.arange(frame.p) / frame.p))
+        order, foot = np.argsort(angle, kind="stable"), TOP + (row + 1) * height - 14
+        curves = (
+            ("F₀", found.F[0].real, "k2"),
+            ("|F₁|", np.abs(found.F[1]), "plus"),
+            ("|F₂|", np.abs(found.F[2]), "minus"),
+        )
+        scale = (height - 28) / max(float(np.abs(found.F[:3]).max()), 2.0)
+        body.append(_text(LEFT, foot - height + 24, f"k = {one.k}, {len(one.neurons)} neurons", "start"))
+        for name, values, colour in curves:
+            x = LEFT + (angle[order] + np.pi) / (2 * np.pi) * (WIDTH - LEFT - 40)
+            points = " ".join(f"{u:.1f},{foot - v * scale:.1f}" for u, v in zip(x, values[order], strict=True))
+            body.append(f'<polyline points="{points}" fill="none" stroke="var(--{colour})" stroke-width="1.5"/>')
+            body.append(_text(WIDTH - 4, foot - float(values[order][-1]) * scale + 3, name, "end"))
+    return svg("functions that neurons share, against a − b", "".join(body))
+
+
 PICTURES: dict[str, Callable[[FirstFrame], str]] = {
     "circle": circle,
     "rectangles": rectangles,
@@ -145,6 +167,7 @@ PICTURES: dict[str, Callable[[FirstFrame], str]] = {
     "column": column,
     "grid": grid,
     "gates": gates,
+    "shared": shared,
 }
 POSITIONS = ("a", "b", "=")
 

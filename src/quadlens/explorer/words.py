@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quadlens.explorer.first_frame import FirstFrame
+from quadlens.explorer.first_frame import LARGEST_SHARED, FirstFrame
 from quadlens.model.activation import Activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.task import Task
@@ -148,6 +148,13 @@ VIEWS: tuple[View, ...] = (
         "The weight of every head on each position, over a (right) and b (up), all on one scale: blue above zero. "
         "Click to choose a and b.",
     ),
+    View(
+        "shared",
+        "Constant or softmax attention",
+        "What all neurons of a frequency share, in units of their amplitude, against a − b: F₁ are waves of a plus "
+        "waves of b (dashed: 2|cos u|, a pizza), F₀ the constant, F₂ double waves and products. The dial takes every "
+        "attention weight from its mean over all inputs to what softmax makes it; all other views follow.",
+    ),
 )
 
 
@@ -181,8 +188,10 @@ ABSENT = {
         "No rectangles: there are {n} elements, an even number, and the quadrature rule and its bounds are about odd "
         "ones.",
     ),
-    "constant": Absent(("gates",), "No map of attention: it is the same for every input."),
-    "none": Absent(("gates",), "No map of attention: this model has none."),
+    "constant": Absent(("gates", "shared"), "No map of attention, and no dial for it: it is the same for every input."),
+    "none": Absent(("gates", "shared"), "No map of attention, and no dial for it: this model has none."),
+    "unshared": Absent(("shared",), "No shared function: {words} has no cyclic relabelling."),
+    "many": Absent(("shared",), f"No shared function: the page computes it for up to {LARGEST_SHARED} elements."),
 }
 # With rectangles, and without.
 TITLES = ("Drag a neuron, watch the integral", "Look inside a network")
@@ -208,6 +217,8 @@ def absences(frame: FirstFrame) -> tuple[Absent, ...]:
         found.append("even")
     if isinstance(frame.layer, Collapsed):
         found.append("constant" if frame.constant_attention else "none")
+    elif frame.shared is None:
+        found.append("unshared" if frame.task.cyclic is None else "many")
     return tuple(ABSENT[key] for key in found)
 
 
@@ -260,6 +271,7 @@ def numbers(frame: FirstFrame) -> dict[str, str]:
         **(
             _of_waves(o) if o.waves else {"column": f"Neuron {i} writes {float(o.layer.W_L[o.c, i]):.3g} to c = {o.c}."}
         ),
+        **({"shared": _shared(o)} if o.shared is not None else {}),
         **({"gates": _gates(o.layer, o.a, o.b, o.constant_attention)} if isinstance(o.layer, TokenTables) else {}),
         "logits": f"Right answer c = {o.c}: logit {float(o.logits[o.c]):.3g}; the best other has {others:.3g}.",
         "pre": f"Neuron {i} at a = {o.a}, b = {o.b}: {float(o.pre[o.a, o.b]):.3g}; it is {words.positive} for "
@@ -289,6 +301,18 @@ def _gates(layer: TokenTables, a: int, b: int, constant: tuple[float, ...]) -> s
         for head in range(layer.heads)
     ]
     return f"At a = {a}, b = {b}: " + "; ".join(f"head {h} puts {words}" for h, words in enumerate(heads)) + "."
+
+
+def _shared(frame: FirstFrame) -> str:
+    d = frame.difference
+    found = [
+        f"k = {one.k} has F₀ = {shared.F[0, d].real:.3g}, |F₁| = {abs(shared.F[1, d]):.3g}, "
+        f"|F₂| = {abs(shared.F[2, d]):.3g}, products {100 * one.fourier['product_waves']:.1f} %"
+        for one, shared in frame.shared or ()
+    ]
+    if not found:
+        return "No neuron reads and writes the same frequency: nothing is shared."
+    return f"Softmax, as trained. At a − b = {d}: {'; '.join(found)}."
 
 
 def _neurons(frame: FirstFrame) -> str:

@@ -169,7 +169,7 @@ def _cluster_of(study: Study, k: int | None) -> LensCluster:
 def _pictures(study: Study, family: str) -> tuple[Picture, ...]:
     """The picture of one kind; none where the model has no integral."""
     found = study.lens_if_any
-    if found is None or not found.clusters:
+    if found is None:
         return ()
     first = found.clusters[0]
     dips = ", ".join(f"k = {one.k}: {one.dip:.2f}" for one in _strongest(found))
@@ -211,7 +211,11 @@ def _pictures(study: Study, family: str) -> tuple[Picture, ...]:
     return (Picture(family, None, title, finding, how_to_read, DATA, partial(draw, study)),)
 
 
-SHARED_FUNCTION = Family("shared-function", shared_function, partial(_pictures, family="shared-function"))
-WAVE_CONTENT = Family("wave-content", wave_content, partial(_pictures, family="wave-content"))
-STRENGTH = Family("strength", strength, partial(_pictures, family="strength"))
-INTEGRAL_LOGITS = Family("integral-logits", integral_logits, partial(_pictures, family="integral-logits"))
+SHARED_FUNCTION = Family(
+    "shared-function", shared_function, partial(_pictures, family="shared-function"), needs_waves=False
+)
+WAVE_CONTENT = Family("wave-content", wave_content, partial(_pictures, family="wave-content"), needs_waves=False)
+STRENGTH = Family("strength", strength, partial(_pictures, family="strength"), needs_waves=False)
+INTEGRAL_LOGITS = Family(
+    "integral-logits", integral_logits, partial(_pictures, family="integral-logits"), needs_waves=False
+)

@@ -8,44 +8,72 @@ about what varies, E and X less their means. Beside its correlation stand an int
 a - b, and a control: the same when each cluster's neurons swap what they write at other frequencies.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
 from quadlens.infinite_width.inputs import Inputs
 from quadlens.infinite_width.parts import Parts
+from quadlens.numbers import percent
+from quadlens.table import Table
 
 RESAMPLES = 1000
 SHUFFLES = 200
 
 
 @dataclass(frozen=True)
-class Cancelling:
-    """Correlations between quadrature error and cross-writing over all inputs and key frequencies.
+class Varying:
+    """The correlation of what varies with the inputs.
 
     Attributes:
-        correlation: Of E and X as they are: -1 where one is the other with the opposite sign, 0 for no relation.
-        constant_share: Share of ‖E‖² and of ‖X‖² that does not depend on the inputs.
-        varying: The correlation of what does.
+        varying: The correlation.
         ci95: Its 95 % interval, differences a - b resampled.
         control95: Where 95 % of it lies when neurons swap what they write at other frequencies.
-        per_key: It at each key frequency.
-        rms: Root mean squares of the logits of E, of X and of E + X, constants included.
     """
 
-    correlation: float
-    constant_share: tuple[float, float]
     varying: float
     ci95: tuple[float, float]
     control95: tuple[float, float]
-    per_key: dict[int, float]
-    rms: tuple[float, float, float]
 
     @property
     def holds(self) -> bool:
         """Whether more than the constant is cancelled: the interval is below 0 and below the control."""
         return self.ci95[1] < min(0.0, self.control95[0])
+
+    def row(self, name: str) -> list[str]:
+        """For a table."""
+        intervals = [f"{low:.2f} … {high:.2f}" for low, high in (self.ci95, self.control95)]
+        return [name, f"{self.varying:.2f}", *intervals, "yes" if self.holds else "not shown"]
+
+
+@dataclass(frozen=True)
+class Cancelling(Varying):
+    """Correlations between quadrature error and cross-writing over all inputs and key frequencies.
+
+    Attributes:
+        correlation: Of E and X as they are: -1 where one is the other with the opposite sign, 0 for no relation.
+        constant_share: Share of ‖E‖² and of ‖X‖² that does not depend on the inputs.
+        per_key: What varies at each key frequency: of its own rule's error and what other clusters write there.
+        rms: Root mean squares of the logits of E, of X and of E + X, constants included.
+    """
+
+    correlation: float
+    constant_share: tuple[float, float]
+    per_key: dict[int, Varying]
+    rms: tuple[float, float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "holds": self.holds}
+
+    def table(self) -> Table:
+        """All frequencies together, then one by one."""
+        rows = [self.row("all"), *(one.row(str(k)) for k, one in self.per_key.items())]
+        header = ("k", "correlation", "95 % interval", "neurons swapped, 95 %", "cancels")
+        caption = "Quadrature error against cross-writing, constants taken away: -1 where one undoes the other."
+        return Table("Does cross-writing cancel the quadrature error?", header, rows, left=(4,), caption=caption)
 
     @property
     def sentence(self) -> str:
@@ -54,9 +82,9 @@ class Cancelling:
         more = "more than the constant is cancelled" if self.holds else "not shown to cancel more than the constant"
         return (
             f"Quadrature error and cross-writing correlate by {self.correlation:.2f} (root mean squares {error:.2f} "
-            f"and {cross:.2f}, together {together:.2f}); {self.constant_share[0]:.0%} and {self.constant_share[1]:.0%} "
-            f"of them are constants that no input changes. What varies correlates by {self.varying:.2f} "
-            f"({self.ci95[0]:.2f} … {self.ci95[1]:.2f}; neurons swapped {self.control95[0]:.2f} … "
+            f"and {cross:.2f}, together {together:.2f}); {percent(self.constant_share[0])} and "
+            f"{percent(self.constant_share[1])} of them are constants that no input changes. What varies correlates by "
+            f"{self.varying:.2f} ({self.ci95[0]:.2f} … {self.ci95[1]:.2f}; neurons swapped {self.control95[0]:.2f} … "
             f"{self.control95[1]:.2f}): {more}."
         )
 
@@ -76,18 +104,30 @@ def cancelling(parts: Parts, inputs: Inputs, seed: int = 0) -> Cancelling | None
     rng, b = np.random.default_rng(seed), np.arange(n)
     # One row per difference a - b: inputs with the same difference are one family of rotations, not n observations.
     e, x = (one[(b + b[:, None]) % n, b] for one in (varying_error, varying_cross))
-    products, e_squares, x_squares = ((y * z.conj()).real.sum(axis=(1, 2)) for y, z in ((e, x), (e, e), (x, x)))
+    sums = np.stack([(y * z.conj()).real.sum(axis=1) for y, z in ((e, x), (e, e), (x, x))])
     drawn: Int[np.ndarray, "resamples n"] = rng.integers(0, n, (RESAMPLES, n))
-    again = products[drawn].sum(axis=1) / np.sqrt(e_squares[drawn].sum(axis=1) * x_squares[drawn].sum(axis=1))
+    again = np.stack([one[drawn].sum(axis=1) for one in sums])
+    control = _shuffled(parts, inputs, varying_error / scale, np.square(scale), rng)
+    found = [
+        Varying(
+            float(_quotient(sums[..., chosen].sum(axis=1))),
+            *(_middle95(_quotient(x[..., chosen])) for x in (again, control)),
+        )
+        for chosen in (list(range(len(keys))), *([j] for j in range(len(keys))))
+    ]
     return Cancelling(
+        **vars(found[0]),
         correlation=_correlation(error, cross),
         constant_share=(_constant_share(error), _constant_share(cross)),
-        varying=_correlation(varying_error, varying_cross),
-        ci95=_middle95(again),
-        control95=_middle95(_shuffled(parts, inputs, varying_error / scale, np.square(scale), rng)),
-        per_key={k: _correlation(varying_error[..., j], varying_cross[..., j]) for j, k in enumerate(keys)},
+        per_key=dict(zip(keys, found[1:], strict=True)),
         rms=(_rms(error), _rms(cross), _rms(error + cross)),
     )
+
+
+def _quotient(sums: Float[np.ndarray, "3 *many keys"]) -> Float[np.ndarray, "*many"]:
+    """Σ ex / √(Σ e² Σ x²), sums over the keys; 0 where there is nothing to compare."""
+    product, e, x = sums.sum(axis=-1)
+    return np.divide(product, np.sqrt(e * x), out=np.zeros_like(product), where=e * x > 0)
 
 
 def _shuffled(
@@ -96,8 +136,8 @@ def _shuffled(
     error: Complex[np.ndarray, "n n keys"],
     weights: Float[np.ndarray, " keys"],
     rng: np.random.Generator,
-) -> Float[np.ndarray, " shuffles"]:
-    """Correlations after random permutations, within each cluster, of what its neurons write at other frequencies.
+) -> Float[np.ndarray, "3 shuffles keys"]:
+    """Σ ex, Σ e², Σ x² after random permutations, within each cluster, of what its neurons write at other frequencies.
 
     From ⟨E_k, h_i⟩ and the Gram matrix of the activations h_i less their means, so that no permutation needs a pass
     over the inputs.
@@ -110,16 +150,14 @@ def _shuffled(
     written = parts.written[keys][:, inside]
     for j, stop in enumerate(stops):
         written[j, stop - len(clusters[j]) : stop] = 0  # a cluster's own frequency is no cross-writing
-    size = np.sqrt((np.square(np.abs(error)) @ weights).sum())
-    result = np.zeros(SHUFFLES)
+    result = np.zeros((3, SHUFFLES, len(keys)))
+    result[1] = np.square(np.abs(error)).sum(axis=(0, 1)) * weights
     for index in range(SHUFFLES):
         pieces = zip(clusters, stops, strict=True)
         order = np.concatenate([stop - len(one) + rng.permutation(len(one)) for one, stop in pieces])
         swapped = written[:, order]
-        product = (swapped * with_error.T.conj()).real.sum(axis=1) @ weights
-        squares = ((swapped @ gram) * swapped.conj()).real.sum(axis=1) @ weights
-        if squares > 0:
-            result[index] = product / (size * np.sqrt(squares))
+        result[0, index] = (swapped * with_error.T.conj()).real.sum(axis=1) * weights
+        result[2, index] = ((swapped @ gram) * swapped.conj()).real.sum(axis=1) * weights
     return result
 
 

@@ -20,6 +20,7 @@ class Inputs:
     Attributes:
         n: Number of elements.
         task: The task's name.
+        renaming: What a and b stand for, where the task is not addition itself; else empty.
         sigma: The activation.
         pre: Pre-activations, [a, b, neuron].
         logits: Logits, [a, b, c].
@@ -28,6 +29,7 @@ class Inputs:
 
     n: int
     task: str
+    renaming: str
     sigma: Nonlinearity
     pre: Float[np.ndarray, "n n d_mlp"]
     logits: Float[np.ndarray, "n n n"]
@@ -55,4 +57,8 @@ def inputs_of(layer: HiddenLayer) -> Inputs:
     old_a, old_b, old_c = (np.argsort(x) for x in (new.of_a, new.of_b, new.of_c))
     pre = np.stack([layer.pre(int(a))[old_b] for a in old_a])
     logits = np.stack([layer.logits(int(a))[np.ix_(old_b, old_c)] for a in old_a])
-    return Inputs(n, task.name, NONLINEARITIES[layer.activation], pre, logits, layer.W_L[old_c])
+    how = "" if new.root is None else f", by the discrete logarithm to base {new.root}"
+    renaming = (
+        "" if new.is_identity else f"Here a, b and c are the elements renamed so that {task.words} is a sum{how}."
+    )
+    return Inputs(n, task.name, renaming, NONLINEARITIES[layer.activation], pre, logits, layer.W_L[old_c])

@@ -13,7 +13,7 @@ from quadlens.infinite_width.integral import over_inputs
 from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts, take_apart
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.token_tables import HiddenLayer
-from quadlens.numbers import decimals, percent, short_of_one
+from quadlens.numbers import decimals, listed, percent, short_of_one
 from quadlens.spectrum.circular import circular_r2
 from quadlens.table import Table
 
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 ONE_DELTA, SPREAD_DELTA = 0.95, 0.25
 # A δ smaller than this, in radians, is no shift.
 NO_SHIFT = 0.1
+# A strength that stays above this share of its largest is nearer to a clock than to a pizza.
+FILLED = 0.5
+HOW_TO_READ = (
+    "δ alone: how the strength would depend on a - b if neurons read sum waves only (pizza: it falls to 0; flat: it "
+    "does not). dip: smallest over largest strength with all waves, 0 for a pizza, 1 for a clock. A neuron is at k if "
+    "k is strongest in what it reads of the pair, products included, and in what it writes; `quadlens explain` looks "
+    "at what a and b add one by one, so that its counts can differ."
+)
 # A kind of wave is named where it has at least this share of the pre-activations' energy.
 NAMED = 0.005
 KINDS = {
@@ -127,6 +135,7 @@ class Lens(Displayed):
     Attributes:
         n: Number of elements.
         task: The task's name.
+        renaming: What a, b and c stand for, where the task is not addition itself; else empty.
         activation: σ.
         clusters: One per key frequency, in order.
         r2: How much of the logits the integral is.
@@ -140,6 +149,7 @@ class Lens(Displayed):
 
     n: int
     task: str
+    renaming: str
     activation: str
     clusters: tuple[LensCluster, ...]
     r2: R2
@@ -176,11 +186,11 @@ class Lens(Displayed):
             "explained": self.explained,
             "explained_by": self.explained_by,
             "residual": self.residual,
-            "cancelling": None if found is None else {**vars(found), "holds": found.holds},
+            "cancelling": None if found is None else found.to_dict(),
         }
 
-    def tables(self) -> tuple[Table, Table]:
-        """The clusters; and the logits' parts, which add up to 1."""
+    def tables(self) -> tuple[Table, ...]:
+        """The clusters; the logits' parts, which add up to 1; and, with two clusters or more, what cancels."""
         rows = [
             [
                 str(one.k),
@@ -195,16 +205,17 @@ class Lens(Displayed):
             ]
             for one in self.clusters
         ]
-        header = ("k", "neurons", "degree", "shared fit", "R² ψ, 2φ", "λ₂", "δ says", "dip", "reads")
+        header = ("k", "neurons", "degree", "shared fit", "R² ψ, 2φ", "λ₂", "δ alone", "dip", "reads")
         shares = {f"integral: {name}": share for name, share in self.explained_by.items()} | self.residual
         return (
-            Table("Each cluster as an integral", header, rows, left=(6, 8)),
+            Table("Each cluster as an integral", header, rows, left=(6, 8), caption=HOW_TO_READ),
             Table(
                 "What the logits are made of",
                 ("part", "share"),
                 [[name.replace("_", " "), decimals(share, 4)] for name, share in shares.items()],
                 caption="Covariance with the logits; the shares add up to 1.",
             ),
+            *(() if self.cancelling is None else (self.cancelling.table(),)),
         )
 
     def sentences(self) -> tuple[str, ...]:
@@ -216,6 +227,15 @@ class Lens(Displayed):
             f"one shared function per cluster: {percent(r2.shared_function)}; finite sums: {percent(r2.finite_sum)}. "
             f"No function of a - b and c - a - b can have more than {percent(r2.best_possible)}."
         ]
+        filled = [one for one in self.clusters if "pizza" in one.kind and one.dip >= FILLED]
+        if filled:
+            found.append(
+                f"By δ alone {'frequency' if len(filled) == 1 else 'frequencies'} "
+                f"{listed(tuple(one.k for one in filled))} would be a pizza, whose strength falls to 0 with a - b; "
+                "what else the neurons read fills the dip to half or more: the strength is nearer to a clock's."
+            )
+        if self.renaming:
+            found.append(self.renaming)
         if self.cancelling is not None:
             found.append(self.cancelling.sentence)
         if not self.clusters:
@@ -245,6 +265,7 @@ def lens(layer: HiddenLayer) -> Lens:
     return Lens(
         n=inputs.n,
         task=inputs.task,
+        renaming=inputs.renaming,
         activation=inputs.sigma.name,
         clusters=clusters,
         r2=R2(

@@ -121,7 +121,7 @@ def find_plane_clusters(spectrum: PlaneSpectrum) -> tuple[PlaneCluster, ...]:
     members = {k: np.flatnonzero((k_in == k) & (k_out == k) & alive) for k in every}
     total = size.sum()
     return tuple(
-        _cluster(spectrum, k, neurons)
+        cluster_of(spectrum, k, neurons)
         for k, neurons in members.items()
         if len(neurons) and size[neurons].sum() >= KEY_SHARE * total
     )
@@ -136,12 +136,13 @@ def _block_energy(spectrum: PlaneSpectrum, k: int) -> Float[np.ndarray, " d_mlp"
     return energy
 
 
-def _cluster(spectrum: PlaneSpectrum, k: int, neurons: Int[np.ndarray, " m"]) -> PlaneCluster:
+def cluster_of(spectrum: PlaneSpectrum, k: int, neurons: Int[np.ndarray, " m"], least: int = 1) -> PlaneCluster:
+    """These neurons at frequency k; the degree is that of the module's rule, but not below `least`."""
     n = spectrum.n
     q = n // math.gcd(k, n)
     energy = spectrum.energy[neurons]
     degree, share = 0, 0.0
-    while degree < MAX_DEGREE and share < ENOUGH:
+    while degree < least or (degree < MAX_DEGREE and share < ENOUGH):
         degree += 1
         chosen = harmonics(q, degree)
         waves = {(j, h): spectrum.at(j * k, h * k)[neurons] for j in chosen for h in chosen}

@@ -172,10 +172,15 @@ class Study(Displayed):
     @cached_property
     def lens_if_any(self) -> Lens | None:
         """The same; None for a task that is not cyclic, a model with too many inputs, or numbers beyond float64."""
+        return self.lens if self.no_lens is None else None
+
+    @cached_property
+    def no_lens(self) -> str | None:
+        """Why there is no integral, as the end of a sentence; None where there is one."""
         try:
-            return self.lens
-        except (BadConfig, BadWeights):
-            return None
+            return None if self.lens.clusters else "no neuron reads and writes the same frequency"
+        except (BadConfig, BadWeights) as error:
+            return str(error)
 
     @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:

@@ -1,6 +1,6 @@
 // The page itself: one state, one engine; every change goes state → engine → frame → views.
 Q.app = (() => {
-  const VIEWS = ["circle", "rectangles", "logits", "pre", "column", "grid", "gates"];
+  const VIEWS = ["circle", "rectangles", "logits", "pre", "column", "grid", "gates", "shared"];
   const { short, count, percent, atMost, percentAtMost } = Q.numbers;
   const at = (id) => document.getElementById(id);
   // Milliseconds for summing logits before the first picture, and in each slice after it.
@@ -68,6 +68,7 @@ Q.app = (() => {
     else if (!task.cyclic) found.push("task");
     else if (p % 2 === 0) found.push("even");
     if (!gated.length) found.push(attention ? "constant" : "none");
+    else if (!Q.lens.applies(engine.model)) found.push(task.cyclic ? "many" : "unshared");
     return found.map((key) => ({ views: absent[key].views, why: filled(absent[key].why) }));
   }
 
@@ -76,6 +77,7 @@ Q.app = (() => {
     const found = Q.state.fromFragment(fragment, info());
     // Without frequencies there are no phases to move, nothing to fold or fit, and no tour of them.
     if (!info().waves) Object.assign(found, { jitter: 0, arc: 0, keep: "all", show: "model", scope: "all", moves: {} });
+    if (!engine.model.gated.length) found.attention = 1;
     if (!tourFits()) found.tour = 0;
     return found.tour && /^#?tour=\d$/.test(fragment) ? Q.tour.stateOf(found.tour, info()) : found;
   }

@@ -24,6 +24,8 @@ Q.engine = (() => {
       this.Ua = model.Ua.slice();
       this.Ub = model.Ub.slice();
       this.WL = model.WL.slice();
+      this.attention = 1;
+      this.gated = model.gated.map((one) => ({ ...one, gates: one.gates.slice() }));
       this.delta = new Float64Array(d);
       this.gain = new Float64Array(d).fill(1);
       this.logits = new Float64Array(p * p * p);
@@ -56,7 +58,7 @@ Q.engine = (() => {
 
     /** What softmax attention brings to neuron i. */
     attended(i, a, b) {
-      const { p, d, gated } = this.model;
+      const { p, d } = this.model, { gated } = this;
       let x = 0;
       for (const { position, heads, tokens, gates, U } of gated)
         for (let h = 0; h < heads; h++) x += gates[(h * p + a) * p + b] * U[(h * tokens + tokenAt(position, a, b)) * d + i];
@@ -65,14 +67,14 @@ Q.engine = (() => {
 
     /** Pre-activations of all neurons, into `out`. */
     allPre(a, b, out) {
-      const { p, d, gated } = this.model, { Ua, Ub } = this;
+      const { p, d } = this.model, { Ua, Ub, gated } = this;
       for (let i = 0; i < d; i++) out[i] = Ua[i * p + a] + Ub[i * p + b];
       addGated(gated, "U", d, p, a, b, out);
     }
 
     /** What passes by the neurons on its way to the logits of (a, b), into `out` from `at` on. */
     skip(a, b, out, at) {
-      const { p, Sa, Sb, gated } = this.model;
+      const { p, Sa, Sb } = this.model, { gated } = this;
       for (let c = 0; c < p; c++) out[at + c] = Sa[a * p + c] + Sb[b * p + c];
       addGated(gated, "S", p, p, a, b, out.subarray(at, at + p));
     }
@@ -105,6 +107,29 @@ Q.engine = (() => {
       return this.rowsDone === this.model.p;
     }
 
+    /** Every gate at γ = (1-t)·mean + t·softmax, the mean over all inputs. */
+    attend(t) {
+      const { p, gated } = this.model;
+      this.attention = t;
+      this.gated.forEach((one, j) => {
+        for (let h = 0; h < one.heads; h++) {
+          const softmax = gated[j].gates.subarray(h * p * p, (h + 1) * p * p), mean = softmax.reduce((x, y) => x + y, 0) / (p * p);
+          one.gates.set(t === 1 ? softmax : softmax.map((x) => (1 - t) * mean + t * x), h * p * p);
+        }
+      });
+    }
+
+    /** The clusters of the plane (a, b), with their waves at constant attention and at softmax; found when first asked for. */
+    keysOfPlane() {
+      if (!this.planeKeys) {
+        const now = this.attention;
+        this.attend(0);
+        this.planeKeys = Q.lens.analyse(this.model, this.gated);
+        this.attend(now);
+      }
+      return this.planeKeys;
+    }
+
     /** Bring weights and logits to `state`; logits that need summing again are left to `work`. */
     sync(state) {
       const { d } = this.model;
@@ -116,7 +141,11 @@ Q.engine = (() => {
       const how = { keep: state.keep, part: state.part, carry: state.carry };
       const whole = how.keep !== this.how.keep || how.carry !== this.how.carry;
       const repart = how.part !== this.how.part;
-      const changed = [];
+      const changed = [], attended = this.gated.length > 0 && state.attention !== this.attention;
+      if (attended) {
+        this.attend(state.attention);
+        this.restart();
+      }
       for (let i = 0; i < d; i++) if (whole || delta[i] !== this.delta[i] || gain[i] !== this.gain[i]) changed.push(i);
       this.how = how;
       this.delta = delta;
@@ -126,7 +155,7 @@ Q.engine = (() => {
         for (const i of changed) this.refresh(i);
         if (repart || changed.length) this.restart();
       } else for (const i of changed) this.replace(i);
-      return changed.length > 0 || repart;
+      return changed.length > 0 || repart || attended;
     }
 
     /** Sum everything again from the weights; also clears the rounding that many small updates leave. */

@@ -2,7 +2,7 @@
 // a slider in motion is one step.
 Q.history = (() => {
   // What changes the model; choosing inputs, views or neurons is no edit, and not worth a step.
-  const EDITS = ["moves", "gains", "off", "jitter", "drop", "arc", "uneven", "scope", "seed", "carry", "keep", "part"];
+  const EDITS = ["moves", "gains", "off", "jitter", "drop", "arc", "uneven", "attention", "scope", "seed", "carry", "keep", "part"];
   const LONGEST = 500;
 
   class History {

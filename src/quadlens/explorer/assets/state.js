@@ -4,16 +4,16 @@ Q.state = (() => {
     part: ["relu", "abs", "identity"], period: ["full", "half"], keep: ["all", "secondary", "primary"],
     show: ["model", "interpretation", "difference"], scope: ["all", "k"],
   };
-  const DIALS = { jitter: 1, drop: 1, arc: 1, uneven: 2 };
+  const DIALS = { jitter: 1, drop: 1, arc: 1, uneven: 2, attention: 1 };
   const STEPS = 7;
 
-  /** c null: the right answer. n null: the heaviest neuron of the frequency. */
+  /** attention 1: softmax, where the model has one. c null: the right answer. n null: the heaviest neuron of the frequency. */
   function defaults(info) {
     const { p } = info;
     return {
       a: Math.min(12, p - 1), b: Math.min(30, p - 2), c: null, k: info.largest, n: null,
       part: "relu", period: "full", keep: "all", show: "model", scope: "all", carry: true, seed: 1,
-      jitter: 0, drop: 0, arc: 0, uneven: 0, moves: {}, gains: {}, off: [], tour: 0, view: null,
+      jitter: 0, drop: 0, arc: 0, uneven: 0, attention: 1, moves: {}, gains: {}, off: [], tour: 0, view: null,
     };
   }
 

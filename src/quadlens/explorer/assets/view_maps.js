@@ -99,7 +99,7 @@ Q.views.gates = (() => {
 
   /** One map per head and position, and the canvas of each. */
   function build(stage, info, app) {
-    const { gated } = app.engine().model;
+    const { gated } = app.engine();
     stage.replaceChildren();
     maps = [];
     stage.style.setProperty("--positions", gated.length);
@@ -114,36 +114,36 @@ Q.views.gates = (() => {
   }
 
   /** The whole weight of head h on the t-th position: its constant part and what softmax adds. */
-  function weight({ p, gated, attention }, h, t, a, b) {
+  function weight({ model: { p, attention }, gated }, h, t, a, b) {
     return attention[gated[t].position] + gated[t].gates[(h * p + a) * p + b];
   }
 
   function draw(f) {
-    const { model } = f.engine, { p, gated, attention } = model;
+    const { engine } = f, { p, attention } = engine.model;
     let scale = 1e-300;
-    for (const { position, gates } of gated) for (const gate of gates) scale = Math.max(scale, Math.abs(attention[position] + gate));
+    for (const { position, gates } of engine.gated) for (const gate of gates) scale = Math.max(scale, Math.abs(attention[position] + gate));
     for (const { h, t, canvas } of maps)
-      canvas.map = D.heatmap(canvas, p, (a, b) => weight(model, h, t, a, b), [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
+      canvas.map = D.heatmap(canvas, p, (a, b) => weight(engine, h, t, a, b), [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
   }
 
   function words(f) {
-    const { model } = f.engine, { p, gated } = model, { a, b } = f.state;
+    const { engine } = f, { gated } = engine, { p } = engine.model, { a, b } = f.state;
     const heads = Array.from({ length: gated[0].heads }, (_, h) => gated.map((one, t) => {
       let low = Infinity, high = -Infinity;
       for (let x = 0; x < p; x++)
         for (let y = 0; y < p; y++) {
-          const mine = weight(model, h, t, x, y);
+          const mine = weight(engine, h, t, x, y);
           low = Math.min(low, mine), high = Math.max(high, mine);
         }
-      return `${short(weight(model, h, t, a, b))} on ${NAMES[one.position]} (${short(low)} to ${short(high)})`;
+      return `${short(weight(engine, h, t, a, b))} on ${NAMES[one.position]} (${short(low)} to ${short(high)})`;
     }).join(", "));
     return `At a = ${a}, b = ${b}, with the range over all inputs: ${heads.map((one, h) => `head ${h} puts ${one}`).join("; ")}.`;
   }
 
   function data(f) {
-    const { model } = f.engine, { p } = model;
-    return csv(["a", "b", ...maps.map(({ h, t }) => `head_${h}_on_${["a", "b", "equals"][model.gated[t].position]}`)],
-      Array.from({ length: p * p }, (_, at) => [Math.floor(at / p), at % p, ...maps.map(({ h, t }) => weight(model, h, t, Math.floor(at / p), at % p))]));
+    const { engine } = f, { p } = engine.model;
+    return csv(["a", "b", ...maps.map(({ h, t }) => `head_${h}_on_${["a", "b", "equals"][engine.gated[t].position]}`)],
+      Array.from({ length: p * p }, (_, at) => [Math.floor(at / p), at % p, ...maps.map(({ h, t }) => weight(engine, h, t, Math.floor(at / p), at % p))]));
   }
 
   return { build, draw, words, data };
