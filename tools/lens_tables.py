@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""The tables of docs/lens.md: the lens on every checkpoint of some directories, one row per model.
+"""The tables of docs/lens.md: the lens on the bundled models and on every checkpoint of some directories.
 
-    python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX]
+    python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX] [--write docs/lens.md]
 
-Each DIR is searched for checkpoints; files that are refused, or whose task has no cyclic relabelling, are left out. With
---rows FILE results are kept there, one JSON object per line, and files that it has already are not read again.
+Each DIR is searched for checkpoints; files that are refused, or whose task has no cyclic relabelling, are left out,
+with the reason on stderr. With --rows FILE results are kept there, one JSON object per line, and files that it has
+already are not read again. With --write the tables replace those between `<!-- table: NAME -->` and
+`<!-- end of table -->`.
 """
 
 import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -21,6 +23,8 @@ import numpy as np
 
 from quadlens.errors import QuadlensError
 from quadlens.infinite_width.swap import swap_activations
+from quadlens.logits.algorithm import distance_irrelevance
+from quadlens.model.bundled import bundled_names
 from quadlens.model.formats import Hints, import_file
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.studies import Study, study_of
@@ -28,9 +32,15 @@ from quadlens.table import Table
 
 # Single epochs of a run, and groups that no renaming makes cyclic: reading them only to leave them out takes minutes.
 SKIPPED = r"/(epoch_)?\d+\.pth?$|/[SAD]\d+_"
-
 # Models whose activation is replaced: a table of all would be too wide to read.
 SWAPPED = r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(mainline|mismatched|clock|times)$"
+BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
+KINDS = {
+    "constant": "constant attention",
+    "softmax": "softmax attention",
+    "mixture": "mixture of both",
+    "none": "two-layer MLP",
+}
 
 
 @dataclass(frozen=True)
@@ -38,53 +48,202 @@ class Row:
     """One model.
 
     Attributes:
-        path: Below its directory.
+        path: Below its directory, or the name of a bundled model.
         attention: constant, softmax, mixture, or none for a two-layer MLP.
-        activation: σ.
+        layers: How many.
         inputs: How many there are.
         right: How many are answered right.
+        distance_irrelevance: The measure of Zhong et al.
         lens: What `quadlens lens --json` prints, without the strengths.
-        swaps: Accuracy with each other activation, and whether λ₂ predicts it right.
+        swaps: With each other activation, whether λ₂ predicts it right, and its accuracy.
     """
 
     path: str
     attention: str
-    activation: str
+    layers: int
     inputs: int
     right: int
+    distance_irrelevance: float | None
     lens: dict[str, Any]
     swaps: dict[str, tuple[bool, float]]
 
     @property
-    def r2(self) -> float:
-        return float(self.lens["r2"]["unfitted"])
+    def name(self) -> str:
+        """Short enough for a table."""
+        text = re.sub(r"^model_|/(model|final)\.pth?$|\.(pth?|safetensors)$", "", self.path)
+        return re.sub(r"_dmlp_\d+|_scale_|_decay_", lambda m: {"_scale_": " ", "_decay_": " "}.get(m[0], ""), text)
 
+    @property
+    def kind(self) -> str:
+        """What the model's attention is, and how many layers it has if more than one."""
+        return KINDS[self.attention] + (f", {self.layers} layers" if self.layers > 1 else "")
 
-def read(path: Path, directory: Path, hints: Hints) -> Row | None:
-    """The lens of one file; None where there is none."""
-    try:
-        return row_of(study_of(import_file(path, hints=hints)), str(path.relative_to(directory)))
-    except QuadlensError as error:
-        print(f"{path}: {error}"[:200], file=sys.stderr)
-        return None
+    @property
+    def accurate(self) -> bool:
+        """Whether every input is answered right."""
+        return self.right == self.inputs
+
+    @property
+    def r2(self) -> dict[str, float]:
+        """R² of all logits."""
+        return dict(self.lens["r2"])
 
 
 def row_of(study: Study, name: str) -> Row:
+    """The lens of one model."""
     document = study.lens.to_dict()
     for cluster in document["clusters"]:
         del cluster["strength"]
-    swaps = {}
-    if re.search(SWAPPED, name):
-        swaps = {one.function: (one.predicted, one.accuracy) for one in swap_activations(study.anatomy.layer)}
+    layer, config = study.anatomy.layer, study.config
+    swaps = swap_activations(layer) if re.search(SWAPPED, name) else ()
     return Row(
         name,
-        getattr(study.config, "attention_kind", "none"),
-        study.config.activation,
+        getattr(config, "attention_kind", "none"),
+        getattr(config, "n_layers", 1),
         study.evaluation.pairs,
         study.evaluation.correct,
+        distance_irrelevance(_right_logits(study)),
         document,
-        swaps,
+        {one.function: (one.predicted, one.accuracy) for one in swaps},
     )
+
+
+def _right_logits(study: Study) -> Any:
+    """The logit of the right answer, elements renamed so that the task is addition: [a, b]."""
+    layer, new = study.anatomy.layer, study.config.task.cyclic
+    answers = layer.task.answers
+    right = np.stack([np.take_along_axis(layer.logits(a), answers[a][:, None], axis=1)[:, 0] for a in range(layer.p)])
+    return right if new is None else right[np.ix_(np.argsort(new.of_a), np.argsort(new.of_b))]
+
+
+def quality(rows: Sequence[Row]) -> Table:
+    """By kind of model, accurate ones only: how much of the logits the integral is."""
+    lines = []
+    for kind in dict.fromkeys(row.kind for row in rows if row.accurate):
+        values = sorted(row.r2["unfitted"] for row in rows if row.accurate and row.kind == kind)
+        right = min(row.lens["answers_right"] for row in rows if row.accurate and row.kind == kind)
+        lines.append(
+            [kind, str(len(values)), *(f"{x:.3f}" for x in (values[0], median(values), values[-1])), f"{right:.4f}"]
+        )
+    header = (
+        "accurate models",
+        "how many",
+        "smallest R²",
+        "median",
+        "largest",
+        "fewest answered right by the integral",
+    )
+    return Table("Quality", header, lines)
+
+
+def found(rows: Sequence[Row]) -> Table:
+    """One line per model."""
+    lines = [
+        [
+            row.name + ("" if row.accurate else f", {row.inputs - row.right:,} wrong"),
+            row.kind,
+            f"{row.r2['unfitted']:.3f} ({row.r2['best_possible']:.3f})",
+            *(f"{row.r2[name]:.3f}" for name in ("shared_function", "finite_sum", "finite_sum_all_keys")),
+            f"{row.lens['residual']['quadrature_error']:.3f}",
+            f"{row.lens['residual']['cross_writing']:.3f}",
+            f"{row.lens['residual']['skip']:.3f}",
+        ]
+        for row in sorted(rows, key=lambda row: (not row.accurate, row.kind, -row.r2["unfitted"]))
+    ]
+    header = ("model", "kind", "integral", "shared function", "finite sum, own k", "all key k")
+    return Table("What it finds", (*header, "quadrature error", "cross-writing", "skip"), lines)
+
+
+def swapped(rows: Sequence[Row]) -> Table:
+    """Predicted and measured accuracy with other activations; what was predicted and is not so stands in bold."""
+    chosen = [row for row in rows if row.swaps]
+    lines = []
+    for function, (predicted, _) in (chosen[0].swaps if chosen else {}).items():
+        cells = [row.swaps[function][1] for row in chosen]
+        lines.append(
+            [
+                function,
+                "right" if predicted else "wrong",
+                *(f"{x:.4f}" if predicted == (x >= 0.9) else f"**{x:.4f}**" for x in cells),
+            ]
+        )
+    return Table("Another activation after training", ("σ", "predicted", *(row.name for row in chosen)), lines)
+
+
+def cancelling(rows: Sequence[Row]) -> Table:
+    """One line per accurate model with two clusters or more."""
+    lines = []
+    for row in sorted((one for one in rows if one.accurate), key=lambda one: one.kind):
+        one = row.lens["cancelling"]
+        if one is None:
+            continue
+        keys = one["per_key"].values()
+        varying = f"{one['varying']:.2f} ({one['ci95'][0]:.2f} … {one['ci95'][1]:.2f})"
+        lines.append(
+            [
+                row.name,
+                row.kind,
+                f"{one['correlation']:.2f}",
+                ", ".join(f"{x:.2f}" for x in one["constant_share"]),
+                f"**{varying}**" if one["holds"] else varying,
+                f"{one['control95'][0]:.2f} … {one['control95'][1]:.2f}",
+                f"{sum(_holds(key) for key in keys)} of {len(keys)}",
+            ]
+        )
+    header = ("model", "kind", "correlation", "constant share of error, of cross-writing", "what varies, 95 % interval")
+    return Table("Cancelling", (*header, "neurons swapped, 95 %", "frequencies that cancel"), lines)
+
+
+def cancelling_by_kind(rows: Sequence[Row]) -> Table:
+    """How many models, and how many of their frequencies, cancel more than the constant."""
+    lines = []
+    for kind in dict.fromkeys(row.kind for row in rows if row.accurate):
+        these = [row.lens["cancelling"] for row in rows if row.accurate and row.kind == kind and row.lens["cancelling"]]
+        keys = [key for one in these for key in one["per_key"].values()]
+        if these:
+            middle = median(one["varying"] for one in these)
+            lines.append(
+                [
+                    kind,
+                    f"{sum(one['holds'] for one in these)} of {len(these)}",
+                    f"{sum(map(_holds, keys))} of {len(keys)}",
+                    f"{middle:.2f}",
+                ]
+            )
+    return Table(
+        "Cancelling by kind",
+        ("accurate models", "that cancel", "frequencies that cancel", "median of what varies"),
+        lines,
+    )
+
+
+def _holds(one: dict[str, Any]) -> bool:
+    return bool(one["ci95"][1] < min(0.0, one["control95"][0]))
+
+
+TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
+    "quality": quality,
+    "found": found,
+    "swapped": swapped,
+    "cancelling-by-kind": cancelling_by_kind,
+    "cancelling": cancelling,
+}
+
+
+def rows_of(directories: Iterable[Path], known: dict[str, Row], skip: str, hints: Hints) -> Iterable[Row]:
+    """Every model that is not known yet."""
+    for name in bundled_names():
+        if name not in known:
+            yield row_of(study_of(name), name)
+    for directory in directories:
+        for path in checkpoints_in(directory):
+            name = str(path.relative_to(directory))
+            if re.search(skip, str(path)) or name in known:
+                continue
+            try:
+                yield row_of(study_of(import_file(path, hints=hints)), name)
+            except QuadlensError as error:
+                print(f"{name} is left out: {error}", file=sys.stderr)
 
 
 def main() -> None:
@@ -94,33 +253,23 @@ def main() -> None:
     parser.add_argument("--activation", default=None)
     parser.add_argument("--skip", default=SKIPPED)
     parser.add_argument("--rows", type=Path, default=None)
+    parser.add_argument("--write", type=Path, default=None)
     options = parser.parse_args()
     rows: dict[str, Row] = {}
     if options.rows is not None and options.rows.exists():
         rows = {row.path: row for row in (Row(**json.loads(text)) for text in options.rows.read_text().splitlines())}
-    for directory in options.directories:
-        for path in checkpoints_in(directory):
-            if re.search(options.skip, str(path)) or str(path.relative_to(directory)) in rows:
-                continue
-            row = read(path, directory, Hints(activation=options.activation))
-            if row is not None:
-                rows[row.path] = row
-                if options.rows is not None:
-                    with options.rows.open("a") as stream:
-                        stream.write(json.dumps(asdict(row)) + "\n")
-    for r in rows.values():
-        c = r.lens["cancelling"]
-        print(
-            r.path[-60:],
-            r.attention,
-            r.activation,
-            r.right,
-            r.inputs,
-            {k: round(v, 3) for k, v in r.lens["r2"].items()},
-            r.lens["answers_right"],
-            {k: round(v, 3) for k, v in r.lens["residual"].items()},
-            len(r.lens["clusters"]),
-        )
+    for row in rows_of(options.directories, rows, options.skip, Hints(activation=options.activation)):
+        rows[row.path] = row
+        if options.rows is not None:
+            with options.rows.open("a") as stream:
+                stream.write(json.dumps(asdict(row)) + "\n")
+    tables = {name: make(list(rows.values())).to_markdown() for name, make in TABLES.items()}
+    if options.write is None:
+        print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
+        return
+    text = options.write.read_text(encoding="utf-8")
+    put = BLOCK.sub(lambda old: f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->", text)
+    options.write.write_text(put, encoding="utf-8")
 
 
 if __name__ == "__main__":

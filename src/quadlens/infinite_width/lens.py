@@ -173,6 +173,13 @@ class Lens(Displayed):
         """The clusters and the parts, for a notebook."""
         return "".join(table.to_html() for table in self.tables())
 
+    @property
+    def fourier(self) -> dict[str, float]:
+        """What neurons read, by kind of wave: the mean over clusters, each weighted by its Σ ρω."""
+        clusters = [one.reading.cluster for one in self.clusters]
+        weights = np.array([float((one.rho * one.omega).sum()) for one in clusters])
+        return {kind: float(weights @ [one.fourier[kind] for one in clusters] / weights.sum()) for kind in KINDS}
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         found = self.cancelling
@@ -183,6 +190,7 @@ class Lens(Displayed):
             "r2": vars(self.r2),
             "answers_right": self.answers_right,
             "clusters": [one.to_dict() for one in self.clusters],
+            "fourier": self.fourier if self.clusters else {},
             "explained": self.explained,
             "explained_by": self.explained_by,
             "residual": self.residual,
