@@ -1,19 +1,18 @@
 """Answers and logits: every question's margin, the algorithm on one example, and what the logits are made of."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Int
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.logits import cos_u
 from quadlens.model.task import Task
 from quadlens.numbers import percent
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,14 +27,9 @@ SHOWN = 0.99
 SKIP_HISTOGRAM = "residual_attention_variance_over_logits"
 
 
-def task(study: Any, ax: Target = None) -> "Figure":
-    """Draw the margin of every input as a map, wrong answers crossed, and how the margins are distributed.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Two axes, or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("Two axes")
+def task(study: Study, ax: Target = None) -> "Figure":
+    """Draw the margin of every input as a map, wrong answers crossed, and how the margins are distributed."""
     margins = study.margins
     with canvas(ax, (7.2, 3.2), 2) as drawn:
         if drawn.ours:
@@ -61,23 +55,17 @@ def task(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _task_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, for every model."""
+def _task_words(study: Study) -> Words:
     answers = study.evaluation
     smallest = study.config.task.question(*answers.min_margin_pair)
-    return (
-        Picture(
-            name="task",
-            label=None,
-            title="Every question and its margin",
-            finding=f"The model answers {answers.correct:,} of {answers.pairs:,} pairs right. Its smallest margin is "
-            f"{answers.min_margin:.2f}, at {smallest}; the median is {answers.median_margin:.2f}.",
-            how_to_read="Left: one square per pair (a, b); brighter means that the right answer's logit is further "
-            "above every other. Red crosses, if any, are wrong answers. Right: the same margins counted; everything "
-            "right of the red line is right.",
-            data="data/margins.csv",
-            draw=partial(task, study),
-        ),
+    return Words(
+        title="Every question and its margin",
+        finding=f"The model answers {answers.correct:,} of {answers.pairs:,} pairs right. Its smallest margin is "
+        f"{answers.min_margin:.2f}, at {smallest}; the median is {answers.median_margin:.2f}.",
+        how_to_read="Left: one square per pair (a, b); brighter means that the right answer's logit is further "
+        "above every other. Red crosses, if any, are wrong answers. Right: the same margins counted; everything "
+        "right of the red line is right.",
+        data="data/margins.csv",
     )
 
 
@@ -98,16 +86,13 @@ def _renamed(task: Task) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     return (np.arange(task.n),) * 2 if cyclic is None else (cyclic.of_a, cyclic.of_b)
 
 
-def algorithm(study: Any, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None) -> "Figure":
-    """Draw the four steps (embed, average, double, score) as arrows in the plane of one frequency, and the logits.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The frequency; the first key frequency if None.
-        pair: The two numbers to add; two that can be told apart if None.
-        ax: Four axes, or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure(
+    "Four axes",
+    k="The frequency; the first key frequency if None.",
+    pair="The two numbers to add; two that can be told apart if None.",
+)
+def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None) -> "Figure":
+    """Draw the four steps (embed, average, double, score) as arrows in the plane of one frequency, and the logits."""
     p = study.p
     k = (study.keys or (None,))[0] if k is None else k
     if k is None:
@@ -172,39 +157,28 @@ def _arrow(axis: "Axes", tip: complex, colour: str, name: str) -> None:
         axis.text(outside.real, outside.imag, name, color=colour, ha=side, va="center")
 
 
-def _algorithm_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, with the first key frequency; none for a model without key frequencies."""
+def _algorithm_words(study: Study) -> Words | None:
     if not study.keys:
-        return ()
+        return None
     k, of_task = study.keys[0], study.config.task
     a, b = pair = example(of_task, k)
     right, best = int(of_task.answers[a, b]), int(study.anatomy.layer.pair_logits(np.array([pair]))[0].argmax())
     verdict = f"{of_task.element(best)} has the highest logit, {'as it should' if best == right else 'wrongly'}"
     first, second = of_task.element(a), of_task.element(b)
-    return (
-        Picture(
-            name="algorithm",
-            label=None,
-            title="The algorithm in four steps",
-            finding=f"At frequency {k}, {first} and {second} are two points of a circle; their mean points to half the "
-            f"angle of {of_task.question(a, b)}; the MLP doubles it; of the model's own logits, {verdict}.",
-            how_to_read=f"Panels 1 to 3 show the plane of frequency k = {k} as the interpretation has it: tokens sit "
-            "at angle k·w·a. Panel 4 is measured: the logits of this model for this very pair, all frequencies "
-            "together.",
-            data="data/explanation.json",
-            draw=partial(algorithm, study, k, pair),
-        ),
+    return Words(
+        title="The algorithm in four steps",
+        finding=f"At frequency {k}, {first} and {second} are two points of a circle; their mean points to half the "
+        f"angle of {of_task.question(a, b)}; the MLP doubles it; of the model's own logits, {verdict}.",
+        how_to_read=f"Panels 1 to 3 show the plane of frequency k = {k} as the interpretation has it: tokens sit "
+        "at angle k·w·a. Panel 4 is measured: the logits of this model for this very pair, all frequencies "
+        "together.",
+        data="data/explanation.json",
     )
 
 
-def residual(study: Any, ax: Target = None) -> "Figure":
-    """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure()
+def residual(study: Study, ax: Target = None) -> "Figure":
+    """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's."""
     shares, paper = study.skip_shares, study.published.population.histogram(SKIP_HISTOGRAM)
     if paper is None or shares is None:
         raise BadConfig(f"the paper's numbers have no histogram {SKIP_HISTOGRAM}, or this model's attention is gated")
@@ -222,36 +196,25 @@ def residual(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _residual_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, where the paper's bars are known."""
+def _residual_words(study: Study) -> Words | None:
     paper, shares = study.published.population.histogram(SKIP_HISTOGRAM), study.skip_shares
     if paper is None or shares is None:
-        return ()
-    return (
-        Picture(
-            name="residual",
-            label="residual",
-            title="The residual stream's share of the logits",
-            finding="The skip connection around the MLP makes less than 3 % of the variance of the logits for "
-            f"{percent(float((shares < 0.03).mean()))} of this model's inputs; the median is "
-            f"{percent(float(np.median(shares)), 2)}.",
-            how_to_read="Each input (a, b) is counted at (variance over c of what the skip connection adds) / "
-            "(variance over c of the logits). Far left means the MLP does the work. The outline is the paper's, "
-            f"{PAPER_SCALE * paper.total:,.0f} inputs; ours are scaled to that number.",
-            data="data/margins.csv",
-            draw=partial(residual, study),
-        ),
+        return None
+    return Words(
+        title="The residual stream's share of the logits",
+        finding="The skip connection around the MLP makes less than 3 % of the variance of the logits for "
+        f"{percent(float((shares < 0.03).mean()))} of this model's inputs; the median is "
+        f"{percent(float(np.median(shares)), 2)}.",
+        how_to_read="Each input (a, b) is counted at (variance over c of what the skip connection adds) / "
+        "(variance over c of the logits). Far left means the MLP does the work. The outline is the paper's, "
+        f"{PAPER_SCALE * paper.total:,.0f} inputs; ours are scaled to that number.",
+        data="data/margins.csv",
     )
 
 
-def secondary_repair(study: Any, ax: Target = None) -> "Figure":
-    """Draw the strength of the answer against |cos u|, split into the parts of the activation, one panel per frequency.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: One axes per key frequency (at most eight), or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("One axes per key frequency (at most eight)")
+def secondary_repair(study: Study, ax: Target = None) -> "Figure":
+    """Draw the strength of the answer against |cos u|, by parts of the activation, one panel per frequency."""
     logits, keys = study.explanation.logits, study.strongest_keys
     if logits is None or not keys:
         raise BadConfig("this model has no key frequencies, or its explanation has no logits")
@@ -282,11 +245,10 @@ def secondary_repair(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _repair_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, where there are key frequencies."""
+def _repair_words(study: Study) -> Words | None:
     logits = study.explanation.logits
     if logits is None or not study.keys:
-        return ()
+        return None
     keys = study.strongest_keys
     parts = [
         f"k = {spot.k}: {spot.abs_component:.1f} from the absolute part, {spot.identity_component:+.1f} from the "
@@ -294,22 +256,17 @@ def _repair_pictures(study: Study) -> tuple[Picture, ...]:
         for spot in logits.weak_spots
         if spot.k in keys
     ]
-    return (
-        Picture(
-            name="secondary-repair",
-            label=None,
-            title="What the secondary frequencies repair",
-            finding=f"Where |cos u| is nearly 0, the strength of the right answer is made of: {'; '.join(parts)}.",
-            how_to_read="One dot per distance a - b; up, the coefficient of cos(kw(a+b-c)) in the logits, which is "
-            "what makes the right answer win. The absolute part alone would fall towards 0 on the left, where the two "
-            "tokens nearly cancel; the identity part, carried by the secondary frequency, is largest exactly there.",
-            data="data/explanation.json",
-            draw=partial(secondary_repair, study),
-        ),
+    return Words(
+        title="What the secondary frequencies repair",
+        finding=f"Where |cos u| is nearly 0, the strength of the right answer is made of: {'; '.join(parts)}.",
+        how_to_read="One dot per distance a - b; up, the coefficient of cos(kw(a+b-c)) in the logits, which is "
+        "what makes the right answer win. The absolute part alone would fall towards 0 on the left, where the two "
+        "tokens nearly cancel; the identity part, carried by the secondary frequency, is largest exactly there.",
+        data="data/explanation.json",
     )
 
 
-TASK = Family("task", task, _task_pictures, needs_waves=False)
-ALGORITHM = Family("algorithm", algorithm, _algorithm_pictures)
-RESIDUAL = Family("residual", residual, _residual_pictures, in_paper=True)
-SECONDARY_REPAIR = Family("secondary-repair", secondary_repair, _repair_pictures)
+TASK = Family("task", task, _task_words, needs_waves=False)
+ALGORITHM = Family("algorithm", algorithm, _algorithm_words)
+RESIDUAL = Family("residual", residual, _residual_words, in_paper=True)
+SECONDARY_REPAIR = Family("secondary-repair", secondary_repair, _repair_words)

@@ -1,20 +1,19 @@
 """What needs no frequencies: where softmax attention looks, and which irreps of a group a model uses."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.token_tables import TokenTables
 from quadlens.numbers import percent
 from quadlens.spectrum.irreps import KEY_SHARE
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,14 +40,10 @@ def drawn_heads(gates: Float[np.ndarray, "positions heads p p"]) -> tuple[int, .
     return tuple(sorted(np.argsort(-spread, kind="stable")[:MOST_HEADS].tolist()))
 
 
-def gates(study: Any, ax: Target = None) -> "Figure":
-    """Draw how much each head attends to each position, for every input: one row per head, one map per position.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: One axes per head and position, row by row, or a Figure or SubFigure to make them in.
-    """
-    layer = study_of(study).anatomy.layer
+@figure("One axes per head and position, row by row")
+def gates(study: Study, ax: Target = None) -> "Figure":
+    """Draw how much each head attends to each position, for every input: one row per head, one map per position."""
+    layer = study.anatomy.layer
     if not isinstance(layer, TokenTables):
         raise BadConfig("this model's attention does not depend on the tokens, so it has no gates to draw")
     values = all_gates(layer)
@@ -72,11 +67,10 @@ def gates(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _gates_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, for attention that depends on the tokens."""
+def _gates_words(study: Study) -> Words | None:
     layer = study.anatomy.layer
     if not isinstance(layer, TokenTables):
-        return ()
+        return None
     values = all_gates(layer)
     low, high = values.min(axis=(2, 3)), values.max(axis=(2, 3))
     heads = drawn_heads(values)
@@ -89,18 +83,13 @@ def _gates_pictures(study: Study) -> tuple[Picture, ...]:
         for head in heads
     ]
     left = f" ({layer.heads - len(heads)} heads that vary less are not drawn)" if layer.heads > len(heads) else ""
-    return (
-        Picture(
-            name="gates",
-            label=None,
-            title="Where attention looks",
-            finding=f"The weight that softmax gives each position, over all inputs: {'; '.join(words)}{left}.",
-            how_to_read="One row per head, one map per position; one square per input (a, b). Brighter means that the "
-            "head takes more from that position. A map of one colour is attention that does not look at the tokens; "
-            "stripes depend on one token, spots on both.",
-            data="data/gates.csv",
-            draw=partial(gates, study),
-        ),
+    return Words(
+        title="Where attention looks",
+        finding=f"The weight that softmax gives each position, over all inputs: {'; '.join(words)}{left}.",
+        how_to_read="One row per head, one map per position; one square per input (a, b). Brighter means that the "
+        "head takes more from that position. A map of one colour is attention that does not look at the tokens; "
+        "stripes depend on one token, spots on both.",
+        data="data/gates.csv",
     )
 
 
@@ -113,14 +102,9 @@ def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
     return {name: irreps.shares(functions) for name, functions in ({"W_L": layer.W_L} | read).items()}
 
 
-def irreps(study: Any, ax: Target = None) -> "Figure":
-    """Draw how much of what neurons write, and read, lies in each irrep of the task's group.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure()
+def irreps(study: Study, ax: Target = None) -> "Figure":
+    """Draw how much of what neurons write, and read, lies in each irrep of the task's group."""
     shares = irrep_shares(study)
     parts = study.irreps.parts if study.irreps else ()
     order = np.argsort(-shares["W_L"], kind="stable")[:MOST_IRREPS]
@@ -138,31 +122,25 @@ def irreps(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _irreps_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, for a group without frequencies."""
+def _irreps_words(study: Study) -> Words | None:
     if study.irreps is None:
-        return ()
+        return None
     share = irrep_shares(study)["W_L"]
     key = [i for i in np.argsort(-share, kind="stable").tolist() if share[i] >= KEY_SHARE]
     parts = study.irreps.parts
     words = ", ".join(f"{parts[i].name} {percent(float(share[i]))}" for i in key[:MOST_IRREPS])
     ranks, rank = sum(parts[i].rank for i in key), int(np.linalg.matrix_rank(study.anatomy.layer.W_L))
-    return (
-        Picture(
-            name="irreps",
-            label=None,
-            title="Irreps of the group that the model uses",
-            finding=f"{len(key)} of {len(parts)} irreps of {study.config.task.name} hold at least "
-            f"{percent(KEY_SHARE, 0)} of W_L each: {words or 'none'}. Functions in them have {ranks} dimensions; W_L "
-            f"has rank {rank}.",
-            how_to_read="One group of bars per irreducible representation, its dimension in brackets, those with most "
-            "of W_L first. For a cyclic group these would be the frequencies. A model that uses the group's structure "
-            "has a few tall groups; a random one spreads over all in proportion to the squares of their dimensions.",
-            data="data/irreps.csv",
-            draw=partial(irreps, study),
-        ),
+    return Words(
+        title="Irreps of the group that the model uses",
+        finding=f"{len(key)} of {len(parts)} irreps of {study.config.task.name} hold at least "
+        f"{percent(KEY_SHARE, 0)} of W_L each: {words or 'none'}. Functions in them have {ranks} dimensions; W_L "
+        f"has rank {rank}.",
+        how_to_read="One group of bars per irreducible representation, its dimension in brackets, those with most "
+        "of W_L first. For a cyclic group these would be the frequencies. A model that uses the group's structure "
+        "has a few tall groups; a random one spreads over all in proportion to the squares of their dimensions.",
+        data="data/irreps.csv",
     )
 
 
-GATES = Family("gates", gates, _gates_pictures, needs_waves=False)
-IRREPS = Family("irreps", irreps, _irreps_pictures, needs_waves=False)
+GATES = Family("gates", gates, _gates_words, needs_waves=False)
+IRREPS = Family("irreps", irreps, _irreps_words, needs_waves=False)

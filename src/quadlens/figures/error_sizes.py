@@ -1,19 +1,18 @@
 """How large a rule's error is: exact for every a + b, where the paper's bound loses, and the moments behind it."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Picture, cluster_of
+from quadlens.figures.picture import Family, Words, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.numbers import at_most
 from quadlens.quadrature import ClusterBounds, Scheme
 from quadlens.quadrature import moments as moments_of
 from quadlens.quadrature.grid import grid_errors
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,14 +38,9 @@ def _rules(study: Study) -> tuple[ClusterBounds, ...]:
     return study.clusters
 
 
-def exact_error(study: Any, ax: Target = None) -> "Figure":
-    """Draw the exact quadrature error at every a + b beside what can be bounded, one panel per frequency.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: One axes per key frequency that is a quadrature rule, or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("One axes per key frequency that is a quadrature rule")
+def exact_error(study: Study, ax: Target = None) -> "Figure":
+    """Draw the exact quadrature error at every a + b beside what can be bounded, one panel per frequency."""
     clusters = _rules(study)
     columns = 3 if len(clusters) in (3, 5, 6) else min(2, len(clusters))
     size = (2.6 * columns + 1.4, 2.5 * -(-len(clusters) // columns) + 0.6)
@@ -77,28 +71,23 @@ def exact_error(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _exact_error_pictures(study: Study) -> tuple[Picture, ...]:
+def _exact_error_words(study: Study) -> Words | None:
     clusters = study.clusters
     if not clusters:
-        return ()
+        return None
     parts = [
         f"k = {one.k}: {at_most(one.exact_psi.absolute.upper)} exact, {at_most(one.moment_bound_psi.value, 3)} by "
         f"moments, {at_most(one.rows.total_abs_bound_half.value, 3)} by the paper's bound"
         for one in clusters
     ]
-    return (
-        Picture(
-            name="exact-error",
-            label=None,
-            title="How large the error is: bounded and exact",
-            finding="Worst error of the absolute part over all a, b, c against an integral of mean size "
-            f"{clusters[0].baseline.middle:.3f}: {'; '.join(parts)}.",
-            how_to_read="Each dot is the exact error of the absolute part, |cos|, for one value of a + b, at the worst "
-            "c; note the logarithmic axis. The dashed line is what the paper could prove in linear time, the dotted "
-            "one what a few moments prove, the green line the exact worst case, found in quasi-linear time.",
-            data="data/exact_errors.csv",
-            draw=partial(exact_error, study),
-        ),
+    return Words(
+        title="How large the error is: bounded and exact",
+        finding="Worst error of the absolute part over all a, b, c against an integral of mean size "
+        f"{clusters[0].baseline.middle:.3f}: {'; '.join(parts)}.",
+        how_to_read="Each dot is the exact error of the absolute part, |cos|, for one value of a + b, at the worst "
+        "c; note the logarithmic axis. The dashed line is what the paper could prove in linear time, the dotted "
+        "one what a few moments prove, the green line the exact worst case, found in quasi-linear time.",
+        data="data/exact_errors.csv",
     )
 
 
@@ -117,14 +106,10 @@ def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
     return bound / scale, slope / scale, (angle + with_double - exact) / scale, exact / scale
 
 
-def error_waterfall(study: Any, ax: Target = None) -> "Figure":
-    """Draw what the paper's bound loses at each step, down to the exact error; one panel per frequency.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: One axes per key frequency that is a quadrature rule, or a Figure or SubFigure to make them in.
-    """
-    clusters = _rules(study_of(study))
+@figure("One axes per key frequency that is a quadrature rule")
+def error_waterfall(study: Study, ax: Target = None) -> "Figure":
+    """Draw what the paper's bound loses at each step, down to the exact error; one panel per frequency."""
+    clusters = _rules(study)
     columns = min(3, len(clusters))
     size = (2.7 * columns + 0.7, 2.8 * -(-len(clusters) // columns))
     with canvas(ax, size, len(clusters), columns=columns, sharey=True) as drawn:
@@ -146,38 +131,28 @@ def error_waterfall(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _waterfall_pictures(study: Study) -> tuple[Picture, ...]:
+def _waterfall_words(study: Study) -> Words | None:
     if not study.clusters:
-        return ()
+        return None
     parts = []
     for one in study.clusters:
         bound, slope, angle, exact = heights(one)
         parts.append(f"k = {one.k}: {bound:.3f} − {slope:.3f} − {angle:.3f} = {exact:.3f}")
-    return (
-        Picture(
-            name="error-waterfall",
-            label=None,
-            title="Where the bound loses",
-            finding="Relative bound of the paper, minus what its two steps lose, is the exact relative error: "
-            + "; ".join(parts)
-            + ".",
-            how_to_read="Read from left to right: the paper's linear-time bound; what is lost by assuming the steepest "
-            "slope everywhere and letting no errors cancel; what is lost by adding the angle error separately; what "
-            "is left is the exact worst case.",
-            data="data/bounds.json",
-            draw=partial(error_waterfall, study),
-        ),
+    return Words(
+        title="Where the bound loses",
+        finding="Relative bound of the paper, minus what its two steps lose, is the exact relative error: "
+        + "; ".join(parts)
+        + ".",
+        how_to_read="Read from left to right: the paper's linear-time bound; what is lost by assuming the steepest "
+        "slope everywhere and letting no errors cancel; what is lost by adding the angle error separately; what "
+        "is left is the exact worst case.",
+        data="data/bounds.json",
     )
 
 
-def moments(study: Any, ax: Target = None) -> "Figure":
-    """Draw |μ_n|/2π of each cluster on a logarithmic axis; 1/√n is what random phases would give.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure()
+def moments(study: Study, ax: Target = None) -> "Figure":
+    """Draw |μ_n|/2π of each cluster on a logarithmic axis; 1/√n is what random phases would give."""
     clusters = _rules(study)
     with canvas(ax, (6.8, 3.4)) as drawn:
         (axis,) = drawn.axes
@@ -197,9 +172,9 @@ def moments(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _moments_pictures(study: Study) -> tuple[Picture, ...]:
+def _moments_words(study: Study) -> Words | None:
     if not study.clusters:
-        return ()
+        return None
     parts = []
     for one in study.clusters:
         found = moments_of(one.scheme, DRAWN)
@@ -209,21 +184,16 @@ def _moments_pictures(study: Study) -> tuple[Picture, ...]:
             f"k = {one.k}: {size[0]:.4f} at order 2, {size[1]:.4f} at order 4, largest {size[worst]:.3f} at order "
             f"{int(order[worst])} (random phases: about {one.neurons**-0.5:.3f})"
         )
-    return (
-        Picture(
-            name="moments",
-            label=None,
-            title="Why a rule is good or bad: its moments",
-            finding=f"Even moments up to order {2 * DRAWN + 2} of each cluster: {'; '.join(parts)}.",
-            how_to_read="The error of a rule is a sum of its even moments, those of low order weighing most; a "
-            "perfect rule has none. Dashed: the size 1/√n that n randomly thrown phases would have. Low orders far "
-            "below it are why the rule is good.",
-            data="data/moments.csv",
-            draw=partial(moments, study),
-        ),
+    return Words(
+        title="Why a rule is good or bad: its moments",
+        finding=f"Even moments up to order {2 * DRAWN + 2} of each cluster: {'; '.join(parts)}.",
+        how_to_read="The error of a rule is a sum of its even moments, those of low order weighing most; a "
+        "perfect rule has none. Dashed: the size 1/√n that n randomly thrown phases would have. Low orders far "
+        "below it are why the rule is good.",
+        data="data/moments.csv",
     )
 
 
-EXACT_ERROR = Family("exact-error", exact_error, _exact_error_pictures)
-MOMENTS = Family("moments", moments, _moments_pictures)
-ERROR_WATERFALL = Family("error-waterfall", error_waterfall, _waterfall_pictures)
+EXACT_ERROR = Family("exact-error", exact_error, _exact_error_words)
+MOMENTS = Family("moments", moments, _moments_words)
+ERROR_WATERFALL = Family("error-waterfall", error_waterfall, _waterfall_words)

@@ -1,18 +1,17 @@
 """What the sum over a cluster's neurons stands for: the integral, in the limit, for every a + b, and in space."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, angle_axis, canvas
-from quadlens.figures.picture import Family, Picture, cluster_of
+from quadlens.figures.picture import CLUSTER, Family, Words, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
 from quadlens.numbers import at_most
 from quadlens.quadrature import ClusterBounds, Scheme
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,15 +27,9 @@ def integrand(phi: np.ndarray) -> np.ndarray:
     return value
 
 
-def infinite_width(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw the sum over one cluster's neurons as stems, and beside it the integral that infinitely many would give.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first that is a quadrature rule if None.
-        ax: Two axes, or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("Two axes", k=CLUSTER)
+def infinite_width(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw the sum over one cluster's neurons as stems, and beside it the integral that infinitely many would give."""
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 3.2), 2, sharey=True) as drawn:
         left, right = drawn.axes
@@ -66,15 +59,9 @@ def sums(scheme: Scheme, s: Float[np.ndarray, " m"]) -> tuple[Float[np.ndarray, 
     return active @ np.cos(scheme.psi), active @ np.sin(scheme.psi)
 
 
-def integrated_relu(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw what one cluster puts out for every a + b: dots the sums over neurons, lines the integrals.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first that is a quadrature rule if None.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure(k=CLUSTER)
+def integrated_relu(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw what one cluster puts out for every a + b: dots the sums over neurons, lines the integrals."""
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (6.4, 3.2)) as drawn:
         _draw_sums(drawn.axes[0], scheme, frequency_colour(scheme.k, study.keys))
@@ -97,15 +84,9 @@ def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
     axis.legend(ncols=2, loc="upper center", fontsize=8)
 
 
-def integration_3d(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw the MLP as integration over φ: cos(s+φ) after ReLU; times cos 2φ; times sin 2φ; and the sums along φ.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first that is a quadrature rule if None.
-        ax: Four axes, the first three with projection="3d"; or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("Four axes, the first three with projection='3d'", k=CLUSTER)
+def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw the MLP as integration over φ: cos(s+φ) after ReLU; times cos 2φ; times sin 2φ; and the sums along φ."""
     scheme = cluster_of(study, k).scheme
     colour = frequency_colour(scheme.k, study.keys)
     with canvas(ax, (8.2, 6.6), 4, columns=2, projections=("3d", "3d", "3d", None)) as drawn:
@@ -139,29 +120,24 @@ def _relu_clusters(study: Study) -> tuple[ClusterBounds, ...]:
     return study.clusters if study.config.activation == "relu" else ()
 
 
-def _infinite_width_pictures(study: Study) -> tuple[Picture, ...]:
+def _infinite_width_words(study: Study) -> Words | None:
     clusters = _relu_clusters(study)
     if not clusters:
-        return ()
+        return None
     scheme = clusters[0].scheme
-    return (
-        Picture(
-            name="infinite-width",
-            label="infinite-width",
-            title="From a sum over neurons to an integral",
-            finding=f"For a + b = c = 0 the {scheme.n} neurons of frequency {scheme.k} add up to "
-            f"{_sum_at_zero(scheme):.3f}; infinitely many, evenly spread, would give 2/3 = 0.667.",
-            how_to_read="Left: each stem is a neuron at its phase φ; the dot's area is its weight w. Right: as "
-            "neurons fill the circle the sum of stems becomes the area under the curve.",
-            data="data/neurons.csv",
-            draw=partial(infinite_width, study, scheme.k),
-        ),
+    return Words(
+        title="From a sum over neurons to an integral",
+        finding=f"For a + b = c = 0 the {scheme.n} neurons of frequency {scheme.k} add up to "
+        f"{_sum_at_zero(scheme):.3f}; infinitely many, evenly spread, would give 2/3 = 0.667.",
+        how_to_read="Left: each stem is a neuron at its phase φ; the dot's area is its weight w. Right: as "
+        "neurons fill the circle the sum of stems becomes the area under the curve.",
+        data="data/neurons.csv",
     )
 
 
-def _integrated_picture(study: Study, cluster: ClusterBounds) -> Picture:
+def _integrated_words(cluster: ClusterBounds) -> Words:
     k = cluster.k
-    return Picture(
+    return Words(
         name=f"integrated-relu-{k}",
         label=f"integrated-relu-{k}",
         title=f"What frequency {k} computes",
@@ -170,38 +146,33 @@ def _integrated_picture(study: Study, cluster: ClusterBounds) -> Picture:
         how_to_read="Dots are the sums Σ w·ReLU(cos(s+φ))·(cos ψ, sin ψ) for the p values of a + b; lines are the "
         "integrals they stand for. Two periods of output over one period of s: the angle is doubled.",
         data="data/exact_errors.csv",
-        draw=partial(integrated_relu, study, k),
+        options={"k": k},
     )
 
 
-def _space_pictures(study: Study) -> tuple[Picture, ...]:
+def _space_words(study: Study) -> Words | None:
     clusters = _relu_clusters(study)
     if not clusters:
-        return ()
+        return None
     cluster = clusters[0]
-    return (
-        Picture(
-            name="3D",
-            label="3D",
-            title="The MLP computes logits by numerical integration",
-            finding=f"Frequency {cluster.k}: each neuron is a slice at its phase φ of the surface ReLU[cos(s+φ)]; "
-            f"weighted by cos 2φ and sin 2φ and summed over {cluster.neurons} neurons, the slices give (2/3)(cos 2s, "
-            f"−sin 2s) with an error of at most {at_most(cluster.exact_psi.relu.upper)}.",
-            how_to_read="Follow the panels: the activation as a function of the input s and the neuron's phase φ "
-            "(lines are some of this model's neurons); the same weighted by cos 2φ and by sin 2φ; and last the sums "
-            "along φ, one dot per input.",
-            data="data/neurons.csv",
-            draw=partial(integration_3d, study, cluster.k),
-        ),
+    return Words(
+        title="The MLP computes logits by numerical integration",
+        finding=f"Frequency {cluster.k}: each neuron is a slice at its phase φ of the surface ReLU[cos(s+φ)]; "
+        f"weighted by cos 2φ and sin 2φ and summed over {cluster.neurons} neurons, the slices give (2/3)(cos 2s, "
+        f"−sin 2s) with an error of at most {at_most(cluster.exact_psi.relu.upper)}.",
+        how_to_read="Follow the panels: the activation as a function of the input s and the neuron's phase φ "
+        "(lines are some of this model's neurons); the same weighted by cos 2φ and by sin 2φ; and last the sums "
+        "along φ, one dot per input.",
+        data="data/neurons.csv",
     )
 
 
-INFINITE_WIDTH = Family("infinite-width", infinite_width, _infinite_width_pictures, in_paper=True)
+INFINITE_WIDTH = Family("infinite-width", infinite_width, _infinite_width_words, in_paper=True)
 INTEGRATED_RELU = Family(
     "integrated-relu",
     integrated_relu,
-    lambda study: tuple(_integrated_picture(study, cluster) for cluster in _relu_clusters(study)),
+    lambda study: tuple(_integrated_words(cluster) for cluster in _relu_clusters(study)),
     ("integrated-relu-K",),
     in_paper=True,
 )
-INTEGRATION_3D = Family("3D", integration_3d, _space_pictures, in_paper=True)
+INTEGRATION_3D = Family("3D", integration_3d, _space_words, in_paper=True)

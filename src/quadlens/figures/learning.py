@@ -1,17 +1,16 @@
 """How a model learned: loss and accuracy over training, and which frequencies survive."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.numbers import listed, percent
 from quadlens.spectrum.harmonics import doubled
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 from quadlens.training.history import History
 
 if TYPE_CHECKING:
@@ -27,14 +26,12 @@ def _history(study: Study) -> History:
     return study.history
 
 
-def learning_curve(study: Any, ax: Target = None) -> "Figure":
-    """Draw loss on a logarithmic axis above, accuracy below, of training and validation pairs.
-
-    Args:
-        study: A study, a training result, a path or the name of a bundled model; its history must be at hand.
-        ax: Two axes, or a Figure or SubFigure to make them in.
-    """
-    history = _history(study_of(study))
+@figure(
+    "Two axes", study="A study, a training result, a path or the name of a bundled model; its history must be at hand."
+)
+def learning_curve(study: Study, ax: Target = None) -> "Figure":
+    """Draw loss on a logarithmic axis above, accuracy below, of training and validation pairs."""
+    history = _history(study)
     with canvas(ax, (6.4, 4.6), 2, columns=1, sharex=True, height_ratios=(3, 2)) as drawn:
         loss, accuracy = drawn.axes
         epochs = history.curves[:, 0] + 1
@@ -50,39 +47,31 @@ def learning_curve(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _learning_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, where the run's history is at hand."""
+def _learning_words(study: Study) -> Words | None:
     history = study.history
     if history is None or not len(history.curves):
-        return ()
+        return None
     last = history.curves[-1]
     finding = f"After {int(last[0]) + 1:,} epochs the loss on training pairs is {last[1]:.1e}"
     if np.isfinite(last[3]):
         finding += f" and on validation pairs {last[3]:.1e}, with {percent(float(last[4]))} of them right"
-    return (
-        Picture(
-            name="learning-curve",
-            label=None,
-            title="Learning curve",
-            finding=f"{finding}.",
-            how_to_read="Both axes of the upper panel are logarithmic. Training loss falls first; validation follows "
-            "when the model has found an algorithm rather than a table.",
-            data="data/history.csv",
-            draw=partial(learning_curve, study),
-        ),
+    return Words(
+        title="Learning curve",
+        finding=f"{finding}.",
+        how_to_read="Both axes of the upper panel are logarithmic. Training loss falls first; validation follows "
+        "when the model has found an algorithm rather than a table.",
+        data="data/history.csv",
     )
 
 
-def frequencies_over_training(study: Any, ax: Target = None) -> "Figure":
+@figure(
+    "Two axes", study="A study, a training result, a path or the name of a bundled model; its history must be at hand."
+)
+def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
     """Draw the share of the neurons' power at each frequency over training; those that survive are named.
 
     A survivor that is no key (usually a key's double) is drawn dashed, in the colour of the key it doubles.
-
-    Args:
-        study: A study, a training result, a path or the name of a bundled model; its history must be at hand.
-        ax: Two axes, or a Figure or SubFigure to make them in.
     """
-    study = study_of(study)
     history = _history(study)
     with canvas(ax, (6.4, 5.0), 2, columns=1, sharex=True) as drawn:
         epochs = np.maximum(history.spectrum_epochs, 1)
@@ -118,26 +107,20 @@ def _shares(power: np.ndarray) -> np.ndarray:
     return power / np.maximum(power.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
 
-def _frequencies_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, where the run's history is at hand."""
+def _frequencies_words(study: Study) -> Words | None:
     history = study.history
     if history is None or not len(history.spectrum_epochs):
-        return ()
-    return (
-        Picture(
-            name="frequencies-over-training",
-            label=None,
-            title="Which frequencies survive training",
-            finding=f"All {history.input_power.shape[1]} frequencies start alike; after "
-            f"{int(history.spectrum_epochs[-1]):,} epochs {listed(surviving(history))} hold at least "
-            f"{100 * NAMED_SHARE:.0f} % of the power each.",
-            how_to_read="Each line is a frequency; up, its share of all the power the neurons read (above) or write "
-            "(below). Grey lines die out; a dashed line is no key frequency itself but the double of one.",
-            data="data/spectrum.csv",
-            draw=partial(frequencies_over_training, study),
-        ),
+        return None
+    return Words(
+        title="Which frequencies survive training",
+        finding=f"All {history.input_power.shape[1]} frequencies start alike; after "
+        f"{int(history.spectrum_epochs[-1]):,} epochs {listed(surviving(history))} hold at least "
+        f"{100 * NAMED_SHARE:.0f} % of the power each.",
+        how_to_read="Each line is a frequency; up, its share of all the power the neurons read (above) or write "
+        "(below). Grey lines die out; a dashed line is no key frequency itself but the double of one.",
+        data="data/spectrum.csv",
     )
 
 
-LEARNING_CURVE = Family("learning-curve", learning_curve, _learning_pictures, needs_waves=False)
-FREQUENCIES_OVER_TRAINING = Family("frequencies-over-training", frequencies_over_training, _frequencies_pictures)
+LEARNING_CURVE = Family("learning-curve", learning_curve, _learning_words, needs_waves=False)
+FREQUENCIES_OVER_TRAINING = Family("frequencies-over-training", frequencies_over_training, _frequencies_words)

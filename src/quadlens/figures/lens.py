@@ -1,20 +1,19 @@
 """The lens to look at: shared functions over the circle, what neurons read, strength against a - b, logits."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, angle_axis, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.infinite_width import Lens, LensCluster
 from quadlens.infinite_width.integral import angles
 from quadlens.infinite_width.lens import KINDS
 from quadlens.numbers import percent
-from quadlens.studies import MAX_FREQUENCIES, Study, study_of
+from quadlens.studies import MAX_FREQUENCIES, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,15 +25,9 @@ DOTS = 4000
 DATA = "data/lens.json"
 
 
-def shared_function(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw one cluster's shared function over the circle, with every neuron's own pre-activation over ρ as a dot.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first if None.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure(k="The cluster's frequency; the first if None.")
+def shared_function(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw one cluster's shared function over the circle, with every neuron's own pre-activation over ρ as a dot."""
     one = _cluster_of(study, k)
     cluster, F = one.reading.cluster, one.reading.shared.F
     with canvas(ax, (6.4, 3.4)) as drawn:
@@ -58,14 +51,9 @@ def shared_function(study: Any, k: int | None = None, ax: Target = None) -> "Fig
         return drawn.figure
 
 
-def wave_content(study: Any, ax: Target = None) -> "Figure":
-    """Draw what the neurons of each cluster read: shares of sum waves, constant, double waves and product waves.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure()
+def wave_content(study: Study, ax: Target = None) -> "Figure":
+    """Draw what the neurons of each cluster read: shares of sum waves, constant, double waves and product waves."""
     clusters = _strongest(_lens_of(study))
     with canvas(ax, (6.4, 3.0)) as drawn:
         axis, width = drawn.axes[0], 0.8 / len(clusters)
@@ -82,14 +70,9 @@ def wave_content(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def strength(study: Any, ax: Target = None) -> "Figure":
-    """Draw how strongly each cluster's integral points at the answer, against the distance a - b.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure()
+def strength(study: Study, ax: Target = None) -> "Figure":
+    """Draw how strongly each cluster's integral points at the answer, against the distance a - b."""
     clusters = _strongest(_lens_of(study))
     with canvas(ax, (6.4, 3.2)) as drawn:
         axis = drawn.axes[0]
@@ -107,14 +90,10 @@ def strength(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def integral_logits(study: Any, ax: Target = None) -> "Figure":
-    """Draw the logits that the integral predicts, nothing fitted, against the true ones.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    found = _lens_of(study_of(study))
+@figure()
+def integral_logits(study: Study, ax: Target = None) -> "Figure":
+    """Draw the logits that the integral predicts, nothing fitted, against the true ones."""
+    found = _lens_of(study)
     parts = found.parts
     true, said = parts.values(parts.logits), parts.values(parts.integral)
     n = found.n
@@ -166,15 +145,15 @@ def _cluster_of(study: Study, k: int | None) -> LensCluster:
     return found
 
 
-def _pictures(study: Study, family: str) -> tuple[Picture, ...]:
-    """The picture of one kind; none where the model has no integral."""
+def _words(study: Study, family: str) -> Words | None:
+    """About the picture of one kind; None where the model has no integral."""
     found = study.lens_if_any
     if found is None:
-        return ()
+        return None
     first = found.clusters[0]
     dips = ", ".join(f"k = {one.k}: {one.dip:.2f}" for one in _strongest(found))
     reads = "; ".join(f"k = {one.k}: {one.words}" for one in _strongest(found))
-    texts: dict[str, tuple[str, str, str, Callable[..., Figure]]] = {
+    texts = {
         "shared-function": (
             "What the neurons of a cluster share",
             f"One function describes all {first.neurons} neurons of k = {first.k} to "
@@ -182,21 +161,18 @@ def _pictures(study: Study, family: str) -> tuple[Picture, ...]:
             f"{first.reading.cluster.degree}.",
             "Each dot is a neuron at its phase φ, for three inputs; the lines are the one function that all "
             "neurons share, each at its own phase. The integral is over this circle.",
-            shared_function,
         ),
         "wave-content": (
             "What the neurons read",
             f"Shares of the pre-activations' energy: {reads}.",
             "Sum waves are cos(kwa + φ) + cos(kwb + φ), the pizza; a constant is the bias; double waves have frequency "
             "2k; products of waves need attention that depends on the tokens. The axis is logarithmic.",
-            wave_content,
         ),
         "strength": (
             "Strength of the integral against a − b",
             f"Smallest over largest strength: {dips}. A pure pizza has 0, a pure clock 1.",
             "One dot per difference a − b, in turns of the frequency; up, how strongly the integral points at the "
             "right answer. The dotted line is |cos u|, what sum waves alone would give.",
-            strength,
         ),
         "integral-logits": (
             "Logits of the integral against the model's",
@@ -204,18 +180,16 @@ def _pictures(study: Study, family: str) -> tuple[Picture, ...]:
             f"{percent(found.answers_right)} of the inputs right.",
             "Each dot is one logit, less the mean over the answers: across what the integral says, up what the model "
             "says. On the line they agree.",
-            integral_logits,
         ),
     }
-    title, finding, how_to_read, draw = texts[family]
-    return (Picture(family, None, title, finding, how_to_read, DATA, partial(draw, study)),)
+    return Words(*texts[family], DATA)
 
 
 SHARED_FUNCTION = Family(
-    "shared-function", shared_function, partial(_pictures, family="shared-function"), needs_waves=False
+    "shared-function", shared_function, partial(_words, family="shared-function"), needs_waves=False
 )
-WAVE_CONTENT = Family("wave-content", wave_content, partial(_pictures, family="wave-content"), needs_waves=False)
-STRENGTH = Family("strength", strength, partial(_pictures, family="strength"), needs_waves=False)
+WAVE_CONTENT = Family("wave-content", wave_content, partial(_words, family="wave-content"), needs_waves=False)
+STRENGTH = Family("strength", strength, partial(_words, family="strength"), needs_waves=False)
 INTEGRAL_LOGITS = Family(
-    "integral-logits", integral_logits, partial(_pictures, family="integral-logits"), needs_waves=False
+    "integral-logits", integral_logits, partial(_words, family="integral-logits"), needs_waves=False
 )

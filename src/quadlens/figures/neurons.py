@@ -1,7 +1,6 @@
 """Neurons one by one and counted: one neuron's weights, how much one frequency explains, which frequencies are used."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -9,11 +8,11 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
 from quadlens.numbers import listed, percent
 from quadlens.published import Histogram
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,15 +35,9 @@ def typical_neuron(explanation: Explanation) -> int:
     return int(strength.argmax())
 
 
-def neuron(study: Any, i: int | None = None, ax: Target = None) -> "Figure":
-    """Draw what one neuron reads from each token and writes to each answer: dots the weights, lines their waves.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        i: The neuron; a strong one of the first cluster if None.
-        ax: Two axes, or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("Two axes", i="The neuron; a strong one of the first cluster if None.")
+def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
+    """Draw what one neuron reads from each token and writes to each answer: dots the weights, lines their waves."""
     collapsed, explanation = study.collapsed, study.explanation
     roles, spectra, p = explanation.roles, explanation.spectra, explanation.p
     i = typical_neuron(explanation) if i is None else i
@@ -71,37 +64,26 @@ def neuron(study: Any, i: int | None = None, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _neuron_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, for every model."""
+def _neuron_words(study: Study) -> Words:
     roles, i = study.explanation.roles, typical_neuron(study.explanation)
     activation = ACTIVATION_WORDS.get(study.config.activation, study.config.activation)
-    return (
-        Picture(
-            name="neuron",
-            label=None,
-            title=f"One neuron (number {i})",
-            finding=f"Neuron {i} reads a wave of frequency {int(roles.k_in[i])} "
-            f"({percent(float(roles.variance_input[i]))} of the variance of what it reads, phase φ = "
-            f"{roles.phi[i]:.2f}) and writes one of frequency {int(roles.k_out[i])} "
-            f"({percent(float(roles.variance_output[i]))}, phase ψ = {roles.psi[i]:.2f}; 2φ is "
-            f"{2 * roles.phi[i]:.2f}).",
-            how_to_read="Dots are the model's weights, lines the single cosine that explains most of them. Above: how "
-            f"much each token adds to the neuron before {activation}. Below: how much the active neuron adds to each "
-            "answer's logit.",
-            data="data/neurons.csv",
-            draw=partial(neuron, study, i),
-        ),
+    return Words(
+        title=f"One neuron (number {i})",
+        finding=f"Neuron {i} reads a wave of frequency {int(roles.k_in[i])} "
+        f"({percent(float(roles.variance_input[i]))} of the variance of what it reads, phase φ = "
+        f"{roles.phi[i]:.2f}) and writes one of frequency {int(roles.k_out[i])} "
+        f"({percent(float(roles.variance_output[i]))}, phase ψ = {roles.psi[i]:.2f}; 2φ is "
+        f"{2 * roles.phi[i]:.2f}).",
+        how_to_read="Dots are the model's weights, lines the single cosine that explains most of them. Above: how "
+        f"much each token adds to the neuron before {activation}. Below: how much the active neuron adds to each "
+        "answer's logit.",
+        data="data/neurons.csv",
     )
 
 
-def single_frequency(study: Any, ax: Target = None) -> "Figure":
-    """Draw how much of each neuron one frequency explains, what it reads and what it writes, beside the paper's model.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Two axes, or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("Two axes")
+def single_frequency(study: Study, ax: Target = None) -> "Figure":
+    """Draw how much one frequency explains of what each neuron reads and writes, beside the paper's model."""
     sides = (
         ("input", "share of pre-activation variance at k_in", study.published.variance_input),
         ("output", "share of W_L's variance at k_out", study.published.variance_output),
@@ -136,25 +118,19 @@ def common_bins(share: Float[np.ndarray, " n"], paper: Histogram) -> Float[np.nd
     return np.linspace(low, 1.0, max(bins, 1) + 1)
 
 
-def _single_frequency_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, for every model with living neurons."""
+def _single_frequency_words(study: Study) -> Words | None:
     shares = _living_shares(study)
     if not len(shares[0]):
-        return ()
+        return None
     half = [percent(float(np.median(share)), towards="down") for share in shares]
     every = [percent(float(share.min()), towards="down") for share in shares]
-    return (
-        Picture(
-            name="single-frequency",
-            label="single-frequency",
-            title="Each neuron has one frequency",
-            finding=f"For half of the {len(shares[0])} living neurons one frequency explains at least {half[0]} of "
-            f"what they read and {half[1]} of what they write; for every one at least {every[0]} and {every[1]}.",
-            how_to_read="Right is better: at 1 a neuron reads (left panel) or writes (right panel) a single cosine. "
-            "The outline is the paper's mainline model, counted in the same bins.",
-            data="data/neurons.csv",
-            draw=partial(single_frequency, study),
-        ),
+    return Words(
+        title="Each neuron has one frequency",
+        finding=f"For half of the {len(shares[0])} living neurons one frequency explains at least {half[0]} of "
+        f"what they read and {half[1]} of what they write; for every one at least {every[0]} and {every[1]}.",
+        how_to_read="Right is better: at 1 a neuron reads (left panel) or writes (right panel) a single cosine. "
+        "The outline is the paper's mainline model, counted in the same bins.",
+        data="data/neurons.csv",
     )
 
 
@@ -167,14 +143,10 @@ def frequency_counts(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
     return every, stray
 
 
-def freqcount(study: Any, ax: Target = None) -> "Figure":
-    """Draw how many neurons read each frequency; those that write another one are marked.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    explanation = study_of(study).explanation
+@figure()
+def freqcount(study: Study, ax: Target = None) -> "Figure":
+    """Draw how many neurons read each frequency; those that write another one are marked."""
+    explanation = study.explanation
     every, stray = frequency_counts(explanation)
     with canvas(ax, (6.8, 3.0)) as drawn:
         (axis,) = drawn.axes
@@ -195,27 +167,21 @@ def freqcount(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _freqcount_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, for every model with living neurons."""
+def _freqcount_words(study: Study) -> Words | None:
     every, stray = frequency_counts(study.explanation)
     if not every.any():
-        return ()
+        return None
     paper = "; ".join(f"{k}: {n}" for k, n in study.published.key_neurons)
-    return (
-        Picture(
-            name="freqcount",
-            label="freqcount",
-            title="The key frequencies",
-            finding=f"The key frequencies are {listed(study.keys)}. Living neurons read {int((every > 0).sum())} of "
-            f"{len(every)} possible frequencies; {int(stray.sum())} write another one than they read.",
-            how_to_read="One bar per frequency, coloured where it is key, grey where it is not. Red parts are neurons "
-            f"that write another frequency than they read. The paper's mainline model has {paper} neurons.",
-            data="data/neurons.csv",
-            draw=partial(freqcount, study),
-        ),
+    return Words(
+        title="The key frequencies",
+        finding=f"The key frequencies are {listed(study.keys)}. Living neurons read {int((every > 0).sum())} of "
+        f"{len(every)} possible frequencies; {int(stray.sum())} write another one than they read.",
+        how_to_read="One bar per frequency, coloured where it is key, grey where it is not. Red parts are neurons "
+        f"that write another frequency than they read. The paper's mainline model has {paper} neurons.",
+        data="data/neurons.csv",
     )
 
 
-NEURON = Family("neuron", neuron, _neuron_pictures)
-SINGLE_FREQUENCY = Family("single-frequency", single_frequency, _single_frequency_pictures, in_paper=True)
-FREQCOUNT = Family("freqcount", freqcount, _freqcount_pictures, in_paper=True)
+NEURON = Family("neuron", neuron, _neuron_words)
+SINGLE_FREQUENCY = Family("single-frequency", single_frequency, _single_frequency_words, in_paper=True)
+FREQCOUNT = Family("freqcount", freqcount, _freqcount_words, in_paper=True)

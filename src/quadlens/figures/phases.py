@@ -1,19 +1,18 @@
 """Phases and frequencies of neurons against each other: written against read, higher against primary."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation
 from quadlens.figures.canvas import Target, angle_axis, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.numbers import at_least, listed, percent
 from quadlens.spectrum import Cluster, ClusterPhases
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,15 +26,9 @@ MOST_PANELS = 6
 PAPER_DOUBLED = (0.83, 0.84)
 
 
-def angles(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw output phase ψ against input phase φ of one cluster, one dot per neuron; the lines are ψ = 2φ.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first key frequency if None.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure(k="The cluster's frequency; the first key frequency if None.")
+def angles(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw output phase ψ against input phase φ of one cluster, one dot per neuron; the lines are ψ = 2φ."""
     clusters = {one.k: one for one in study.explanation.clusters}
     k = next((key for key in study.keys if key in clusters), None) if k is None else k
     if k is None or k not in clusters:
@@ -72,22 +65,22 @@ def draw_multiple(axis: "Axes", m: int, offset: float) -> None:
             axis.plot(phi, m * phi + offset - 2 * np.pi * turn, color=CONCEPT_COLOURS["truth"], lw=0.9, zorder=1)
 
 
-def _angles_pictures(study: Study) -> tuple[Picture, ...]:
+def _all_angles(study: Study) -> tuple[Words, ...]:
     """One per key frequency."""
     explanation = study.explanation
     chosen = [cluster.k for cluster in study.clusters] or study.strongest_keys
     return tuple(
-        _angles_picture(study, cluster, phases)
+        _angles_words(cluster, phases)
         for cluster, phases in zip(explanation.clusters, explanation.phases, strict=True)
         if cluster.k in chosen
     )
 
 
-def _angles_picture(study: Study, cluster: Cluster, phases: ClusterPhases) -> Picture:
+def _angles_words(cluster: Cluster, phases: ClusterPhases) -> Words:
     k, spacing = cluster.k, phases.spacing
     r2 = "no R² (the phases do not vary)" if phases.r2 is None else f"R² = {at_least(phases.r2, 5)}"
     even = "roughly even" if spacing.roughly_uniform else "uneven"
-    return Picture(
+    return Words(
         name=f"angles-{k}",
         label=f"angles:{k}",
         title=f"Phases of frequency {k}",
@@ -98,19 +91,14 @@ def _angles_picture(study: Study, cluster: Cluster, phases: ClusterPhases) -> Pi
         "cut) the neuron writes with exactly twice the phase it reads with. Ticks at the bottom show how evenly φ "
         "covers the circle.",
         data="data/neurons.csv",
-        draw=partial(angles, study, k),
+        options={"k": k},
     )
 
 
-def harmonic_phases(study: Any, rank: int = 2, ax: Target = None) -> "Figure":
-    """Draw the phase of each neuron's second, third or fourth largest frequency against its primary phase.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        rank: 2, 3 or 4.
-        ax: One axes per key frequency (at most six), or a Figure or SubFigure to make them in.
-    """
-    explanation = study_of(study).explanation
+@figure("One axes per key frequency (at most six)", rank="2, 3 or 4.")
+def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
+    """Draw the phase of each neuron's second, third or fourth largest frequency against its primary phase."""
+    explanation = study.explanation
     keys, there = explanation.key_frequencies[:MOST_PANELS], len(explanation.harmonics.k)
     if rank not in RANK_LABELS or rank > there or not keys:
         raise BadConfig(f"rank {rank}; expected 2, 3 or 4, of a model with key frequencies and as many frequencies")
@@ -155,13 +143,13 @@ def _fit_words(fit: HarmonicFit | None) -> str:
     return f"{fit.frequency}{multiple}{r2}"
 
 
-def _harmonic_pictures(study: Study) -> tuple[Picture, ...]:
+def _all_harmonics(study: Study) -> tuple[Words, ...]:
     """One per rank, where p has so many frequencies and the model has key frequencies."""
     ranks = [rank for rank in RANK_LABELS if rank <= len(study.explanation.harmonics.k)] if study.keys else []
-    return tuple(_harmonic_picture(study, rank) for rank in ranks)
+    return tuple(_harmonic_words(study, rank) for rank in ranks)
 
 
-def _harmonic_picture(study: Study, rank: int) -> Picture:
+def _harmonic_words(study: Study, rank: int) -> Words:
     explanation, name = study.explanation, RANK_NAMES[rank - 1]
     described = []
     for k in explanation.key_frequencies[:MOST_PANELS]:
@@ -178,7 +166,7 @@ def _harmonic_picture(study: Study, rank: int) -> Picture:
         3: "A clear line appears where the tertiary frequency is a multiple of k that some other cluster also uses.",
         4: "The paper finds no pattern here; a cloud is what to expect.",
     }[rank]
-    return Picture(
+    return Words(
         name=RANK_LABELS[rank],
         label=RANK_LABELS[rank],
         title=f"Primary and {name} phases",
@@ -189,18 +177,14 @@ def _harmonic_picture(study: Study, rank: int) -> Picture:
         "multiple m·k of the primary. Coloured dots share the frequency in the title, a line is drawn where a fit "
         f"exceeds R² {DRAWN_R2}. {meaning}",
         data="data/neurons.csv",
-        draw=partial(harmonic_phases, study, rank),
+        options={"rank": rank},
     )
 
 
-def primsecfreq(study: Any, ax: Target = None) -> "Figure":
-    """Draw secondary against primary frequency, a dot as large as the number of neurons; the line is 2k, folded.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    explanation = study_of(study).explanation
+@figure()
+def primsecfreq(study: Study, ax: Target = None) -> "Figure":
+    """Draw secondary against primary frequency, a dot as large as the number of neurons; the line is 2k, folded."""
+    explanation = study.explanation
     with canvas(ax, (5.2, 4.2)) as drawn:
         (axis,) = drawn.axes
         half = explanation.p // 2
@@ -217,31 +201,23 @@ def primsecfreq(study: Any, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _primsecfreq_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, where neurons have a secondary frequency at all."""
+def _primsecfreq_words(study: Study) -> Words | None:
     doubling = study.explanation.doubling
     if doubling.share is None:
-        return ()
+        return None
     low, high = PAPER_DOUBLED
-    return (
-        Picture(
-            name="primsecfreq",
-            label="primsecfreq",
-            title="Primary and secondary frequency",
-            finding=f"The secondary frequency is twice the primary one for {doubling.doubled} of {doubling.neurons} "
-            f"neurons of this model ({percent(doubling.share)}); over the paper's population it is for "
-            f"{100 * low:.0f} to {100 * high:.0f} %.",
-            how_to_read="Across a neuron's primary frequency, up its second largest; the larger the dot, the more "
-            "neurons. Dots on the line have a secondary frequency of exactly twice the primary. (The paper prints its "
-            "population's picture without numbers.)",
-            data="data/neurons.csv",
-            draw=partial(primsecfreq, study),
-        ),
+    return Words(
+        title="Primary and secondary frequency",
+        finding=f"The secondary frequency is twice the primary one for {doubling.doubled} of {doubling.neurons} "
+        f"neurons of this model ({percent(doubling.share)}); over the paper's population it is for "
+        f"{100 * low:.0f} to {100 * high:.0f} %.",
+        how_to_read="Across a neuron's primary frequency, up its second largest; the larger the dot, the more "
+        "neurons. Dots on the line have a secondary frequency of exactly twice the primary. (The paper prints its "
+        "population's picture without numbers.)",
+        data="data/neurons.csv",
     )
 
 
-ANGLES = Family("angles", angles, _angles_pictures, ("angles-K", "angles:K"), in_paper=True)
-HARMONIC_PHASES = Family(
-    "harmonic-phases", harmonic_phases, _harmonic_pictures, tuple(RANK_LABELS.values()), in_paper=True
-)
-PRIMSECFREQ = Family("primsecfreq", primsecfreq, _primsecfreq_pictures, in_paper=True)
+ANGLES = Family("angles", angles, _all_angles, ("angles-K", "angles:K"), in_paper=True)
+HARMONIC_PHASES = Family("harmonic-phases", harmonic_phases, _all_harmonics, tuple(RANK_LABELS.values()), in_paper=True)
+PRIMSECFREQ = Family("primsecfreq", primsecfreq, _primsecfreq_words, in_paper=True)

@@ -1,16 +1,23 @@
-"""Two values: a picture (one figure of one model, not drawn yet) and a family (a way to draw, and what it makes)."""
+"""A picture (one figure of one model, not drawn yet), a family (a way to draw, and what it makes), a public drawing."""
 
+import functools
+import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from quadlens.errors import BadConfig
 from quadlens.quadrature import ClusterBounds
-from quadlens.studies import Study
+from quadlens.studies import Study, study_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+P = ParamSpec("P")
+# The parameter k of figures of one rule.
+CLUSTER = "The cluster's frequency; the first that is a quadrature rule if None."
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +50,36 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
+class Words:
+    """What a page says about one picture.
+
+    Attributes:
+        title: What it is, in a few words.
+        finding: What it shows for this model, with numbers: the alternative text.
+        how_to_read: What is on the axes, what to look for.
+        data: The data file beside the page that holds the numbers drawn.
+        name: File name without suffix; the family's where it has one picture.
+        label: The figure's label in the paper; the family's name where it has one picture.
+        options: What the drawing takes beside the study.
+    """
+
+    title: str
+    finding: str
+    how_to_read: str
+    data: str
+    name: str | None = None
+    label: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
 class Family:
     """One kind of figure.
 
     Attributes:
         name: On the command line: all of its pictures.
         draw: The public function, `draw(study, …, ax=None)`.
-        pictures: Its pictures of one model, if the model has what the figure needs; () where there are none.
+        words: About its pictures of one model, if the model has what the figure needs; None or () if not.
         names: File names and labels of the paper of its pictures, where they are not `name`; K is a frequency.
         in_paper: Whether the paper has it.
         needs_proofs: Whether it draws proofs.
@@ -58,7 +88,7 @@ class Family:
 
     name: str
     draw: "Callable[..., Figure]"
-    pictures: Callable[[Study], tuple[Picture, ...]]
+    words: Callable[[Study], Words | tuple[Words, ...] | None]
     names: tuple[str, ...] = ()
     in_paper: bool = False
     needs_proofs: bool = False
@@ -66,11 +96,41 @@ class Family:
 
     def of(self, study: Study) -> tuple[Picture, ...]:
         """Its pictures of one model; () where the model has none."""
-        return () if self.needs_waves and study.no_waves is not None else self.pictures(study)
+        found = None if self.needs_waves and study.no_waves is not None else self.words(study)
+        return tuple(self._picture(study, one) for one in ((found,) if isinstance(found, Words) else found or ()))
+
+    def _picture(self, study: Study, words: Words) -> Picture:
+        label = words.label or (self.name if self.in_paper else None)
+        texts = (words.title, words.finding, words.how_to_read, words.data)
+        return Picture(words.name or self.name, label, *texts, partial(self.draw, study, **words.options))
 
     def makes(self, name: str) -> bool:
         """Whether a picture of this family can have this file name or label."""
         return name in (self.name, *self.names) or re.sub(r"\d+", "K", name) in self.names
+
+
+def figure(
+    ax: str = "Axes to draw on", **words: str
+) -> "Callable[[Callable[Concatenate[Study, P], Figure]], Callable[Concatenate[Any, P], Figure]]":
+    """A drawing as a public function: it takes all that stands for a model, and its docstring says what else.
+
+    Args:
+        ax: The axes it draws on.
+        words: What the parameters are that are its own.
+    """
+    common = {"study": "A study, a model, a path or the name of a bundled model."}
+    described = common | words | {"ax": f"{ax}, or a Figure or SubFigure to make them in."}
+    arguments = "\n".join(f"    {name}: {text}" for name, text in described.items())
+
+    def decorate(draw: "Callable[..., Figure]") -> "Callable[..., Figure]":
+        @functools.wraps(draw)
+        def public(study: Any, *others: Any, **options: Any) -> "Figure":
+            return draw(study_of(study), *others, **options)
+
+        public.__doc__ = f"{inspect.cleandoc(draw.__doc__ or '')}\n\nArgs:\n{arguments}\n"
+        return public
+
+    return decorate
 
 
 def cluster_of(study: Study, k: int | None) -> ClusterBounds:

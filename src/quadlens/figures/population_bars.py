@@ -1,18 +1,17 @@
 """Over many models: key frequencies, variance explained, bounds and phases, with this model beside the paper's bars."""
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS
 from quadlens.numbers import percent
 from quadlens.published import Histogram, PopulationSummary
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,15 +98,9 @@ HISTOGRAM_FIGURES = {
 }
 
 
-def population_counts(study: Any, label: str = "nfreqcountmul", ax: Target = None) -> "Figure":
-    """Draw the paper's counts over many models, ours beside them scaled to its total, and this model as a dashed line.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        label: The paper's figure: nfreqcountmul (key frequencies per model) or freqcountmul (neurons per frequency).
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure(label="The paper's figure: nfreqcountmul (key frequencies per model) or freqcountmul (neurons per frequency).")
+def population_counts(study: Study, label: str = "nfreqcountmul", ax: Target = None) -> "Figure":
+    """Draw the paper's counts over many models, ours beside them scaled to its total, this model as a dashed line."""
     shown = _chosen(COUNT_FIGURES, label)
     paper, ours = _counts(label, study.published.population), _counts(label, study.population)
     with canvas(ax, (5.2, 2.9)) as drawn:
@@ -174,7 +167,7 @@ def _note(counted: str, total: float, ours: PopulationSummary | None) -> str:
     return f"The paper's bars count {total:,.0f} {counted}; {mine}."
 
 
-def _count_picture(study: Study, label: str, shown: CountFigure) -> Picture:
+def _count_words(study: Study, label: str, shown: CountFigure) -> Words:
     paper, ours = _counts(label, study.published.population) or (), _counts(label, study.population)
     most = max(paper, key=lambda pair: pair[1])
     has_mark = label == "nfreqcountmul"
@@ -185,26 +178,20 @@ def _count_picture(study: Study, label: str, shown: CountFigure) -> Picture:
         finding += f" In ours it is {max(ours, key=lambda pair: pair[1])[0]}."
     total = _note(shown.counted, sum(count for _, count in paper), study.population)
     dashed = " The dashed line is this model." if has_mark else ""
-    return Picture(
+    return Words(
         name=label,
         label=label,
         title=shown.title,
         finding=finding,
         how_to_read=f"Bars count {shown.counted} by {shown.across}.{dashed} {total}",
         data="data/population.json",
-        draw=partial(population_counts, study, label),
+        options={"label": label},
     )
 
 
-def population_histograms(study: Any, label: str = "freqstrengthmul", ax: Target = None) -> "Figure":
-    """Draw a histogram of the paper's population, ours over it with the same area, and this model's median dashed.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        label: The paper's figure: freqstrengthmul, uoutstrengthmul, nibound or primsecr2.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure(label="The paper's figure: freqstrengthmul, uoutstrengthmul, nibound or primsecr2.")
+def population_histograms(study: Study, label: str = "freqstrengthmul", ax: Target = None) -> "Figure":
+    """Draw a histogram of the paper's population, ours over it with the same area, and this model's median dashed."""
     shown = _chosen(HISTOGRAM_FIGURES, label)
     paper = study.published.population.histogram(shown.key)
     if paper is None:
@@ -245,13 +232,13 @@ def this_model(study: Study, label: str) -> float | None:
     return float(np.median(values)) if len(values) else None
 
 
-def _histogram_pictures(study: Study) -> tuple[Picture, ...]:
+def _all_histograms(study: Study) -> tuple[Words, ...]:
     """Four, whatever the model."""
     bars = ((label, one, study.published.population.histogram(one.key)) for label, one in HISTOGRAM_FIGURES.items())
-    return tuple(_histogram_picture(study, label, one, paper) for label, one, paper in bars if paper is not None)
+    return tuple(_histogram_words(study, label, one, paper) for label, one, paper in bars if paper is not None)
 
 
-def _histogram_picture(study: Study, label: str, shown: HistogramFigure, paper: Histogram) -> Picture:
+def _histogram_words(study: Study, label: str, shown: HistogramFigure, paper: Histogram) -> Words:
     ours, mark = _our_histogram(study, shown), this_model(study, label)
     where = f"{'above' if shown.above else 'below'} {shown.threshold:g}"
     share = percent(share_beyond(paper, shown.threshold, shown.above), 0)
@@ -262,24 +249,24 @@ def _histogram_picture(study: Study, label: str, shown: HistogramFigure, paper: 
         finding += f" This model's median is {mark:.4g}."
     dashed = " The dashed line is this model's median." if mark is not None else ""
     total = _note(shown.counted, paper.total, study.population)
-    return Picture(
+    return Words(
         name=label,
         label=label,
         title=shown.title,
         finding=finding,
         how_to_read=f"Bars count {shown.counted} by {shown.across}.{dashed} {total}",
         data="data/population.json",
-        draw=partial(population_histograms, study, label),
+        options={"label": label},
     )
 
 
 COUNTS = Family(
     "population-counts",
     population_counts,
-    lambda study: tuple(_count_picture(study, label, one) for label, one in COUNT_FIGURES.items()),
+    lambda study: tuple(_count_words(study, label, one) for label, one in COUNT_FIGURES.items()),
     tuple(COUNT_FIGURES),
     in_paper=True,
 )
 HISTOGRAMS = Family(
-    "population-histograms", population_histograms, _histogram_pictures, tuple(HISTOGRAM_FIGURES), in_paper=True
+    "population-histograms", population_histograms, _all_histograms, tuple(HISTOGRAM_FIGURES), in_paper=True
 )

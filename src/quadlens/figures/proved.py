@@ -3,21 +3,20 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Picture
+from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
 from quadlens.numbers import at_most, percent
 from quadlens.proofs.budget import WaterfallStep
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.produce import STRATEGIES
 from quadlens.quadrature import ClusterBounds, Exact, UpperBound
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,15 +42,9 @@ class ProofPoint:
     margin: float
 
 
-def frontier(study: Any, ax: Target = None) -> "Figure":
-    """Draw cost against what is proved: the relative error of the rules (T1), and the share of inputs (T3).
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Two axes (one where the model has no rules, or the study no proofs), or a Figure or SubFigure to make them
-            in.
-    """
-    study = study_of(study)
+@figure("Two axes (one where the model has no rules, or the study no proofs)")
+def frontier(study: Study, ax: Target = None) -> "Figure":
+    """Draw cost against what is proved: the relative error of the rules (T1), and the share of inputs (T3)."""
     clusters, certificates = study.clusters, study.certificates
     panels = int(bool(clusters)) + int(bool(certificates))
     if not panels:
@@ -151,11 +144,10 @@ def draw_strategies(points: tuple[ProofPoint, ...], ax: Target = None) -> "Figur
         return drawn.figure
 
 
-def _frontier_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, where anything was bounded or proved."""
+def _frontier_words(study: Study) -> Words | None:
     clusters, certificates = study.clusters, study.certificates
     if not clusters and not certificates:
-        return ()
+        return None
     rules = rule_points(clusters) if clusters else []
     parts = [f"{name}: at most {at_most(worst, 3)} for {cost:,} operations" for name, cost, worst, _ in rules]
     for one in certificates:
@@ -172,27 +164,17 @@ def _frontier_pictures(study: Study) -> tuple[Picture, ...]:
             "Left: the quadrature error of the worst cluster that each method proves, against what it costs; above the "
             f"grey line a bound says nothing. Right: {proved}Lower left, and upper left, are best."
         )
-    return (
-        Picture(
-            name="frontier",
-            label=None,
-            title="The frontier: what is proved, and for how much",
-            finding="; ".join(parts) + ".",
-            how_to_read=how,
-            data="data/frontier.csv",
-            draw=partial(frontier, study),
-        ),
+    return Words(
+        title="The frontier: what is proved, and for how much",
+        finding="; ".join(parts) + ".",
+        how_to_read=how,
+        data="data/frontier.csv",
     )
 
 
-def logit_waterfall(study: Any, ax: Target = None) -> "Figure":
-    """Draw the itemised bound on |logit - pizza form|: each term's bound, stacked up, and in it what the term is.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure()
+def logit_waterfall(study: Study, ax: Target = None) -> "Figure":
+    """Draw the itemised bound on |logit - pizza form|: each term's bound, stacked up, and in it what the term is."""
     if not study.waterfall:
         raise BadConfig("no proof of this study itemises its error (strategy lipschitz does)")
     return draw_budget(study.waterfall[:-1], study.evaluation.min_margin, ax)
@@ -229,32 +211,26 @@ def _size(bound: float) -> str:
     return at_most(bound, 2) if bound >= 0.01 or bound == 0 else f"< {10.0 ** math.ceil(math.log10(bound)):.0e}"
 
 
-def _waterfall_pictures(study: Study) -> tuple[Picture, ...]:
-    """One, where some proof itemises its error."""
+def _waterfall_words(study: Study) -> Words | None:
     certificate = next((one for one in study.certificates if one.proof.logit_error is not None), None)
     if certificate is None or not study.waterfall:
-        return ()
+        return None
     *steps, whole = study.waterfall
     worst = max(steps, key=lambda step: step.bound)
     proved = f"{certificate.certified_inputs:,} of {certificate.p**2:,} inputs are proved right that way"
     measured = "" if whole.measured is None else f" In fact no logit is off by more than {whole.measured:.1f}."
-    return (
-        Picture(
-            name="logit-waterfall",
-            label=None,
-            title="The error budget, term by term",
-            finding=f"Bounding every term by itself (strategy {certificate.proof.strategy}) leaves "
-            f"{at_most(whole.bound, 1)} logits of doubt; the largest term is {worst.term} with "
-            f"{at_most(worst.bound, 1)}. The smallest margin is {study.evaluation.min_margin:.1f}; {proved}.{measured}",
-            how_to_read="Each bar is the proved worst case of one thing that the pizza form neglects, added up from "
-            "top to bottom; the thin black bar, and the number in brackets, is the largest change of a logit it really "
-            "makes. An input is proved right where twice the sum stays below the lead that the pizza form gives the "
-            "right answer; the green line, the model's smallest margin, is for scale.",
-            data="data/certificates.json",
-            draw=partial(logit_waterfall, study),
-        ),
+    return Words(
+        title="The error budget, term by term",
+        finding=f"Bounding every term by itself (strategy {certificate.proof.strategy}) leaves "
+        f"{at_most(whole.bound, 1)} logits of doubt; the largest term is {worst.term} with "
+        f"{at_most(worst.bound, 1)}. The smallest margin is {study.evaluation.min_margin:.1f}; {proved}.{measured}",
+        how_to_read="Each bar is the proved worst case of one thing that the pizza form neglects, added up from "
+        "top to bottom; the thin black bar, and the number in brackets, is the largest change of a logit it really "
+        "makes. An input is proved right where twice the sum stays below the lead that the pizza form gives the "
+        "right answer; the green line, the model's smallest margin, is for scale.",
+        data="data/certificates.json",
     )
 
 
-FRONTIER = Family("frontier", frontier, _frontier_pictures, needs_proofs=True, needs_waves=False)
-LOGIT_WATERFALL = Family("logit-waterfall", logit_waterfall, _waterfall_pictures, needs_proofs=True, needs_waves=False)
+FRONTIER = Family("frontier", frontier, _frontier_words, needs_proofs=True, needs_waves=False)
+LOGIT_WATERFALL = Family("logit-waterfall", logit_waterfall, _waterfall_words, needs_proofs=True, needs_waves=False)

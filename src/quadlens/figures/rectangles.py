@@ -1,17 +1,16 @@
 """A cluster as rectangles under a curve: the rule itself, the error the paper's bound allows, overlaps and gaps."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, angle_axis, boxes, canvas, shapes
-from quadlens.figures.picture import Family, Picture, cluster_of
+from quadlens.figures.picture import CLUSTER, Family, Words, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
 from quadlens.numbers import at_most, percent
 from quadlens.quadrature import ClusterBounds, Rectangles, box_density, rectangles
-from quadlens.studies import Study, study_of
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,18 +37,12 @@ def integral(half: bool) -> float:
     return 2 / 3 if half else 4 / 3
 
 
-def quadrature(study: Any, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
+@figure(k=CLUSTER, half="Fold the phases to half a period.")
+def quadrature(study: Study, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
     """Draw the neurons of one cluster as rectangles under the curve whose area they add up to.
 
     Rectangle i has width w_i and height h(φ_i); the curve is h(φ) = |cos φ| cos 2φ.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first that is a quadrature rule if None.
-        half: Fold the phases to half a period.
-        ax: Axes to draw on.
     """
-    study = study_of(study)
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 3.1)) as drawn:
         (axis,) = drawn.axes
@@ -74,16 +67,9 @@ def _draw_rectangles(axis: "Axes", layout: Rectangles, colour: str) -> None:
     angle_axis(axis, fine[0] - 0.05, fine[-1] + 0.05)
 
 
-def error_band(study: Any, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
-    """Draw the rectangles of one cluster, the curve, and the band that the paper's bound allows both.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first that is a quadrature rule if None.
-        half: Fold the phases to half a period.
-        ax: Axes to draw on.
-    """
-    study = study_of(study)
+@figure(k=CLUSTER, half="Fold the phases to half a period.")
+def error_band(study: Study, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
+    """Draw the rectangles of one cluster, the curve, and the band that the paper's bound allows both."""
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 3.4)) as drawn:
         (axis,) = drawn.axes
@@ -109,15 +95,9 @@ def band(layout: Rectangles) -> Float[np.ndarray, "n 6 2"]:
     return np.stack([x, y], axis=2)
 
 
-def overlap(study: Any, k: int | None = None, ax: Target = None) -> "Figure":
-    """Draw boxes centred at their phases, darker where they overlap; below, how many lie over each angle.
-
-    Args:
-        study: A study, a model, a path or the name of a bundled model.
-        k: The cluster's frequency; the first that is a quadrature rule if None.
-        ax: Two axes, or a Figure or SubFigure to make them in.
-    """
-    study = study_of(study)
+@figure("Two axes", k=CLUSTER)
+def overlap(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
+    """Draw boxes centred at their phases, darker where they overlap; below, how many lie over each angle."""
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 4.4), 2, columns=1, sharex=True, height_ratios=(3, 1.4)) as drawn:
         top, bottom = drawn.axes
@@ -147,11 +127,11 @@ def _per_cluster(study: Study) -> tuple[tuple[ClusterBounds, bool], ...]:
     return tuple((cluster, half) for cluster in study.clusters for half in (False, True))
 
 
-def _quadrature_picture(study: Study, cluster: ClusterBounds, half: bool) -> Picture:
+def _quadrature_words(cluster: ClusterBounds, half: bool) -> Words:
     k, scheme = cluster.k, cluster.scheme
     area, whole = area_of(rectangles(scheme, half)), integral(half)
     span = "half a period (phases folded modulo π)" if half else "the whole circle"
-    return Picture(
+    return Words(
         name=f"quadrature-half-{k}" if half else f"quadrature-{k}",
         label=f"quadrature:{k}:-half-" if half else f"quadrature:{k}:-",
         title=f"Frequency {k} as rectangles under a curve" + (", half period" if half else ""),
@@ -161,14 +141,14 @@ def _quadrature_picture(study: Study, cluster: ClusterBounds, half: bool) -> Pic
         "curve at its phase φ. The MLP adds up the rectangles' areas; the black curve's area is what it stands for."
         + (" Folding by half a turn puts twice as many neurons under each stretch of the curve." if half else ""),
         data=DATA,
-        draw=partial(quadrature, study, k, half),
+        options={"k": k, "half": half},
     )
 
 
-def _band_picture(study: Study, cluster: ClusterBounds, half: bool) -> Picture:
+def _band_words(cluster: ClusterBounds, half: bool) -> Words:
     k, rows = cluster.k, cluster.rows
     bound = rows.numerical_abs_bound_half.value if half else rows.numerical_abs_bound_full.value
-    return Picture(
+    return Words(
         name=f"quadrature-{'half-' if half else ''}{k}-with-error",
         label=f"error:{k}:-half-" if half else f"error:{k}:-",
         title=f"The error band of frequency {k}" + (", half period" if half else ""),
@@ -179,16 +159,16 @@ def _band_picture(study: Study, cluster: ClusterBounds, half: bool) -> Picture:
         "rectangle's height: the orange band. Both curve and rectangles lie inside it, so its area bounds the error "
         "for every input at once.",
         data=DATA,
-        draw=partial(error_band, study, k, half),
+        options={"k": k, "half": half},
     )
 
 
-def _overlap_picture(study: Study) -> Picture:
+def _overlap_words(study: Study) -> Words | None:
+    if not study.clusters:
+        return None
     scheme = study.clusters[0].scheme
     density = box_density(scheme)
-    return Picture(
-        name="overlap",
-        label="overlap",
+    return Words(
         title=f"Overlap of the boxes of frequency {scheme.k}",
         finding=f"Boxes of frequency {scheme.k} leave {percent(density.uncovered)} of the circle uncovered and pile "
         f"up to {int(density.count.max())} deep; on average the density is {density.mean_deviation:.2f} away from 1.",
@@ -196,22 +176,21 @@ def _overlap_picture(study: Study) -> Picture:
         "curve is counted more than once, in gaps not at all. Neighbouring surpluses and gaps cancel: that is why the "
         "exact error is so small.",
         data=DATA,
-        draw=partial(overlap, study, scheme.k),
     )
 
 
 QUADRATURE = Family(
     "quadrature",
     quadrature,
-    lambda study: tuple(_quadrature_picture(study, *one) for one in _per_cluster(study)),
+    lambda study: tuple(_quadrature_words(*one) for one in _per_cluster(study)),
     ("quadrature-K", "quadrature-half-K", "quadrature:K:-", "quadrature:K:-half-"),
     in_paper=True,
 )
 ERROR_BAND = Family(
     "error",
     error_band,
-    lambda study: tuple(_band_picture(study, *one) for one in _per_cluster(study)),
+    lambda study: tuple(_band_words(*one) for one in _per_cluster(study)),
     ("quadrature-K-with-error", "quadrature-half-K-with-error", "error:K:-", "error:K:-half-"),
     in_paper=True,
 )
-OVERLAP = Family("overlap", overlap, lambda study: (_overlap_picture(study),) if study.clusters else (), in_paper=True)
+OVERLAP = Family("overlap", overlap, _overlap_words, in_paper=True)

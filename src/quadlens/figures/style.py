@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from quadlens.errors import BadConfig
 from quadlens.model.atomic import write_atomic
 
 if TYPE_CHECKING:
@@ -65,6 +66,18 @@ _NO_DATE: dict[FigureFormat, dict[str, Any]] = {
 }
 _PATH_DATA = re.compile(rb'(?<= d=")[^"]*')
 _LONG_DECIMAL = re.compile(rb"(\.\d\d)\d+")
+
+
+def parse_formats(text: str) -> tuple[FigureFormat, ...]:
+    """File formats from `svg,png`.
+
+    Raises:
+        BadConfig: for one that is not known.
+    """
+    kinds = tuple(kind for kind in FIGURE_FORMATS if kind in text.split(","))
+    if len(kinds) != len(text.split(",")):
+        raise BadConfig(f"--format {text!r}; expected some of {','.join(FIGURE_FORMATS)}")
+    return kinds
 
 
 @contextlib.contextmanager
