@@ -30,9 +30,8 @@ def command(
     ] = None,
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training."""
-    from rich.console import Console
-
     from quadlens.cli.output import check_model_name
+    from quadlens.errors import BadConfig
     from quadlens.model import Recipe, build_mlp, build_transformer, save, sha256
     from quadlens.model.handmade import default_keys
 
@@ -57,10 +56,5 @@ def command(
         "sha256": sha256(model),
     }
 
-    def render(console: Console) -> None:
-        listed = ",".join(map(str, key_list))
-        console.print(
-            f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {listed}", markup=False, soft_wrap=True
-        )
-
-    out.emit(value, render)
+    listed = ",".join(map(str, key_list))
+    out.say(value, f"wrote {output}: p = {p}, {model.config.d_mlp} neurons, keys {listed}")

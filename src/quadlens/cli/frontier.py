@@ -21,20 +21,16 @@ def command(
 
     from rich.console import Console
 
-    from quadlens.errors import BadFile
     from quadlens.figures.proved import ProofPoint, draw_budget, draw_strategies
     from quadlens.figures.style import figure_bytes
     from quadlens.model import load
-    from quadlens.model.atomic import write_atomic
+    from quadlens.model.atomic import make_directory, write_atomic
     from quadlens.numbers import significant
     from quadlens.proofs.frontier import frontier, to_csv
     from quadlens.table import Table
 
     loaded = load(model)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile(f"cannot make the directory {output}: {error.strerror}; give another with -o") from None
+    make_directory(output)
     result = frontier(loaded, lambda name: out.note(f"proving with {name}"))
     value = dataclasses.asdict(result)
     write_atomic(output / "frontier.csv", to_csv(result.points).encode())

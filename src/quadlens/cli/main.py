@@ -10,22 +10,16 @@ import typer
 from quadlens import __version__
 from quadlens.cli import (
     ablate,
-    bounds,
     build,
     certify,
     check,
     compare,
-    evaluate,
-    explain,
-    explore,
-    export,
-    figures,
+    files,
     frontier,
-    import_,
-    info,
     lens,
+    pictures,
     population,
-    report,
+    reading,
     sweep,
     train,
 )
@@ -62,12 +56,12 @@ def _root(
 
 # In the order a newcomer meets them; the example is the last line of each command's help.
 COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("report", report.command, "quadlens report mainline -o out/report"),
-    ("explore", explore.command, "quadlens explore mainline -o explorer.html"),
-    ("info", info.command, "quadlens info mainline"),
-    ("evaluate", evaluate.command, "quadlens evaluate mainline --json"),
-    ("explain", explain.command, "quadlens explain mainline --neurons neurons.csv"),
-    ("bounds", bounds.command, "quadlens bounds mainline --json"),
+    ("report", pictures.report, "quadlens report mainline -o out/report"),
+    ("explore", pictures.explore, "quadlens explore mainline -o explorer.html"),
+    ("info", files.info, "quadlens info mainline"),
+    ("evaluate", reading.evaluate, "quadlens evaluate mainline --json"),
+    ("explain", reading.explain, "quadlens explain mainline --neurons neurons.csv"),
+    ("bounds", reading.bounds, "quadlens bounds mainline --json"),
     ("lens", lens.command, "quadlens lens mainline --json"),
     ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
     ("check", check.command, "quadlens check mainline.cert.json mainline"),
@@ -78,9 +72,9 @@ COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("compare", compare.command, "quadlens compare mainline mismatched -o comparison.html"),
     ("ablate", ablate.command, "quadlens ablate mainline --frequencies 5 -o without-5.safetensors"),
     ("build", build.command, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
-    ("import", import_.command, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
-    ("export", export.command, "quadlens export mainline --format transformer-lens -o model.pt"),
-    ("figures", figures.command, "quadlens figures mainline -o figures --format svg,png"),
+    ("import", files.import_, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
+    ("export", files.export, "quadlens export mainline --format transformer-lens -o model.pt"),
+    ("figures", pictures.figures, "quadlens figures mainline -o figures --format svg,png"),
 )
 for _name, _command, _example in COMMANDS:
     _class = certify.Help if _name == "certify" else Command

@@ -32,7 +32,9 @@ class Output:
     json: bool
     quiet: bool
 
-    def emit(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]], render: "Callable[[Console], None]") -> None:
+    def emit(
+        self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]], render: "Callable[[Console], object]"
+    ) -> None:
         """Print `value` as JSON, or let `render` draw it."""
         if self.json:
             unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
@@ -42,6 +44,10 @@ class Output:
         from rich.console import Console
 
         render(Console(highlight=False))
+
+    def say(self, value: Mapping[str, Any], *lines: str) -> None:
+        """Print `value` as JSON, or lines as they are: a name in them is no markup, and a long one is not broken."""
+        self.emit(value, lambda console: sys.stdout.write("".join(f"{line}\n" for line in lines)))
 
     def note(self, message: str) -> None:
         """A line for the person watching, on stderr."""

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from quadlens.cli.output import Output
-from quadlens.errors import BadConfig, BadFile
+from quadlens.errors import BadConfig
 
 if TYPE_CHECKING:
     import polars
-    from rich.console import Console
 
-    from quadlens.figures.style import FigureFormat
     from quadlens.population.comparison import Comparison
 
 
@@ -84,7 +82,7 @@ def command(
         rows = dataset.by_model(frame) if by is None else dataset.by_group(frame, by)
         title = counted(len(frame), "model") + ("" if by is None else f" by {by}")
         if figures is not None:
-            out.note(f"wrote {len(_write_by_p(frame, figures, format or 'svg'))} files into {figures}")
+            _draw(frame, None, figures, format or "svg", out)
         if markdown:
             sys.stdout.write(tables.rows_table(rows) + "\n")
         else:
@@ -94,15 +92,8 @@ def command(
     if markdown:
         sys.stdout.write(tables.comparison_table(comparison) + "\n")
         return
-    written = []
-    if figures is not None:
-        written = _write_all(comparison, frame, figures, format or "svg")
-        out.note(f"wrote {len(written)} files into {figures}")
-
-    def render(console: "Console") -> None:
-        tables.render(comparison, console)
-
-    out.emit({**comparison.to_dict(), "figures": [str(path) for path in written]}, render)
+    written = [] if figures is None else _draw(frame, comparison, figures, format or "svg", out)
+    out.emit({**comparison.to_dict(), "figures": written}, lambda console: tables.render(comparison, console))
 
 
 def _verify(path: Path, out: Output) -> None:
@@ -112,13 +103,9 @@ def _verify(path: Path, out: Output) -> None:
     with out.step_line() as step:
         found = verify(path, CHECK_SECONDS, lambda done: step(f"verifying model {done + 1}"))
 
-    def render(console: "Console") -> None:
-        for name, problem in found.problems.items():
-            console.print(f"{name}: {problem}", markup=False, soft_wrap=True)
-        what = found.to_dict()["verified"]
-        console.print(f"{found.models} models, {what}: {len(found.problems) or 'no'} problems", markup=False)
-
-    out.emit(found.to_dict(), render)
+    lines = [f"{name}: {problem}" for name, problem in found.problems.items()]
+    what = found.to_dict()["verified"]
+    out.say(found.to_dict(), *lines, f"{found.models} models, {what}: {len(found.problems) or 'no'} problems")
     if found.problems:
         raise typer.Exit(1)
 
@@ -146,36 +133,18 @@ def _which(left: int, every: int, directory: Path | None) -> str:
     return f"{some}the {every} models in {directory}" if some else ""
 
 
-def _write_all(comparison: "Comparison", frame: "polars.DataFrame", directory: Path, formats: str) -> list[Path]:
-    """Every figure of the population in every format asked for; returns the files."""
-    from quadlens.figures.population_sweep import comparison_figures
-    from quadlens.figures.style import write_figure
+def _draw(
+    frame: "polars.DataFrame", comparison: "Comparison | None", directory: Path, formats: str, out: Output
+) -> list[str]:
+    """Every figure of a comparison, or without one how things depend on p, in every format; returns the files."""
+    from quadlens.figures.population_sweep import comparison_figures, draw_by_p
+    from quadlens.figures.style import parse_formats, write_figure
+    from quadlens.model.atomic import make_directory
     from quadlens.population.dataset import by_model
 
-    kinds = _ready(directory, formats)
-    drawn = comparison_figures(comparison, by_model(frame))
-    return [path for name, figure in drawn for path in write_figure(figure, directory, name, kinds)]
-
-
-def _write_by_p(frame: "polars.DataFrame", directory: Path, formats: str) -> list[Path]:
-    """How things depend on p, in every format asked for; returns the files."""
-    from quadlens.figures.population_sweep import draw_by_p
-    from quadlens.figures.style import write_figure
-    from quadlens.population.dataset import by_model
-
-    kinds = _ready(directory, formats)
-    return write_figure(draw_by_p(by_model(frame)), directory, "population-by-p", kinds)
-
-
-def _ready(directory: Path, formats: str) -> "tuple[FigureFormat, ...]":
-    """The formats, once they are known and the directory is there."""
-    from quadlens.figures.style import FIGURE_FORMATS
-
-    kinds = tuple(kind for kind in FIGURE_FORMATS if kind in formats.split(","))
-    if len(kinds) != len(formats.split(",")):
-        raise BadConfig(f"--format {formats!r}; expected some of {','.join(FIGURE_FORMATS)}")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile(f"cannot make the directory {directory}: {error.strerror}") from None
-    return kinds
+    kinds, rows = parse_formats(formats), by_model(frame)
+    make_directory(directory)
+    drawn = (("population-by-p", draw_by_p(rows)),) if comparison is None else comparison_figures(comparison, rows)
+    files = [str(path) for name, figure in drawn for path in write_figure(figure, directory, name, kinds)]
+    out.note(f"wrote {len(files)} files into {directory}")
+    return files

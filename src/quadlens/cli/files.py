@@ -1,17 +1,48 @@
-"""`quadlens import`: other people's checkpoints, in."""
+"""`quadlens info`, `import` and `export`: what is in a model's file, and other people's files in and out."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quadlens.cli.output import Output
+from quadlens.cli.options import ModelArgument, OutputFile
+from quadlens.cli.output import Output, check_model_name, key_value_table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from quadlens.model.formats import Hints, Imported
 
 
-def command(
+def info(out: Output, model: ModelArgument = "mainline") -> None:
+    """Show a model's config, shapes, size and hash."""
+    from quadlens.model.bundled import resolve
+    from quadlens.model.config import config_to_dict
+    from quadlens.model.native import load_with_sha256
+
+    loaded, digest = load_with_sha256(resolve(model))
+    tensors = loaded.tensors()
+    value = {
+        "model": model,
+        "sha256": digest,
+        "parameters": sum(array.size for array in tensors.values()),
+        "config": config_to_dict(loaded.config),
+        "tensors": {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in tensors.items()},
+    }
+
+    def render(console: "Console") -> None:
+        # One line however narrow the terminal, so that the hash can be copied.
+        console.print(f"{model}: {value['parameters']} parameters", markup=False, soft_wrap=True)
+        console.print(f"sha256 {value['sha256']}", soft_wrap=True)
+        key_value_table(console, "config", config_to_dict(loaded.config))
+        key_value_table(
+            console, "weights", {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in tensors.items()}
+        )
+
+    out.emit(value, render)
+
+
+def import_(
     out: Output,
     source: Annotated[
         Path, typer.Argument(metavar="SRC", help="A .pt, .pth or .safetensors checkpoint, or a directory of them.")
@@ -98,9 +129,6 @@ def command(
 
 
 def _file(source: Path, output: Path, format_name: str, config: Path | None, hints: "Hints", out: Output) -> None:
-    from rich.console import Console
-
-    from quadlens.cli.output import check_model_name, key_value_table
     from quadlens.model import save
     from quadlens.model.formats import import_file
 
@@ -109,7 +137,7 @@ def _file(source: Path, output: Path, format_name: str, config: Path | None, hin
     save(imported.model, output)
     value = _described(source, output, imported)
 
-    def render(console: Console) -> None:
+    def render(console: "Console") -> None:
         key_value_table(console, f"wrote {output}", {"read as": imported.format, "sha256": value["sha256"]})
         for line in imported.notes:
             console.print(f"  {line}", markup=False, soft_wrap=True)
@@ -121,7 +149,6 @@ def _directory(
     source: Path, output: Path | None, format_name: str, config: Path | None, hints: "Hints", out: Output
 ) -> None:
     """One row per checkpoint; what was read is written below `output` when there is one."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -147,7 +174,7 @@ def _directory(
             row |= _described(outcome.source, target, outcome.imported)
         rows.append(row | {"reason": outcome.refusal})
 
-    def render(console: Console) -> None:
+    def render(console: "Console") -> None:
         table = Table("file", "read as", "p", "why not, or where it was written", box=None, padding=(0, 1))
         for row in rows:
             told = row["reason"] or row["output"] or ""
@@ -175,3 +202,26 @@ def _described(source: Path, output: Path | None, imported: "Imported") -> dict[
         "config": config_to_dict(imported.model.config),
         "notes": list(imported.notes),
     }
+
+
+def export(
+    out: Output,
+    model: ModelArgument,
+    output: OutputFile,
+    format_name: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="F",
+            help="Whose file: {writers}.",
+        ),
+    ],
+) -> None:
+    """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
+    from quadlens.model import load
+    from quadlens.model.formats import export_file
+
+    files, notes = export_file(load(model), format_name, output)
+    value = {"model": model, "format": format_name, "files": [str(path) for path in files], "notes": list(notes)}
+
+    out.say(value, *(f"wrote {path}" for path in files), *(f"  {line}" for line in notes))

@@ -1,0 +1,112 @@
+"""`quadlens report`, `explore` and `figures`: pages and figure files of a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.options import ModelArgument, OutputFile
+from quadlens.cli.output import Output
+
+MOST_WORKERS = 4
+
+
+def report(
+    out: Output,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="Where the report goes; a previous report is replaced."),
+    ],
+    model: ModelArgument = "mainline",
+    no_proofs: Annotated[bool, typer.Option("--no-proofs", help="Leave out the proofs (a few seconds).")] = False,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", min=1, help="Processes that draw; all cores, at most 4.")
+    ] = None,
+) -> None:
+    """Write one self-contained page with every figure and table, and figure files, tables and data beside it."""
+    import os
+    import time
+
+    from quadlens.pages import report as write
+
+    began = time.perf_counter()
+    with out.step_line() as step:
+        made = write(model, output, workers or min(MOST_WORKERS, os.cpu_count() or 1), not no_proofs, step)
+    seconds = time.perf_counter() - began
+    certificate = made.results.certificate
+    value = {
+        "directory": str(made.directory),
+        "page": str(made.page),
+        "page_bytes": made.page_bytes,
+        "files": list(made.files),
+        "p": made.results.p,
+        "key_frequencies": list(made.results.keys) if made.results.no_waves is None else None,
+        "verdict": certificate.verdict if certificate else None,
+        "model_sha256": made.results.sha256,
+        "seconds": seconds,
+    }
+
+    size = f"{made.page_bytes / 1e6:.1f} MB, {len(made.files)} files, {seconds:.0f} s"
+    out.say(value, f"{made.page}: open it in a browser ({size})")
+
+
+def explore(out: Output, output: OutputFile, model: ModelArgument = "mainline") -> None:
+    """Write one offline HTML page: drag a neuron, watch the integral, the logits and the answers follow."""
+    from quadlens.explorer import build_page
+    from quadlens.model import load
+    from quadlens.model.atomic import write_atomic
+
+    loaded = load(model)
+    content = build_page(loaded, Path(model).name.removesuffix(".safetensors")).encode()
+    write_atomic(output, content)
+    value = {
+        "file": str(output),
+        "bytes": len(content),
+        "model": model,
+        "p": loaded.config.p,
+        "neurons": loaded.config.d_mlp,
+    }
+
+    out.say(value, f"{output}: {len(content) / 1e6:.2f} MB; open it in any browser, no network needed")
+
+
+def figures(
+    out: Output,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where the figures go.")],
+    model: ModelArgument = "mainline",
+    format: Annotated[
+        str, typer.Option("--format", help="File formats, separated by commas: {figure_formats}.")
+    ] = "svg,pdf,png",
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="NAMES",
+            help="Only these, separated by commas: a file name, a label of the paper, or a family such as quadrature.",
+        ),
+    ] = None,
+) -> None:
+    """Write the figures of a model: every figure of the paper and ours, or some by name."""
+    from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
+    from quadlens.figures.style import parse_formats, write_figure
+    from quadlens.model.atomic import check_directory, make_directory
+    from quadlens.model.bundled import resolve
+    from quadlens.studies import study_of
+
+    kinds = parse_formats(format)
+    names = only.split(",") if only else None
+    proofs = names is None or needs_proofs(names)
+    path = resolve(model)
+    check_directory(output)
+    with out.step_line() as step:
+        study = study_of(path) if proofs else study_of(path).without_proofs()
+        if names is None:
+            study.prepare(step)
+        # By name, only what the figures asked for need is computed.
+        pictures = all_pictures(study) if names is None else chosen_pictures(study, names)
+        make_directory(output)
+        written = []
+        for number, picture in enumerate(pictures, start=1):
+            step(f"figures {number}/{len(pictures)}")
+            written += [str(path) for path in write_figure(picture.draw(), output, picture.name, kinds)]
+    out.say({"files": written}, *written)

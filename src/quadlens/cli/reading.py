@@ -1,0 +1,192 @@
+"""`quadlens evaluate`, `explain` and `bounds`: how a model answers, what its neurons do, how good its rules are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from quadlens.cli.options import ModelArgument
+from quadlens.cli.output import Output, key_value_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quadlens.quadrature import Convergence
+
+
+def evaluate(
+    out: Output,
+    model: ModelArgument = "mainline",
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", min=1, help="Try N random pairs instead of all p².")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also compute every logit in exact arithmetic and show the agreement.")
+    ] = False,
+) -> None:
+    """Show accuracy, margins and loss over all p² pairs (float64)."""
+    import dataclasses
+    from fractions import Fraction
+
+    import numpy as np
+
+    from quadlens.errors import BadConfig
+    from quadlens.model import load
+    from quadlens.model.evaluate import MAX_OPERATIONS, about
+    from quadlens.model.evaluate import evaluate as evaluate_layer
+    from quadlens.model.exact import agreement
+    from quadlens.numbers import significant
+
+    loaded = load(model)
+    p, d_mlp = loaded.config.p, loaded.config.d_mlp
+    if sample is None and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
+        raise BadConfig(
+            f"all {p * p} pairs of this model take {float(p) ** 3 * d_mlp:.1e} multiplications; "
+            "try a sample, for example --sample 10000"
+        )
+    pairs = None if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
+    layer = loaded.hidden_layer()
+    with out.progress_bar("evaluating", sample or p * p) as progress:
+        result = evaluate_layer(layer, pairs, progress)
+    value = dataclasses.asdict(result) | about(loaded, layer)
+    if exact:
+        out.note(f"computing all {p**3} logits exactly")
+        value["agreement"] = dataclasses.asdict(agreement(loaded))
+
+    def render(console: "Console") -> None:
+        shown = {name: value[name] for name in dataclasses.asdict(result)}
+        task = loaded.config.task
+        shown["task"] = task.words
+        # Only perfection reads as 100 %.
+        share = Fraction(100 * result.correct, result.pairs)
+        shown["accuracy"] = f"{significant(share, 'down')} %"
+        shown["min_margin"] = significant(result.min_margin, "down")
+        shown |= {name: significant(value[name]) for name in ("median_margin", "loss")}
+        a, b = result.min_margin_pair
+        shown["min_margin_pair"] = f"a = {a}, b = {b}" + (f": {task.question(a, b)}" if task.on_units else "")
+        sign = "+" if task.is_addition else "∘"
+        shown["wrong"] = ", ".join(f"{a}{sign}{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
+        key_value_table(console, f"{model}: answers on {result.pairs} pairs", shown)
+        if exact:
+            found = value["agreement"]
+            rows = {
+                "logits compared": f"{p**3}",
+                "largest difference": f"{found['max_error']:.3g} (largest logit {found['largest_logit']:.6g})",
+                "correct, exactly": f"{found['correct']:.0f} of {p * p}",
+                "min_margin, exactly": significant(found["min_margin"], "down"),
+            }
+            key_value_table(console, "exact arithmetic on the stored weights", rows)
+
+    out.emit(value, render)
+
+
+def explain(
+    out: Output,
+    model: ModelArgument = "mainline",
+    neurons: Annotated[
+        Path | None,
+        typer.Option("--neurons", metavar="FILE", help="Also write one row per neuron, as .csv or .parquet."),
+    ] = None,
+    no_logits: Annotated[
+        bool, typer.Option("--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the triples of gradient symmetricity.")] = 0,
+) -> None:
+    """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part.
+
+    A model whose attention depends on the tokens, or whose task has no frequencies, gets what can be said of it.
+    """
+    import numpy as np
+
+    from quadlens.errors import BadConfig
+    from quadlens.explanation import explain as explain_anatomy
+    from quadlens.explanation import needs_outline, outline
+    from quadlens.model import load
+    from quadlens.model.evaluate import about
+    from quadlens.spectrum.anatomy import Anatomy
+
+    if neurons is not None:
+        from quadlens.explanation.frame import check_frame_path
+
+        check_frame_path(neurons)
+    anatomy = Anatomy(load(model))
+    if needs_outline(anatomy.model):
+        if neurons is not None:
+            raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")
+        short = outline(anatomy)
+        out.emit({"model": model, **about(anatomy.model, anatomy.layer), **short.to_dict()}, short.render)
+        return
+    explanation = explain_anatomy(anatomy, logits=not no_logits, rng=np.random.default_rng(seed))
+    if neurons is not None:
+        from quadlens.explanation.frame import write_neurons
+
+        write_neurons(explanation, neurons)
+        out.note(f"wrote {neurons}: {explanation.d_mlp} neurons")
+    facts = about(anatomy.model, anatomy.layer)
+    out.emit({"model": model, **facts, **explanation.to_dict()} if out.json else {}, explanation.render)
+
+
+def bounds(
+    out: Output,
+    model: ModelArgument = "mainline",
+    moments: Annotated[
+        int, typer.Option("--moments", metavar="M", min=1, help="Harmonics used by the moment bound.")
+    ] = 20,
+    table_format: Annotated[
+        Literal["text", "csv", "latex"], typer.Option("--format", help="How to print the tables.")
+    ] = "text",
+    convergence: Annotated[
+        bool, typer.Option("--convergence", help="Also thin each cluster and see how the error falls with neurons.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the thinning.")] = 0,
+) -> None:
+    """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
+    import numpy as np
+
+    from quadlens.model import load
+    from quadlens.numbers import counted
+    from quadlens.quadrature import bounds as bound_clusters
+    from quadlens.quadrature import tables, text_table, thinning_study, to_json
+
+    result = bound_clusters(load(model), moments)
+    value, views = to_json(result), tables(result)
+    studies: list[Convergence] = []
+    if convergence:
+        rng = np.random.default_rng(seed)
+        studies = [thinning_study(cluster.scheme, 8, rng) for cluster in result.bounded]
+        value["convergence"] = [_study_json(study) for study in studies]
+
+    def render(console: "Console") -> None:
+        for table in views if result.bounded else ():
+            if table_format == "text":
+                text_table(table).print(console)
+                console.print()
+            else:
+                text = (
+                    text_table(table, None).to_csv()
+                    if table_format == "csv"
+                    else text_table(table, 2, marks=False).to_latex()
+                )
+                console.print(text, soft_wrap=True, markup=False)
+        if result.bounded and table_format == "text":
+            console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: docs/quadrature.md")
+        for none in result.unbounded:
+            console.print(f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}", markup=False)
+        if not result.clusters:
+            console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
+        for study in studies:
+            console.print(study.statement())
+
+    out.emit(value, render)
+
+
+def _study_json(study: "Convergence") -> dict[str, object]:
+    return {
+        "name": study.name,
+        "exponent": study.exponent,
+        "points": [
+            {"neurons": point.neurons, "error": point.median, "equally_spaced": point.equally_spaced}
+            for point in study.points
+        ],
+    }
