@@ -20,6 +20,8 @@ from quadlens.logits.algorithm import (
     token_span,
 )
 from quadlens.model import MLPParams, Params, Recipe, build_mlp, build_transformer
+from quadlens.training.config import TrainConfig
+from quadlens.training.initial import start_of
 from strategies import mlps, odd_moduli, seeds, transformers
 
 
@@ -165,3 +167,29 @@ def test_measures_are_named_after_the_nearer_published_model() -> None:
     assert (clock.nearer_by_gradient, clock.nearer_by_distance) == ("clock", "clock")
     nothing = AlgorithmMeasures(None, None, 0, None, None)
     assert (nothing.nearer_by_gradient, nothing.nearer_by_distance) == (None, None)
+
+
+@pytest.mark.parametrize("equals", [False, True])
+def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
+    settings = TrainConfig(
+        p=5, d_model=6, d_mlp=9, n_heads=2, d_head=3, equals=equals, attention_rate=0.7, attention_rest="ones",
+        activation="gelu", vocabularies=2, precision="float64", initial_scale=2.0,
+    )  # fmt: skip
+    model = start_of(settings).params
+    assert isinstance(model, Params)
+    rng = np.random.default_rng(0)
+    biases = {name: rng.standard_normal(x.shape) for name, x in model.tensors().items() if name.startswith("b_")}
+    model = Params(model.config, **{**model.tensors(), **biases})
+    triples = np.array([[1, 3, 2], [4, 0, 4], [2, 2, 1]])
+    both = gradients(model, model.token_tables(), triples)
+    for row, (a, b, c) in enumerate(triples):
+        for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
+
+            def value(x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
+                W_E = model.W_E.copy()
+                W_E[token] = x
+                moved = Params(model.config, **{**model.tensors(), "W_E": W_E})
+                return float(moved.forward(np.array([[a, b]]))[0, c])
+
+            measured = numeric_gradient(value, model.W_E[token].copy(), 1e-5)
+            np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-6)

@@ -25,6 +25,10 @@ def command(
         Path | None,
         typer.Argument(metavar="DIR", help="A sweep's directory, or its population.parquet; else what is shipped."),
     ] = None,
+    kind: Annotated[
+        Literal["paper", "attention"],
+        typer.Option("--dataset", help="The paper's models, or attention rates beside Zhong et al.'s."),
+    ] = "paper",
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,6 +71,11 @@ def command(
     from quadlens.population.dataset import filter_models
 
     _check_flags(by, by_model, figures, format, markdown, out.json)
+    if kind == "attention":
+        if by is not None or by_model or verify:
+            raise BadConfig("--dataset attention has a table of its own; leave out --by, --by-model and --verify")
+        _attention(directory, where or [], figures, format or "svg", markdown, out)
+        return
     if verify:
         _verify(directory or dataset.shipped_path(), out)
         return
@@ -94,6 +103,32 @@ def command(
         return
     written = [] if figures is None else _draw(frame, comparison, figures, format or "svg", out)
     out.emit({**comparison.to_dict(), "figures": written}, lambda console: tables.render(comparison, console))
+
+
+def _attention(
+    directory: Path | None, where: list[str], figures: Path | None, formats: str, markdown: bool, out: Output
+) -> None:
+    """`--dataset attention`: Zhong et al.'s measures, the lens and proofs over the attention rate."""
+    from quadlens.figures.population_sweep import draw_by_rate
+    from quadlens.figures.style import write_figure
+    from quadlens.population import attention
+    from quadlens.population.dataset import filter_models
+
+    comparison = attention.RateComparison(filter_models(attention.read(directory), where))
+    written = []
+    if figures is not None:
+        kinds = _ready(figures, formats)
+        written = write_figure(draw_by_rate(comparison.frame), figures, "population-attention-rate", kinds)
+        out.note(f"wrote {len(written)} files into {figures}")
+    if markdown:
+        sys.stdout.write("\n\n".join(table.to_markdown() for table in comparison.tables()) + "\n")
+        return
+
+    def render(console: "Console") -> None:
+        for table in comparison.tables():
+            table.print(console)
+
+    out.emit({**comparison.to_dict(), "figures": [str(path) for path in written]}, render)
 
 
 def _verify(path: Path, out: Output) -> None:

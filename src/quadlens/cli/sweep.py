@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,7 @@ LOG_LINES = 20
 LOG_SECONDS = 30.0
 
 
-@takes_settings("p", "seed")
+@takes_settings("p", "seed", "attention_rate")
 def command(
     out: Output,
     settings: dict[str, Any],
@@ -37,6 +38,9 @@ def command(
     preset: PresetOption = "paper",
     config: ConfigOption = None,
     p: Annotated[str | None, typer.Option("--p", metavar="P,…", help="One or several moduli, odd.")] = None,
+    attention_rate: Annotated[
+        str | None, typer.Option("--attention-rate", metavar="R,…", help="One or several shares of softmax, 0 … 1.")
+    ] = None,
     backend: Annotated[Literal["local", "ray"], typer.Option("--backend", help="Where to work.")] = "local",
     address: Annotated[
         str | None, typer.Option("--address", metavar="ADDRESS", help="A Ray cluster; without it one is started here.")
@@ -67,10 +71,14 @@ def command(
 
     if "seed" in settings:
         raise BadConfig("--set seed was given; a sweep's seeds come from --seeds")
-    if "p" in settings and p is not None:
-        raise BadConfig(f"--set p={settings['p']}: p was already given as {p}; give it once")
-    moduli: list[dict[str, Any]] = [{"p": one} for one in parse_moduli(p)] if p is not None else [{}]
-    base = [load_config(preset, config, {**settings, **one}) for one in moduli]
+    axes = {"p": parse_numbers("p", p, int), "attention_rate": parse_numbers("attention-rate", attention_rate, float)}
+    for name, values in axes.items():
+        if name in settings and values is not None:
+            given = ",".join(map(str, values))
+            raise BadConfig(f"--set {name}={settings[name]}: {name} was already given as {given}; give it once")
+    given = [[{name: value} for value in values] if values is not None else [{}] for name, values in axes.items()]
+    points = [{key: value for part in point for key, value in part.items()} for point in itertools.product(*given)]
+    base = [load_config(preset, config, {**settings, **point}) for point in points]
     configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
@@ -97,12 +105,13 @@ def command(
         raise typer.Exit(INTERRUPTED if report.left else 1)
 
 
-def parse_moduli(text: str) -> list[int]:
-    """Moduli from `23,31,59`."""
+def parse_numbers(flag: str, text: str | None, kind: type[int] | type[float]) -> list[int] | list[float] | None:
+    """Numbers from `23,31,59`; None where the flag was not given."""
     try:
-        return [int(word) for word in text.split(",")]
+        return None if text is None else [kind(word) for word in text.split(",")]
     except ValueError:
-        raise BadConfig(f"--p {text!r}; expected odd numbers separated by commas, for example 23,31,59") from None
+        example = "odd numbers separated by commas, for example 23,31,59" if kind is int else "for example 0,0.5,1"
+        raise BadConfig(f"--{flag} {text!r}; expected {example}") from None
 
 
 def work_backend(name: str, address: str | None, processes: int | None) -> "Backend":
@@ -130,7 +139,7 @@ def run(
     out: Output,
 ) -> "SweepReport":
     """Sweep with progress on stderr, then rebuild the dataset, also when stopped."""
-    from quadlens.population import dataset
+    from quadlens.population import attention, dataset
     from quadlens.population.store import Store
     from quadlens.population.sweep import Watch, sweep
 
@@ -146,6 +155,7 @@ def run(
         )
     if strategies:
         dataset.rebuild(Store(output))
+        attention.rebuild(Store(output))
     if report.left:
         out.note("stopped; finished models are whole. Run the same command again to resume")
     return report

@@ -7,12 +7,14 @@ import numpy as np
 
 from quadlens.figures.population_bars import draw_counts, draw_histogram
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, style
+from quadlens.population.attention import published
 from quadlens.population.comparison import Comparison, KeyCounts
 from quadlens.population.histograms import HistogramComparison
 from quadlens.proofs.produce import STRATEGIES
 from quadlens.published import Histogram
 
 if TYPE_CHECKING:
+    import polars
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -143,6 +145,35 @@ def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
         for axis in (frequencies, errors, costs):
             axis.set(xlabel="modulus p", xlim=(-0.6, len(moduli) - 0.4))
             axis.set_xticks(range(len(moduli)), [str(p) for p in moduli])
+        return figure
+
+
+def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
+    """Four panels over the attention rate, a dot per model; the grey band is what Zhong et al. published (10 – 90 %).
+
+    Args:
+        frame: As `population.attention.read` gives it.
+    """
+    bins = published()
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9.2, 5.6))
+        panels = figure.subplots(2, 2).ravel()
+        names = ("gradient_symmetricity", "distance_irrelevance", "lens_r2", "cost_share")
+        words = ("gradient symmetricity", "distance irrelevance", "R² of the lens; crosses: product share",
+                 "proof's operations / brute force")  # fmt: skip
+        edges = np.array([*(one.low for one in bins), 1.0])
+        for axis, name, label in zip(panels, names, words, strict=True):
+            if name in bins[0].quantiles:
+                low, middle, high = (np.array([one.quantiles[name][i] for one in bins]) for i in (0, 2, 4))
+                axis.fill_between(edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0)
+                axis.stairs(middle, edges, color="0.5", lw=1, label="published median")
+                axis.legend(fontsize=8)
+            axis.plot(frame["attention_rate"], frame[name], "o", color=FREQUENCY_COLOURS[0], ms=5, alpha=0.8)
+            axis.set(xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03))
+        panels[2].plot(frame["attention_rate"], frame["product_share"], "x", color=FREQUENCY_COLOURS[1], ms=5)
+        panels[3].set(ylim=(0, None))
         return figure
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.token_tables import HiddenLayer, TokenTables
 
 SAMPLES = 1000
 PRINCIPAL_COMPONENTS = 4
@@ -70,13 +71,13 @@ def _nearer(value: float | None, references: dict[Algorithm, float]) -> Algorith
 
 def algorithm_measures(
     model: Model,
-    collapsed: Collapsed,
+    layer: HiddenLayer,
     correct_logit: Float[np.ndarray, "p p"],
     rng: np.random.Generator,
     samples: int = SAMPLES,
 ) -> AlgorithmMeasures:
     """All three measures; `rng` draws the triples when p³ is more than `samples`."""
-    both = gradients(model, collapsed, draw_triples(collapsed.p, rng, samples))
+    both = gradients(model, layer, draw_triples(layer.p, rng, samples))
     cosine, inside = both.cosines(), both.in_span(token_span(model)).cosines()
     return AlgorithmMeasures(
         gradient_symmetricity=float(cosine.mean()) if len(cosine) else None,
@@ -151,17 +152,18 @@ class Gradients:
         return Gradients(self.of_a @ basis.T, self.of_b @ basis.T)
 
 
-def gradients(model: Model, collapsed: Collapsed, triples: Int[np.ndarray, "n 3"]) -> Gradients:
+def gradients(model: Model, layer: HiddenLayer, triples: Int[np.ndarray, "n 3"]) -> Gradients:
     """Both gradients of each triple, by the chain rule.
 
     With m the residual stream that is read, logit_c = W_U[:,c]·(m + W_out σ(W_in m)) has the gradient
-    W_U[:,c] + W_in (σ' ∘ W_L[c]), and m depends on E_a through J_a = α_a OV (+ I where a is read), on E_b through J_b.
-    An MLP's tokens are one-hot: its gradients are over all p coordinates.
+    W_U[:,c] + W_in (σ' ∘ W_L[c]), and m depends on E_a through J_a = α_a OV (+ I where a is read), on E_b through J_b;
+    softmax adds its own part. An MLP's tokens are one-hot: its gradients are over all p coordinates.
     """
     a, b, c = triples.T
-    through = NONLINEARITIES[collapsed.activation].derivative(collapsed.U_a[a] + collapsed.U_b[b]) * collapsed.W_L[c]
+    pre = layer.U_a[a] + layer.U_b[b] if isinstance(layer, Collapsed) else layer.pair_pre(triples[:, :2])
+    through = NONLINEARITIES[layer.activation].derivative(pre) * layer.W_L[c]
     if not isinstance(model, Params):
-        return Gradients(through @ collapsed.U_a.T, through @ collapsed.U_b.T)
+        return Gradients(through @ layer.U_a.T, through @ layer.U_b.T)
     W = {name: model.tensors()[name].astype(np.float64) for name in ("W_U", "W_in", "W_V", "W_O")}
     at_read = W["W_U"].T[c] + through @ W["W_in"].T
     attended = at_read @ np.einsum("hdk,hke->de", W["W_V"], W["W_O"]).T
@@ -170,7 +172,39 @@ def gradients(model: Model, collapsed: Collapsed, triples: Int[np.ndarray, "n 3"
         config.attention[position] * attended + (at_read if position == config.read_position else 0.0)
         for position in (0, 1)
     )
+    if isinstance(layer, TokenTables):
+        softmax_a, softmax_b = _through_softmax(model, layer, at_read, a, b)
+        of_a, of_b = of_a + softmax_a, of_b + softmax_b
     return Gradients(of_a, of_b)
+
+
+def _through_softmax(
+    model: Params,
+    layer: TokenTables,
+    at_read: Float[np.ndarray, "n d"],
+    a: Int[np.ndarray, " n"],
+    b: Int[np.ndarray, " n"],
+) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]:
+    """What a gradient at the position read becomes at the tokens of a and b through γ v W_O, by values and by scores.
+
+    Of a score s_t of one head: ∂/∂s_t = γ_t (g_t - Σ_u γ_u g_u / scale), g_t being the gradient by γ_t.
+    """
+    config, w = model.config, {name: array.astype(np.float64) for name, array in model.tensors().items()}
+    divisor = config.softmax.divisor if config.softmax is not None else 1.0
+    token = (a, b, np.zeros_like(a))
+    streams = [rows[token[t]] for t, rows in enumerate(model.token_streams())]
+    found, gates = [np.zeros_like(x) for x in streams], layer.gates(a, b)
+    for h in range(config.n_heads):
+        query, back = streams[config.read_position] @ w["W_Q"][h] + w["b_Q"][h], at_read @ w["W_O"][h].T
+        seen = [table.position for table in layer.gated]
+        by_gate = np.stack([((streams[t] @ w["W_V"][h] + w["b_V"][h]) * back).sum(axis=1) for t in seen])
+        mean = (gates[:, h] * by_gate).sum(axis=0) / layer.scale
+        by_score = gates[:, h] * (by_gate - mean) / divisor
+        for t, gate, score in zip(seen, gates[:, h], by_score, strict=True):
+            key = streams[t] @ w["W_K"][h] + w["b_K"][h]
+            found[t] += gate[:, None] * (back @ w["W_V"][h].T) + score[:, None] * (query @ w["W_K"][h].T)
+            found[config.read_position] += score[:, None] * (key @ w["W_Q"][h].T)
+    return found[0], found[1]
 
 
 def token_span(model: Model) -> Float[np.ndarray, "r d"]:

@@ -130,9 +130,13 @@ class TokenTables:
     def pair_logits(self, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n p"]:
         """Logits of the pairs given."""
         a, b = pairs[:, 0], pairs[:, 1]
-        gates = self.gates(a, b)
-        hidden = apply_activation(self.activation, self._of_pairs(a, b, gates, "U"))
-        return hidden @ self.W_L.T + self._of_pairs(a, b, gates, "S")
+        hidden = apply_activation(self.activation, self.pair_pre(pairs))
+        return hidden @ self.W_L.T + self._of_pairs(a, b, self.gates(a, b), "S")
+
+    def pair_pre(self, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n d_mlp"]:
+        """Pre-activations of every neuron on the pairs given."""
+        a, b = pairs[:, 0], pairs[:, 1]
+        return self._of_pairs(a, b, self.gates(a, b), "U")
 
     def _of_pairs(
         self,

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from quadlens.logits.algorithm import algorithm_measures
+from quadlens.model.config import Config
 from quadlens.plain_json import plain
 from quadlens.proofs import STRATEGIES, Certificate
 from quadlens.proofs.certificate import summary
@@ -34,13 +36,13 @@ class Analysis:
 
     Attributes:
         results: JSON types only; the same model gives the same value.
-        neurons: The frame of one row per neuron, as a Parquet file's bytes.
+        neurons: The frame of one row per neuron, as a Parquet file's bytes; None for a model without frequencies.
         certificate: The proof of most inputs that can be checked, the cheapest among equals.
         seconds: How long each step took.
     """
 
     results: dict[str, Any]
-    neurons: bytes
+    neurons: bytes | None
     certificate: Certificate
     seconds: dict[str, float]
 
@@ -60,10 +62,9 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         seconds[step] = time.perf_counter() - began
         return value
 
-    neurons = io.BytesIO()
     evaluation, skip = timed("evaluate", lambda: (study.evaluation, study.skip_shares))
-    explanation = timed("explain", lambda: study.explanation)
-    explanation.neuron_frame().write_parquet(neurons)
+    outline = study.outline
+    explanation = timed("explain", lambda: study.explanation if outline is None else outline)
     bounds = timed("bounds", lambda: study.bounds)
     table = {"baseline": None, "clusters": []} if bounds is None else bounds_to_json(bounds)
     # The claims spell out each number's assumptions; the numbers are enough here.
@@ -76,9 +77,42 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         "explanation": explanation.to_dict(),
         "bounds": {**table, "clusters": clusters},
         "proofs": [summary(certificate) for certificate in certificates],
+        "attention": timed("lens", lambda: attention_measures(study)),
     }
     best = best_certificate(certificates, checkable=True) or study.certify("arcs")
-    return Analysis(plain(results), neurons.getvalue(), best, seconds)
+    return Analysis(plain(results), None if outline is not None else _neurons(study), best, seconds)
+
+
+def _neurons(study: Study) -> bytes:
+    content = io.BytesIO()
+    study.explanation.neuron_frame().write_parquet(content)
+    return content.getvalue()
+
+
+def attention_measures(study: Study) -> dict[str, float | None] | None:
+    """What changes from constant attention to softmax: Zhong et al.'s measures, and what the lens says.
+
+    `lens_r2` is the integral's R² with nothing fitted; `product_share` the share of product waves in what neurons read,
+    a mean over the neurons in clusters. None for an MLP and for a task without frequencies.
+    """
+    config, layer = study.config, study.anatomy.layer
+    if not isinstance(config, Config) or config.task.cyclic is None:
+        return None
+    n, cyclic = config.p, config.task.cyclic
+    right = np.stack([layer.logits(a)[np.arange(n), config.task.answers[a]] for a in range(n)])
+    ordered = right[np.ix_(np.argsort(cyclic.of_a), np.argsort(cyclic.of_b))]
+    found = algorithm_measures(study.model, layer, ordered, np.random.default_rng(0))
+    lens = study.lens_if_any
+    clusters = () if lens is None else lens.clusters
+    neurons = sum(one.neurons for one in clusters)
+    product = sum(one.neurons * one.reading.cluster.fourier["product_waves"] for one in clusters)
+    return {
+        "gradient_symmetricity": found.gradient_symmetricity,
+        "distance_irrelevance": found.distance_irrelevance,
+        "circularity": found.circularity,
+        "lens_r2": None if lens is None else lens.r2.unfitted,
+        "product_share": product / neurons if neurons else None,
+    }
 
 
 def results_to_bytes(results: Mapping[str, Any]) -> bytes:

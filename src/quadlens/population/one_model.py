@@ -176,7 +176,8 @@ def _analyse(task: Task, place: RunDirectory) -> dict[str, float]:
 
     found = analyse(study_of(place.training.model), task.strategies)
     write_atomic(place.results, results_to_bytes(found.results))
-    write_atomic(place.neurons, found.neurons)
+    if found.neurons is not None:
+        write_atomic(place.neurons, found.neurons)
     write_atomic(place.certificate, found.certificate.to_bytes())
     return {name: round(taken, 3) for name, taken in found.seconds.items()}
 

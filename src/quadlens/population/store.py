@@ -88,7 +88,7 @@ class RunDirectory:
 
     @property
     def neurons(self) -> Path:
-        """One row per neuron."""
+        """One row per neuron; not there for a model without frequencies."""
         return self.path / "neurons.parquet"
 
     @property
@@ -114,7 +114,7 @@ class RunDirectory:
             return str(error)
         except BadConfig as error:
             return f"{self.manifest.name} is damaged: {error}"
-        analysis = {self.results.name, self.neurons.name, self.certificate.name}
+        analysis = {self.results.name, self.certificate.name}
         required = {self.training.model.name, *(analysis if analysis & set(manifest.sha256) else ())}
         missing = sorted(required - set(manifest.sha256))
         return f"its manifest does not name {', '.join(missing)}" if missing else None

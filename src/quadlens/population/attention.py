@@ -1,0 +1,201 @@
+"""The second dataset: one-layer models from constant attention to softmax, beside those that Zhong et al. published.
+
+Attention is rate · softmax + (1 - rate) on every position, so that rate 0 is constant attention. Zhong et al. trained
+2,373 models of one layer at p = 59, width 128, two tokens of one vocabulary ("The Clock and the Pizza", arXiv
+2306.17844, github.com/fjzzq2002/pizza: result/1l_fixedwidth.csv); what is shipped of them are quantiles by tenths of
+the rate.
+"""
+
+import dataclasses
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quadlens.errors import BadFile
+from quadlens.model.atomic import write_atomic
+from quadlens.model.bundled import data_directory
+from quadlens.numbers import decimals, percent
+from quadlens.population.intervals import wilson
+from quadlens.population.store import Store
+from quadlens.table import Table
+
+if TYPE_CHECKING:
+    import polars
+
+SHIPPED = "attention.parquet"
+PUBLISHED = "attention_published.json"
+# Zhong et al.'s three measures, of which there are published values.
+MEASURES = ("gradient_symmetricity", "distance_irrelevance", "circularity")
+OURS = ("lens_r2", "product_share")
+# Between the published quantiles of 10 % and 90 % lie this many of their models.
+CENTRAL_SHARE = 0.8
+
+
+def schema() -> "polars.Schema":
+    """Names and types of the columns: one row per model."""
+    import polars as pl
+
+    return pl.Schema(
+        {
+            "run_id": pl.String,
+            "attention_rate": pl.Float64,
+            **dict.fromkeys(("p", "epochs", "seed", "correct", "inputs"), pl.Int64),
+            **dict.fromkeys(("min_margin", "loss", *MEASURES, *OURS), pl.Float64),
+            "key_frequencies": pl.List(pl.Int64),
+            "strategy": pl.String,
+            "certified_inputs": pl.Int64,
+            **dict.fromkeys(("margin_lower_bound", "cost_share"), pl.Float64),
+            "model_sha256": pl.String,
+            "manifest": pl.String,
+        }
+    )
+
+
+def build(store: Store) -> "polars.DataFrame":
+    """Read every model of a sweep that was analysed with these measures, in order of rate and seed.
+
+    Of its proofs the one that proves most inputs counts, the cheapest among equals.
+    """
+    import polars as pl
+
+    rows = []
+    for run in (store.finished(run_id) for run_id in store.run_ids()):
+        results = run.read_results() if run.analysed else {}
+        if results.get("attention") is None:
+            continue
+        manifest, evaluation = run.read_manifest(), results["evaluation"]
+        proof = max(results["proofs"], key=lambda one: (one["certified_inputs"], -one["cost_share"]))
+        rows.append(
+            {
+                **{name: getattr(manifest.config, name) for name in ("attention_rate", "p", "epochs", "seed")},
+                **{name: evaluation[name] for name in ("correct", "min_margin", "loss")},
+                **{name: results["attention"][name] for name in (*MEASURES, *OURS)},
+                **{n: proof[n] for n in ("strategy", "certified_inputs", "margin_lower_bound", "cost_share")},
+                "run_id": manifest.run_id,
+                "inputs": evaluation["pairs"],
+                "key_frequencies": results["explanation"]["key_frequencies"],
+                "model_sha256": manifest.sha256["model.safetensors"],
+                "manifest": json.dumps(dataclasses.asdict(manifest), sort_keys=True),
+            }
+        )
+    return pl.DataFrame(rows, schema=schema(), orient="row").sort("attention_rate", "seed", "run_id")
+
+
+def rebuild(store: Store) -> None:
+    """Write the dataset of a sweep in which attention varies; of any other sweep there is none."""
+    frame = build(store)
+    if frame["attention_rate"].n_unique() > 1:
+        content = io.BytesIO()
+        frame.write_parquet(content, compression="zstd", compression_level=19)
+        write_atomic(store.root / SHIPPED, content.getvalue())
+
+
+def read(path: Path | None) -> "polars.DataFrame":
+    """The dataset in a file, in a sweep's directory, or shipped with the package."""
+    import polars as pl
+
+    path = path or data_directory() / SHIPPED
+    try:
+        frame = build(Store(path)) if path.is_dir() else pl.read_parquet(path)
+    except (OSError, KeyError, pl.exceptions.PolarsError) as error:
+        raise BadFile(f"{path} is not a dataset of attention rates: {str(error).splitlines()[0]}") from None
+    if dict(frame.schema) != dict(schema()) or frame.is_empty():
+        raise BadFile(
+            f"{path} is not a dataset of attention rates; make one: quadlens sweep --attention-rate 0,0.5,1 -o DIR"
+        )
+    return frame
+
+
+@dataclass(frozen=True)
+class PublishedBin:
+    """What Zhong et al. published of the models with rates in one tenth.
+
+    Attributes:
+        low: Where the tenth begins; the last one includes 1.
+        runs: How many models.
+        quantiles: Measure → its quantiles 10, 25, 50, 75 and 90 %.
+    """
+
+    low: float
+    runs: int
+    quantiles: dict[str, tuple[float, ...]]
+
+
+def published() -> tuple[PublishedBin, ...]:
+    """The shipped quantiles, by tenths of the rate."""
+    rows = json.loads((data_directory() / PUBLISHED).read_bytes())["bins"]
+    return tuple(
+        PublishedBin(
+            one["attention_rate_from"], one["runs"], {name: tuple(one[f"{name}_q10_25_50_75_90"]) for name in MEASURES}
+        )
+        for one in rows
+    )
+
+
+def bin_of(rate: float) -> int:
+    """Which tenth a rate is in; 1 is in the last.
+
+    >>> [bin_of(rate) for rate in (0.0, 0.05, 0.3, 0.7, 1.0)]
+    [0, 0, 3, 7, 9]
+    """
+    return min(9, int(rate * 10 + 1e-9))
+
+
+@dataclass(frozen=True, eq=False)
+class RateComparison:
+    """A dataset beside the published models."""
+
+    frame: "polars.DataFrame"
+
+    def inside(self, measure: str) -> int:
+        """How many of our models lie between the published 10 % and 90 % quantiles at their rate."""
+        bins = published()
+        values = zip(self.frame["attention_rate"], self.frame[measure], strict=True)
+        ends = ((bins[bin_of(rate)].quantiles[measure], value) for rate, value in values if value is not None)
+        return sum(q[0] <= value <= q[-1] for q, value in ends)
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """One row per measure: `agrees` where 80 %, what their own models have, is in our 95 % interval (Wilson)."""
+        rows, n = [], len(self.frame)
+        for name in MEASURES:
+            count = self.inside(name)
+            low, high = wilson(count, n) or (0.0, 1.0)
+            verdict = "agrees" if low <= CENTRAL_SHARE <= high else "differs"
+            rows.append({"measure": name, "inside": count, "models": n, "ci95": [low, high], "verdict": verdict})
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
+        rows = self.frame.drop("manifest").to_dicts()
+        return {"models": len(self.frame), "verdicts": self.verdicts(), "rows": rows}
+
+    def tables(self) -> tuple[Table, Table]:
+        """The verdicts, and one row per model with the published median at its rate."""
+        verdicts = [
+            (one["measure"].replace("_", " "), f"{one['inside']} of {one['models']}",
+             f"{percent(one['ci95'][0])} – {percent(one['ci95'][1])}", one["verdict"])
+            for one in self.verdicts()
+        ]  # fmt: skip
+        models, bins = [], published()
+        for row in self.frame.to_dicts():
+            theirs = bins[bin_of(row["attention_rate"])].quantiles
+            models.append(
+                (f"{row['attention_rate']:g}", str(row["seed"]), f"{row['correct']} of {row['inputs']}",
+                 *(f"{decimals(row[name])} ({decimals(theirs[name][2])})" for name in MEASURES),
+                 decimals(row["lens_r2"]), decimals(row["product_share"]),
+                 f"{row['strategy']}: {row['certified_inputs']}", percent(row["cost_share"]))
+            )  # fmt: skip
+        header = ("rate", "seed", "right", "gradient symmetricity", "distance irrelevance", "circularity",
+                  "lens R²", "product share", "proved", "cost")  # fmt: skip
+        return (
+            Table(
+                "between the published 10 % and 90 % quantiles",
+                ("measure", "ours", "95 %", "verdict"),
+                verdicts,
+                left=(0, 3),
+                caption="Of their own models 80 % lie there.",
+            ),
+            Table(f"{len(models)} models; in brackets the published median", header, models, labels=2, left=()),
+        )
