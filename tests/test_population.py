@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle, StepPatch
 from rich.console import Console
 
 import quadlens as quadlens_package
+from cli_runner import quadlens as quadlens_cli
 from quadlens import published
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
@@ -25,7 +26,7 @@ from quadlens.figures.population_sweep import draw_by_p, draw_certified, draw_co
 from quadlens.model import load
 from quadlens.model.bundled import resolve
 from quadlens.model.native import sha256
-from quadlens.population import dataset
+from quadlens.population import attention, dataset
 from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare, summarise, why_not_comparable
 from quadlens.population.dataset import by_group, by_model, cost_shares, filter_models
 from quadlens.population.histograms import published_histogram
@@ -481,3 +482,27 @@ def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     for block in blocks:
         exec(compile(block, "docs/population.md", "exec"), {})
+
+
+def test_attention_rates_beside_the_published_ones(tmp_path: Path) -> None:
+    words = ("--p", "11", "--d-mlp", "24", "--d-model", "12", "--n-heads", "2", "--d-head", "6", "--epochs", "60")
+    where = ("--seeds", "0:1", "--processes", "1", "--strategies", "moments", "-o", str(tmp_path / "rates"), "-q")
+    made = quadlens_cli("sweep", "--preset", "zhong", *words, "--attention-rate", "0,0.5", *where)
+    assert made.code == 0, made.err
+    for where in (tmp_path / "rates", tmp_path / "rates" / "attention.parquet"):
+        shown = quadlens_cli(
+            "population", str(where), "--dataset", "attention", "--json", "--figures", str(tmp_path / "figures")
+        )
+        value = shown.document
+        assert [row["attention_rate"] for row in value["rows"]] == [0.0, 0.5]
+        assert all(-1 <= row["gradient_symmetricity"] <= 1 for row in value["rows"])
+        assert value["rows"][0]["product_share"] == pytest.approx(0, abs=1e-12)
+        assert [row["measure"] for row in value["verdicts"]] == list(attention.MEASURES)
+    assert (tmp_path / "figures" / "population-attention-rate.svg").is_file()
+    assert "gradient symmetricity" in quadlens_cli(*command, "--markdown").out
+
+
+def test_published_attention_rates_are_all_there() -> None:
+    assert sum(one.runs for one in attention.published()) == 2373
+    assert all(list(one.quantiles[name]) == sorted(one.quantiles[name]) for one in attention.published()
+               for name in attention.MEASURES)  # fmt: skip

@@ -76,8 +76,8 @@ def command(
         if name in settings and values is not None:
             given = ",".join(map(str, values))
             raise BadConfig(f"--set {name}={settings[name]}: {name} was already given as {given}; give it once")
-    given = [[{name: value} for value in values] if values is not None else [{}] for name, values in axes.items()]
-    points = [{key: value for part in point for key, value in part.items()} for point in itertools.product(*given)]
+    chosen_axes = {name: values for name, values in axes.items() if values is not None}
+    points = [dict(zip(chosen_axes, point, strict=True)) for point in itertools.product(*chosen_axes.values())]
     base = [load_config(preset, config, {**settings, **point}) for point in points]
     configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES

@@ -37,20 +37,19 @@ def schema() -> "polars.Schema":
     """Names and types of the columns: one row per model."""
     import polars as pl
 
-    return pl.Schema(
-        {
-            "run_id": pl.String,
-            "attention_rate": pl.Float64,
-            **dict.fromkeys(("p", "epochs", "seed", "correct", "inputs"), pl.Int64),
-            **dict.fromkeys(("min_margin", "loss", *MEASURES, *OURS), pl.Float64),
-            "key_frequencies": pl.List(pl.Int64),
-            "strategy": pl.String,
-            "certified_inputs": pl.Int64,
-            **dict.fromkeys(("margin_lower_bound", "cost_share"), pl.Float64),
-            "model_sha256": pl.String,
-            "manifest": pl.String,
-        }
-    )
+    columns: dict[str, Any] = {
+        "run_id": pl.String,
+        "attention_rate": pl.Float64,
+        **dict.fromkeys(("p", "epochs", "seed", "correct", "inputs"), pl.Int64),
+        **dict.fromkeys(("min_margin", "loss", *MEASURES, *OURS), pl.Float64),
+        "key_frequencies": pl.List(pl.Int64),
+        "strategy": pl.String,
+        "certified_inputs": pl.Int64,
+        **dict.fromkeys(("margin_lower_bound", "cost_share"), pl.Float64),
+        "model_sha256": pl.String,
+        "manifest": pl.String,
+    }
+    return pl.Schema(columns)
 
 
 def build(store: Store) -> "polars.DataFrame":
