@@ -489,11 +489,9 @@ def test_attention_rates_beside_the_published_ones(tmp_path: Path) -> None:
     where = ("--seeds", "0:1", "--processes", "1", "--strategies", "moments", "-o", str(tmp_path / "rates"), "-q")
     made = quadlens_cli("sweep", "--preset", "zhong", *words, "--attention-rate", "0,0.5", *where)
     assert made.code == 0, made.err
-    for where in (tmp_path / "rates", tmp_path / "rates" / "attention.parquet"):
-        shown = quadlens_cli(
-            "population", str(where), "--dataset", "attention", "--json", "--figures", str(tmp_path / "figures")
-        )
-        value = shown.document
+    for place in (tmp_path / "rates", tmp_path / "rates" / "attention.parquet"):
+        command = ("population", str(place), "--dataset", "attention")
+        value = quadlens_cli(*command, "--json", "--figures", str(tmp_path / "figures")).document
         assert [row["attention_rate"] for row in value["rows"]] == [0.0, 0.5]
         assert all(-1 <= row["gradient_symmetricity"] <= 1 for row in value["rows"])
         assert value["rows"][0]["product_share"] == pytest.approx(0, abs=1e-12)
