@@ -37,7 +37,7 @@ def test_the_door_shows_verbs_values_figures_and_nothing_else() -> None:
         assert inspect.isfunction(value) if name[0].islower() else inspect.isclass(value), name
     text = pydoc.plain(pydoc.render_doc(quadlens))
     assert all(f"    {name}(" in text for name in VERBS)
-    with pytest.raises(AttributeError, match="it has Bounds, "):
+    with pytest.raises(AttributeError, match="it has BadConfig, "):
         _ = quadlens.nothing
 
 

@@ -848,11 +848,15 @@ def test_a_state_dict_in_memory_is_refused_as_a_file_would_be() -> None:
         ({"attention": (0.5, 0.5)}, "the state dict: the weights do not say the activation"),
         ({"activation": "relu"}, "the state dict: the attention constant is not in the weights"),
         ({"activation": "relu", "attention": "softmax"}, "does not say whether '=' is fed"),
-        ({"activation": "relu", "attention": "half"}, "--attention 'half' is not understood"),
-        ({"activation": "relu", "attention": (0.5, 0.5)}, "the state dict: attention 0.5, 0.5 by --attention, but by"),
+        ({"activation": "relu", "attention": "half"}, "attention 'half' is not understood"),
+        ({"activation": "relu", "attention": (0.5, 0.5)}, "the state dict: attention 0.5, 0.5 by attention, but by"),
+        ({"attention": (0.5, 0.5)}, "give activation=NAME"),
+        ({"activation": "relu", "attention": "softmax"}, "give attention='softmax:2'"),
     ):
-        with pytest.raises(QuadlensError, match=message):
+        # In Python there are arguments, no flags.
+        with pytest.raises(QuadlensError, match=message) as refused:
             from_state_dict(tensors, **arguments)
+        assert "--" not in str(refused.value)
     with pytest.raises(BadFile, match="the state dict: its state dict has no tensors"):
         from_state_dict({"x": 1})
     with pytest.raises(BadConfig, match="read_position is 0 by the argument but 1 by the config"):

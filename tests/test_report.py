@@ -20,7 +20,7 @@ import pytest
 from quadlens.errors import BadFile
 from quadlens.figures.answers import secondary_repair
 from quadlens.figures.registry import all_pictures, chosen_pictures
-from quadlens.figures.style import FIGURE_FORMATS, figure_bytes
+from quadlens.figures.style import FIGURE_FORMATS, OUTLINES, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
@@ -118,7 +118,7 @@ def test_files_do_not_depend_on_the_number_of_processes(made: tuple[Path, dict[s
     (picture,) = chosen_pictures(results, ["frontier"])
     figure = picture.draw()
     for kind in FIGURE_FORMATS:
-        assert (directory / "figures" / f"frontier.{kind}").read_bytes() == figure_bytes(figure, kind)
+        assert (directory / "figures" / f"frontier.{kind}").read_bytes() == figure_bytes(figure, kind, OUTLINES)
     for name, content in data_files(results).items():
         assert (directory / name).read_bytes() == content
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadlens import figures
-    from quadlens.errors import QuadlensError
-    from quadlens.explanation import Explanation
+    from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
+    from quadlens.explanation import Explanation, Outline
     from quadlens.infinite_width import Lens
     from quadlens.interventions import ablate, jitter_phases, jitter_weights, mix_attention, resample, swap_activation
     from quadlens.model import Collapsed, Config, Evaluation, MLPConfig, MLPParams, Model, Params, Recipe
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BadConfig",
+    "BadFile",
+    "BadWeights",
     "Bounds",
     "Certificate",
     "CheckReport",
@@ -60,6 +63,7 @@ __all__ = [
     "MLPConfig",
     "MLPParams",
     "Model",
+    "Outline",
     "Params",
     "QuadlensError",
     "Recipe",
@@ -96,6 +100,9 @@ __all__ = [
 
 # Where the public names live that are not in `verbs`.
 _HOME_OF = {
+    "BadConfig": "quadlens.errors",
+    "BadFile": "quadlens.errors",
+    "BadWeights": "quadlens.errors",
     "Bounds": "quadlens.quadrature",
     "Certificate": "quadlens.proofs",
     "CheckReport": "quadlens_checker",
@@ -109,6 +116,7 @@ _HOME_OF = {
     "MLPConfig": "quadlens.model",
     "MLPParams": "quadlens.model",
     "Model": "quadlens.model",
+    "Outline": "quadlens.explanation",
     "Params": "quadlens.model",
     "QuadlensError": "quadlens.errors",
     "Recipe": "quadlens.model",

@@ -124,8 +124,12 @@ def import_file(
     *,
     config: str | Path | None = None,
     attention: Sequence[float] | str | None = None,
+    replace_attention: Sequence[float] | None = None,
     activation: str | None = None,
     p: int | None = None,
+    task: str | None = None,
+    answers: str | None = None,
+    checkpoint: int | None = None,
 ) -> "Imported":
     """Read another project's checkpoint; nothing in it is executed and nothing about it is guessed.
 
@@ -134,8 +138,12 @@ def import_file(
         format: Which project's, or auto to recognise it by its keys.
         config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
         attention: The constant attention on each position, or "softmax" to compute it, where the file does not say.
+        replace_attention: Constant weights in place of the checkpoint's own attention; the notes say what changes.
         activation: The activation, where the file does not say.
         p: The modulus, where the file does not say.
+        task: What the model was trained for, as "add" or "S5", where the file does not say.
+        answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
+        checkpoint: Which of several state dicts in one file, from 0.
 
     Returns:
         The model with notes on how each fact was settled; every verb takes it as it is.
@@ -148,9 +156,12 @@ def import_file(
     3481
     """
     from quadlens.model.formats import import_file as read
-    from quadlens.model.formats.registry import hints_of
+    from quadlens.model.formats.registry import flags_as_arguments, hints_of
 
-    return read(path, format, hints_of(attention, activation, p), None if config is None else Path(config))
+    known = {"activation": activation, "p": p, "task": task, "answers": answers, "checkpoint": checkpoint}
+    with flags_as_arguments():
+        hints = hints_of(attention, replace_attention, **known)
+        return read(path, format, hints, None if config is None else Path(config))
 
 
 def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path, ...]:
@@ -320,7 +331,7 @@ def report(
     *,
     workers: int = 1,
     proofs: bool = True,
-    progress: Callable[[str], None] = lambda step: None,
+    progress: Callable[[str], None] | None = None,
 ) -> "Report":
     """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
 
@@ -329,7 +340,7 @@ def report(
         output: The directory; a previous report there is replaced, anything else is refused.
         workers: Processes that draw; more than one needs a main module that can be imported again.
         proofs: Also run every proof strategy.
-        progress: Called with what is about to be done.
+        progress: Called with what is about to be done, when given.
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -338,7 +349,7 @@ def report(
     """
     from quadlens.pages import report as write
 
-    return write(model, output, workers, proofs, progress)
+    return write(model, output, workers, proofs, progress or (lambda step: None))
 
 
 def explore(model: "ModelLike", output: str | Path) -> Path:

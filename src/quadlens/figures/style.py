@@ -35,8 +35,13 @@ CONCEPT_COLOURS = {
 # Key frequencies, in order of k (Tol's muted palette); more than eight repeat.
 FREQUENCY_COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#999933", "#882255", "#44AA99", "#88604A")
 QUIET_COLOUR = "#C4C4C4"
-# Pixels per inch of PNG files.
+# Pixels per inch of PNG files, and points per inch.
 PNG_PIXELS = 160
+POINTS = 72
+# How a PDF carries its fonts: TrueType, as publishers ask for, or Type 3 (outlines), written in a third of the time.
+PdfFonts = Literal[42, 3]
+TRUETYPE: PdfFonts = 42
+OUTLINES: PdfFonts = 3
 
 _RC: Any = {
     "figure.figsize": (6.4, 3.8),
@@ -45,6 +50,8 @@ _RC: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.titlesize": 11,
+    # Where titles stand anyway, given: no drawing has to find it out from the boxes of all tick labels.
+    "axes.titley": 1.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -55,7 +62,6 @@ _RC: Any = {
     "legend.fontsize": 9,
     "figure.constrained_layout.use": True,
     # Fonts travel with the file, and the same figure is the same bytes.
-    "pdf.fonttype": 42,
     "svg.fonttype": "path",
     "svg.hashsalt": "quadlens",
 }
@@ -94,14 +100,23 @@ def frequency_colour(k: int, keys: tuple[int, ...]) -> str:
     return FREQUENCY_COLOURS[keys.index(k) % len(FREQUENCY_COLOURS)] if k in keys else QUIET_COLOUR
 
 
-def figure_bytes(figure: "Figure", kind: FigureFormat) -> bytes:
-    """The figure as a file's content; the same figure always gives the same bytes."""
+def figure_bytes(figure: "Figure", kind: FigureFormat, pdf_fonts: PdfFonts = TRUETYPE) -> bytes:
+    """The figure as a file's content; the same figure always gives the same bytes.
+
+    Args:
+        figure: Drawn by one of our functions.
+        kind: The format.
+        pdf_fonts: How a PDF carries its fonts.
+    """
     import matplotlib as mpl
 
     # Lay out once: three formats share the positions. Saving asks rcParams for an engine again, so they must say none.
-    with mpl.rc_context({**_RC, "figure.constrained_layout.use": False}):
-        if figure.get_layout_engine() is not None:
-            figure.draw_without_rendering()
+    with mpl.rc_context({**_RC, "figure.constrained_layout.use": False, "pdf.fonttype": pdf_fonts}):
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            # In points, as vector files are drawn.
+            figure.set_dpi(POINTS)
+            engine.execute(figure)
             figure.set_layout_engine(None)
         stream = io.BytesIO()
         figure.savefig(stream, format=kind, metadata=_NO_DATE[kind])

@@ -1,17 +1,25 @@
 """Drawing all pictures into files, on as many processes as asked for; the bytes do not depend on how many."""
 
 import base64
+import contextlib
 import io
+import pickle
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from quadlens.figures.picture import Picture
 from quadlens.figures.registry import all_pictures, pictures_without_proofs
-from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
+from quadlens.figures.style import FIGURE_FORMATS, OUTLINES, FigureFormat, figure_bytes
 from quadlens.studies import Study
 from quadlens.workers import deaf_to_interrupts
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 # A vector picture larger than this is put on the page as pixels; the vector file is beside the page anyway.
 LARGEST_SVG = 72_000
@@ -39,47 +47,23 @@ class Rendered:
         return dict(self.files)[kind]
 
 
-def render(
-    study: Study,
-    workers: int,
-    progress: Callable[[int, int], None],
-    meanwhile: Callable[[], None] = lambda: None,
-) -> dict[str, Rendered]:
-    """Every picture of the model, drawn once and saved in each format.
-
-    Args:
-        study: The model, with all that was computed except, perhaps, proofs.
-        workers: Processes that draw.
-        progress: Gets (done, all).
-        meanwhile: Called in this process while others draw what needs no proofs; afterwards the study has proofs.
-    """
-    done: dict[str, Rendered] = {}
-    for one in _drawn(study, workers, meanwhile):
-        done[one.name] = one
-        progress(len(done), len(all_pictures(study)))
-    return {picture.name: done[picture.name] for picture in all_pictures(study)}
-
-
-def _drawn(study: Study, workers: int, meanwhile: Callable[[], None]) -> Iterator[Rendered]:
+@contextlib.contextmanager
+def drawers(workers: int) -> "Iterator[ProcessPoolExecutor | None]":
+    """Processes that draw, already importing what they need; None for one worker: then this process draws."""
     if workers <= 1:
-        meanwhile()
-        yield from (_draw(picture) for picture in all_pictures(study))
+        yield None
         return
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures import ProcessPoolExecutor
 
     # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    early = pictures_without_proofs(study)
-    with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(study.without_proofs(),)) as pool:
-        with deaf_to_interrupts():
-            futures = [pool.submit(_draw_named, picture.name) for picture in early]
+    with ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
         try:
-            meanwhile()
-            names = {picture.name for picture in early}
-            futures += [pool.submit(_draw, picture) for picture in all_pictures(study) if picture.name not in names]
-            for future in as_completed(futures):
-                yield future.result()
+            with deaf_to_interrupts():
+                for _ in range(workers):
+                    pool.submit(_begin)
+            yield pool
         except BaseException:
             # Leaving the pool would wait for pictures that nobody wants any more.
             for worker in multiprocessing.active_children():
@@ -87,22 +71,75 @@ def _drawn(study: Study, workers: int, meanwhile: Callable[[], None]) -> Iterato
             raise
 
 
-# In a worker: the pictures of the study that it draws, by name.
-_in_worker: dict[str, Picture] = {}
+def render(
+    study: Study,
+    pool: "ProcessPoolExecutor | None",
+    progress: Callable[[int, int], None],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> dict[str, Rendered]:
+    """Every picture of the model, drawn once and saved in each format.
+
+    Args:
+        study: The model, with all that was computed except, perhaps, proofs.
+        pool: Processes that draw; None where this one does.
+        progress: Gets (done, all).
+        meanwhile: Called in this process while others draw what needs no proofs; afterwards the study has proofs.
+    """
+    done: dict[str, Rendered] = {}
+    for one in _drawn(study, pool, meanwhile):
+        done[one.name] = one
+        progress(len(done), len(all_pictures(study)))
+    return {picture.name: done[picture.name] for picture in all_pictures(study)}
 
 
-def _begin(study: Study) -> None:
-    """In a worker, once: the study comes with all that was computed, so that nothing is computed again."""
-    _in_worker.update({picture.name: picture for picture in pictures_without_proofs(study)})
+def _drawn(study: Study, pool: "ProcessPoolExecutor | None", meanwhile: Callable[[], None]) -> Iterator[Rendered]:
+    if pool is None:
+        meanwhile()
+        yield from (_draw(picture) for picture in all_pictures(study))
+        return
+    from concurrent.futures import as_completed
+
+    # The study comes with all that was computed, so that no worker computes anything again.
+    with tempfile.TemporaryDirectory() as directory:
+        early, whole = Path(directory) / "early", Path(directory) / "whole"
+        early.write_bytes(pickle.dumps(study.without_proofs()))
+        names = [picture.name for picture in pictures_without_proofs(study)]
+        with deaf_to_interrupts():
+            futures = [pool.submit(_draw_named, early, name) for name in names]
+        meanwhile()
+        whole.write_bytes(pickle.dumps(study))
+        late = [picture.name for picture in all_pictures(study) if picture.name not in names]
+        futures += [pool.submit(_draw_named, whole, name) for name in late]
+        for future in as_completed(futures):
+            yield future.result()
 
 
-def _draw_named(name: str) -> Rendered:
-    return _draw(_in_worker[name])
+def _begin() -> None:
+    """In a worker, while the study is prepared: import what draws, and keep the collector off what stays anyway."""
+    import gc
+
+    import matplotlib.backends.backend_agg
+    import matplotlib.backends.backend_pdf
+    import matplotlib.backends.backend_svg  # noqa: F401
+
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+@cache
+def _pictures(pickled: Path) -> dict[str, Picture]:
+    """In a worker: the pictures of a study that this program wrote a moment ago, by name."""
+    study: Study = pickle.loads(pickled.read_bytes())
+    return {picture.name: picture for picture in all_pictures(study)}
+
+
+def _draw_named(pickled: Path, name: str) -> Rendered:
+    return _draw(_pictures(pickled)[name])
 
 
 def _draw(picture: Picture) -> Rendered:
     figure = picture.draw()
-    files = {kind: figure_bytes(figure, kind) for kind in FIGURE_FORMATS}
+    files = {kind: figure_bytes(figure, kind, OUTLINES) for kind in FIGURE_FORMATS}
     return Rendered(picture.name, tuple(files.items()), data_address(files["svg"], files["png"]))
 
 
@@ -121,7 +158,7 @@ def _few_colours(png: bytes) -> bytes:
     with Image.open(io.BytesIO(png)) as image:
         reduced = image.convert("RGB").quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     stream = io.BytesIO()
-    reduced.save(stream, "PNG", optimize=True)
+    reduced.save(stream, "PNG")
     return stream.getvalue()
 
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
@@ -13,9 +13,12 @@ from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.manifest import write_manifest
 from quadlens.pages.page import page_html
-from quadlens.pages.render import render, write_rendered
+from quadlens.pages.render import drawers, render, write_rendered
 from quadlens.pages.tables import page_tables
 from quadlens.studies import Study, study_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 PAGE = "index.html"
 EXPLORER = "explorer.html"
@@ -62,12 +65,13 @@ def report(
     output = Path(output)
     check_target(output)
     results = study_of(model) if proofs else study_of(model).without_proofs()
-    # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
-    results.prepare(progress, proofs=workers <= 1)
     command = f"quadlens report {shlex.quote(_named(model))} -o {shlex.quote(str(output))}" + (
         "" if proofs else " --no-proofs"
     )
-    return write_report(results, output, command, workers, progress, lambda: _explorer(results))
+    with drawers(workers) as pool:
+        # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
+        results.prepare(progress, proofs=pool is None)
+        return write_report(results, output, command, pool, progress, lambda: _explorer(results))
 
 
 def _explorer(study: Study) -> str | None:
@@ -87,7 +91,7 @@ def write_report(
     results: Study,
     output: Path,
     command: str,
-    workers: int = 1,
+    pool: "ProcessPoolExecutor | None" = None,
     progress: Callable[[str], None] = lambda step: None,
     explore: Callable[[], str | None] = lambda: None,
 ) -> Report:
@@ -100,7 +104,7 @@ def write_report(
         explorer = explore()
 
     with replaced_directory(output) as fresh:
-        rendered = render(results, workers, lambda done, every: progress(f"figures {done}/{every}"), meanwhile)
+        rendered = render(results, pool, lambda done, every: progress(f"figures {done}/{every}"), meanwhile)
         progress("page and files")
         write_rendered(rendered, fresh)
         for folder in ("data", "tables"):

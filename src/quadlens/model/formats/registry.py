@@ -3,14 +3,16 @@
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quadlens.errors import BadConfig, BadFile, QuadlensError
+from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
 from quadlens.model.atomic import write_all_atomic
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
@@ -211,14 +213,35 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
     }
 
 
-def hints_of(attention: Sequence[float] | str | None, activation: str | None, p: int | None) -> Hints:
-    """What a user says in Python: weights as numbers, or the words of `--attention`."""
+def hints_of(
+    attention: Sequence[float] | str | None = None, replace_attention: Sequence[float] | None = None, **known: Any
+) -> Hints:
+    """What a user says in Python: weights as numbers, or the words of `--attention`; other fields of `Hints` as is."""
     claim: tuple[float, ...] | SoftmaxAttention | None = None
     if isinstance(attention, str):
         claim = parse_attention(attention)
     elif attention is not None:
         claim = tuple(float(weight) for weight in attention)
-    return Hints(claim, p, activation)
+    instead = None if replace_attention is None else tuple(float(weight) for weight in replace_attention)
+    return Hints(claim, replace_attention=instead, **known)
+
+
+@contextmanager
+def flags_as_arguments() -> Iterator[None]:
+    """What readers say in terms of flags (`--checkpoint N`), in terms of arguments (`checkpoint=N`), for Python."""
+    try:
+        yield
+    except (BadConfig, BadFile, BadWeights) as error:
+        raise type(error)(_FLAG.sub(_as_argument, str(error))) from None
+
+
+# A flag and, where one follows, its value: a word in capitals, or a name that a flag takes.
+_FLAG = re.compile(r"--([a-z][a-z-]*)(?: ([A-Z]+\b|softmax(?::\d)?|model\b|transformer-lens))?")
+
+
+def _as_argument(flag: re.Match[str]) -> str:
+    name, value = flag[1].replace("-", "_"), flag[2]
+    return f"{name}={value if value.isupper() else repr(value)}" if value else name
 
 
 def from_state_dict(
@@ -229,8 +252,9 @@ def from_state_dict(
     p: int | None = None,
     read_position: int | None = None,
     task: str | None = None,
+    answers: str | None = None,
     config: Mapping[str, Any] | None = None,
-    format_name: str = AUTO,
+    format: str = AUTO,
 ) -> Model:
     """A model that is in memory: the state dict of another library, recognised and refused as a file would be.
 
@@ -241,8 +265,9 @@ def from_state_dict(
         p: The modulus, where the shapes do not say it.
         read_position: Which position is read, the last one when None.
         task: What the model was trained for, as "add" or "S5"; addition when neither this nor the config says.
+        answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
         config: The model's config as a dictionary, as a file's `config_<id>.json` would have it.
-        format_name: One of `READERS`, or auto to recognise it by its keys.
+        format: One of `READERS`, or auto to recognise it by its keys.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.
@@ -253,13 +278,20 @@ def from_state_dict(
     >>> model.config.p, model.config.d_mlp, model.config.activation
     (5, 8, 'square')
     """
-    known = hints_of(attention, activation, p)
-    hints = dataclasses.replace(
-        known, sidecar=config, sidecar_name="the config", read_position=read_position, task=task
-    )
-    checkpoint = checkpoint_in_memory(state, IN_MEMORY)
-    imported = (reader_named(format_name) or recognise(checkpoint, hints)).read(checkpoint, hints)
-    return with_task(imported, hints, checkpoint.source).model
+    with flags_as_arguments():
+        hints = hints_of(
+            attention,
+            p=p,
+            activation=activation,
+            sidecar=config,
+            sidecar_name="the config",
+            read_position=read_position,
+            task=task,
+            answers=answers,
+        )
+        checkpoint = checkpoint_in_memory(state, IN_MEMORY)
+        imported = (reader_named(format) or recognise(checkpoint, hints)).read(checkpoint, hints)
+        return with_task(imported, hints, checkpoint.source).model
 
 
 def export_file(model: Model, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
