@@ -6,8 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from quadlens.model import Recipe, build_mlp
-from quadlens.spectrum import circular_r2, cluster_phases, find_clusters, neuron_spectra, uniformity, wrap
-from quadlens.spectrum.circular import circular_variance, interval_widths, mean_direction
+from quadlens.spectrum import cluster_phases
+from quadlens.spectrum.amplitude_phase import wrap
+from quadlens.spectrum.circular import circular_r2, circular_variance, interval_widths, mean_direction, uniformity
+from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 
 angles = st.lists(st.floats(-10, 10), min_size=1, max_size=30).map(np.array)
 

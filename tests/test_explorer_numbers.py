@@ -31,14 +31,13 @@ from quadlens.quadrature import (
     NoBound,
     Scheme,
     bound_abs_full,
-    bound_abs_half,
     bound_angle,
     bound_relu_full,
-    bound_relu_half,
     cos_baseline,
     exact_errors,
     scheme_of,
 )
+from quadlens.quadrature.paper_bounds import bound_abs_half, bound_relu_half
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster, NeuronRoles, find_clusters, find_roles, key_frequencies, neuron_spectra
 from quadlens.spectrum.harmonics import multiples_of

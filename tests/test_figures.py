@@ -33,7 +33,8 @@ from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.numbers import at_least, at_most, listed, percent
 from quadlens.published import Histogram, PopulationSummary, read_published
-from quadlens.quadrature import brute_force_error, rectangles
+from quadlens.quadrature import rectangles
+from quadlens.quadrature.integrals import brute_force_error
 from quadlens.studies import Study, study_of
 
 MODELS = ("mainline", "mismatched", "toy")

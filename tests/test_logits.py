@@ -8,19 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadlens.logits import (
-    LogitParts,
-    Part,
-    clock_pizza,
-    closed_forms,
-    cos_2u,
-    cos_u,
-    identity_component,
-    judge_closed_form,
-    regress,
-    take_apart,
-    weak_spots,
-)
+from quadlens.logits import LogitParts, clock_pizza, closed_forms, cos_u, identity_component, take_apart, weak_spots
+from quadlens.logits.closed_form import judge_closed_form
+from quadlens.logits.parts import Part
+from quadlens.logits.regression import cos_2u, regress
 from quadlens.model import Collapsed, MLPParams, Params, Recipe, build_mlp, build_transformer
 from strategies import mlps, transformers
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quadlens.quadrature import Cost, Estimate, Exact, UpperBound, shown
-from quadlens.quadrature.claims import claim_to_dict
+from quadlens.quadrature import Exact, UpperBound
+from quadlens.quadrature.claims import Cost, Estimate, claim_to_dict, shown
 
 
 def bound(value: float, assumption: str = "x", operations: int = 10, order: str = "d") -> UpperBound:

@@ -11,29 +11,23 @@ from hypothesis import given, settings
 from quadlens.model import Recipe, build_mlp, build_transformer
 from quadlens.quadrature import (
     Scheme,
-    abs_integral,
-    abs_supremum,
     bound_abs_full,
-    bound_moments,
     bound_relu_full,
-    bound_relu_half,
     box_density,
-    brute_force_error,
     cos_baseline,
-    equally_spaced_error,
-    exact_abs_error,
     exact_errors,
-    handmade_study,
-    identity_supremum,
     moments,
     rectangles,
-    relu_supremum,
     scheme_of,
-    sin_baseline,
     thinning_study,
 )
+from quadlens.quadrature.convergence import equally_spaced_error, handmade_study
+from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.grid import half_turn_blocks
-from quadlens.quadrature.paper_bounds import rectangle_errors
+from quadlens.quadrature.integrals import abs_integral, brute_force_error, sin_baseline
+from quadlens.quadrature.moment_series import bound_moments
+from quadlens.quadrature.paper_bounds import bound_relu_half, rectangle_errors
+from quadlens.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from quadrature_truth import schemes, with_bits
 

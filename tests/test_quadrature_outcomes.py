@@ -16,20 +16,11 @@ from quadlens.model import Recipe, build_mlp, save
 from quadlens.model.config import MLPConfig
 from quadlens.model.params import MLPParams
 from quadlens.published import read_published
-from quadlens.quadrature import (
-    Estimate,
-    Exact,
-    NoBound,
-    NotAScheme,
-    Scheme,
-    UpperBound,
-    cluster_bounds,
-    scheme_of,
-    tables,
-    text_table,
-    to_json,
-)
+from quadlens.quadrature import Exact, NoBound, Scheme, UpperBound, scheme_of, tables, text_table, to_json
+from quadlens.quadrature.analysis import cluster_bounds
+from quadlens.quadrature.claims import Estimate
 from quadlens.quadrature.paper_bounds import ABS_ROWS, RELU_ROWS, PaperRows
+from quadlens.quadrature.scheme import NotAScheme
 from quadlens.spectrum.cluster import Cluster
 
 RECIPE = Recipe(23, (3, 7), 48, jitter=0.02, noise=0.02)

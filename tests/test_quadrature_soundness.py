@@ -9,21 +9,12 @@ from flint import acb, arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quadlens.quadrature import (
-    Exact,
-    Scheme,
-    UpperBound,
-    abs_supremum,
-    bound_angle,
-    bound_moments,
-    exact_abs_error,
-    exact_errors,
-    identity_supremum,
-    paper_rows,
-    relu_supremum,
-)
+from quadlens.quadrature import Exact, Scheme, UpperBound, bound_angle, exact_errors
+from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.expi import EXPI_ERROR, expi
-from quadlens.quadrature.paper_bounds import Rectangles, rectangle_errors, rectangles
+from quadlens.quadrature.moment_series import bound_moments
+from quadlens.quadrature.paper_bounds import Rectangles, paper_rows, rectangle_errors, rectangles
+from quadlens.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadrature_truth import Truth, angle_difference, schemes, with_bits, worst_integer_c
 
 # 2,200 cases in the ordinary run.

@@ -6,20 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from quadlens.model import MLPConfig, MLPParams, Params, Recipe, build_mlp, build_transformer
-from quadlens.spectrum import (
-    attended_paths,
-    attended_spectra,
-    find_clusters,
-    find_harmonics,
-    find_roles,
-    harmonic_fits,
-    key_frequencies,
-    neuron_spectra,
-    secondary_doubling,
-    synthesise,
-)
-from quadlens.spectrum.amplitude_phase import amplitude_phase
-from quadlens.spectrum.harmonics import multiples_of
+from quadlens.spectrum import attended_spectra, harmonic_fits, secondary_doubling
+from quadlens.spectrum.amplitude_phase import amplitude_phase, attended_paths, synthesise
+from quadlens.spectrum.cluster import find_clusters, find_roles, key_frequencies, neuron_spectra
+from quadlens.spectrum.harmonics import find_harmonics, multiples_of
 from strategies import mlps, odd_moduli, seeds, transformers
 
 

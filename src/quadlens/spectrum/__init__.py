@@ -1,36 +1,12 @@
 """From the collapsed model to amplitudes, phases, frequencies and clusters of neurons."""
 
-from quadlens.spectrum.amplitude_phase import (
-    AmplitudePhase,
-    AttendedSpectra,
-    attended_paths,
-    attended_spectra,
-    synthesise,
-    wrap,
-)
+from quadlens.spectrum.amplitude_phase import AttendedSpectra, attended_spectra
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
-from quadlens.spectrum.circular import ClusterPhases, Uniformity, circular_r2, cluster_phases, uniformity
-from quadlens.spectrum.cluster import (
-    Cluster,
-    NeuronRoles,
-    NeuronSpectra,
-    constant_neurons,
-    find_clusters,
-    find_roles,
-    key_frequencies,
-    neuron_spectra,
-)
-from quadlens.spectrum.harmonics import (
-    HarmonicFit,
-    Harmonics,
-    SecondaryDoubling,
-    find_harmonics,
-    harmonic_fits,
-    secondary_doubling,
-)
+from quadlens.spectrum.circular import ClusterPhases, cluster_phases
+from quadlens.spectrum.cluster import Cluster, NeuronRoles, NeuronSpectra
+from quadlens.spectrum.harmonics import HarmonicFit, Harmonics, SecondaryDoubling, harmonic_fits, secondary_doubling
 
 __all__ = [
-    "AmplitudePhase",
     "Anatomy",
     "AttendedSpectra",
     "Cluster",
@@ -40,21 +16,9 @@ __all__ = [
     "NeuronRoles",
     "NeuronSpectra",
     "SecondaryDoubling",
-    "Uniformity",
     "anatomy_of",
-    "attended_paths",
     "attended_spectra",
-    "circular_r2",
     "cluster_phases",
-    "constant_neurons",
-    "find_clusters",
-    "find_harmonics",
-    "find_roles",
     "harmonic_fits",
-    "key_frequencies",
-    "neuron_spectra",
     "secondary_doubling",
-    "synthesise",
-    "uniformity",
-    "wrap",
 ]
