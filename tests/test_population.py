@@ -29,7 +29,6 @@ from quadlens.model.native import sha256
 from quadlens.population import attention, dataset
 from quadlens.population.comparison import FOUR_ERRORS, Comparison, compare, summarise, why_not_comparable
 from quadlens.population.dataset import by_group, by_model, cost_shares, filter_models
-from quadlens.population.histograms import published_histogram
 from quadlens.population.intervals import (
     Z,
     as_clustered,
@@ -234,7 +233,7 @@ def test_statements_equal_plain_loops(frame: pl.DataFrame, comparison: Compariso
 
 
 def test_the_median_bin_of_the_papers_bounds() -> None:
-    bars = published_histogram("normalised_abs_integral_bound")
+    bars = read_published().population.histogram("normalised_abs_integral_bound")
     low, high = bars.median_bin
     values = [
         (lo + hi) / 2
@@ -252,7 +251,9 @@ def test_histograms_count_everything_once(frame: pl.DataFrame, comparison: Compa
     assert by_name["neuron_logit_map_variance_explained_good_models"].ours.sum() == good["d_mlp"].sum()
     for histogram in comparison.histograms:
         assert len(histogram.ours) == len(histogram.paper) + 2 == len(histogram.edges) + 1
-    assert published_histogram("residual_attention_variance_over_logits").total * 10 == pytest.approx(59**2)
+    assert read_published().population.histogram("residual_attention_variance_over_logits").total * 10 == pytest.approx(
+        59**2
+    )
 
 
 def test_the_expected_outcome_about_the_shipped_models(frame: pl.DataFrame, comparison: Comparison) -> None:

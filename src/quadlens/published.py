@@ -1,6 +1,7 @@
 """What the paper prints, and what our shipped population says in the same layout: the one reader of both files."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -37,6 +38,11 @@ class Histogram:
     def total(self) -> float:
         """How many things were counted."""
         return float(self.count.sum())
+
+    @property
+    def middles(self) -> Float[np.ndarray, " n"]:
+        """The middle of each bin."""
+        return (self.edges[:-1] + self.edges[1:]) / 2
 
     @property
     def width(self) -> float:
@@ -88,9 +94,13 @@ class PopulationSummary:
     neurons_per_frequency: tuple[int, ...]
     histograms: tuple[tuple[str, Histogram], ...]
 
-    def histogram(self, name: str) -> Histogram | None:
-        """One histogram, None where there is none."""
-        return dict(self.histograms).get(name)
+    def histogram(self, name: str) -> Histogram:
+        """One histogram by its name in published.json; counts of whole numbers have one bin per number."""
+        whole = {
+            "number_of_key_frequencies": dict(self.key_counts),
+            "neurons_per_frequency_1_to_29": dict(enumerate(self.neurons_per_frequency, start=1)),
+        }
+        return whole_numbers(whole[name]) if name in whole else dict(self.histograms)[name]
 
     def fact(self, name: str) -> int | float | None:
         """One number, None where there is none."""
@@ -186,6 +196,12 @@ def as_printed(value: float, digits: int = 2) -> tuple[float, float]:
     """The numbers that are printed as `value` with so many digits: all that is known of a rounded number."""
     half = 0.5 * 10.0**-digits
     return round(value - half, digits + 1), round(value + half, digits + 1)
+
+
+def whole_numbers(counts: Mapping[int, int]) -> Histogram:
+    """How often each whole number occurs, one bin per number."""
+    numbers = np.arange(min(counts), max(counts) + 2)
+    return Histogram(numbers - 0.5, np.array([float(counts.get(int(k), 0)) for k in numbers[:-1]]))
 
 
 def summary_of(data: dict[str, Any], models: int) -> PopulationSummary:

@@ -180,8 +180,8 @@ def _algorithm_words(study: Study) -> Words | None:
 def residual(study: Study, ax: Target = None) -> "Figure":
     """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's."""
     shares, paper = study.skip_shares, study.published.population.histogram(SKIP_HISTOGRAM)
-    if paper is None or shares is None:
-        raise BadConfig(f"the paper's numbers have no histogram {SKIP_HISTOGRAM}, or this model's attention is gated")
+    if shares is None:
+        raise BadConfig("this model's attention depends on the tokens: the skip connection has no share of its own")
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
         high = max(float(np.quantile(shares, SHOWN)), float(paper.edges[-1]))
@@ -198,7 +198,7 @@ def residual(study: Study, ax: Target = None) -> "Figure":
 
 def _residual_words(study: Study) -> Words | None:
     paper, shares = study.published.population.histogram(SKIP_HISTOGRAM), study.skip_shares
-    if paper is None or shares is None:
+    if shares is None:
         return None
     return Words(
         title="The residual stream's share of the logits",

@@ -11,7 +11,7 @@ from quadlens.population.attention import published
 from quadlens.population.comparison import Comparison, KeyCounts
 from quadlens.population.histograms import HistogramComparison
 from quadlens.proofs.produce import STRATEGIES
-from quadlens.published import Histogram
+from quadlens.published import Histogram, whole_numbers
 
 if TYPE_CHECKING:
     import polars
@@ -46,17 +46,13 @@ def draw_key_frequencies(counts: KeyCounts) -> "Figure":
 
         figure = Figure()
         axis = figure.subplots()
-        kinds = sorted({*counts.ours, *counts.paper})
-        n, m = sum(counts.ours.values()), sum(counts.paper.values())
-        ours = np.array([counts.ours.get(k, 0) for k in kinds]) * m / n
-        draw_counts(
-            axis,
-            tuple((k, float(counts.paper.get(k, 0))) for k in kinds),
-            tuple((k, float(counts.ours.get(k, 0))) for k in kinds),
-        )
-        ends = np.array([counts.intervals.get(k, (0.0, 0.0)) for k in kinds]) * m / n
-        errors = np.maximum([ours - ends[:, 0], ends[:, 1] - ours], 0)
-        axis.errorbar(np.array(kinds) + 0.2, ours, errors, fmt="none", ecolor=CONCEPT_COLOURS["truth"], capsize=3, lw=1)
+        ours, paper = whole_numbers(counts.ours), whole_numbers(dict.fromkeys(counts.ours, 0) | counts.paper)
+        draw_counts(axis, paper, ours)
+        scale = paper.total / ours.total
+        ends = np.array([counts.intervals.get(int(k), (0.0, 0.0)) for k in ours.middles]) * scale
+        heights = ours.count * scale
+        errors = np.maximum([heights - ends[:, 0], ends[:, 1] - heights], 0)
+        axis.errorbar(ours.middles + 0.2, heights, errors, fmt="none", ecolor=CONCEPT_COLOURS["truth"], capsize=3, lw=1)
         axis.set(xlabel="key frequencies of a model", ylabel="models", title=f"{counts.verdict}: {counts.why}")
         axis.title.set_fontsize(9)
         axis.legend()

@@ -123,9 +123,7 @@ def _irreps(study: Study) -> bytes:
 
 def _population(study: Study) -> dict[str, Any]:
     return {
-        name: None
-        if one is None
-        else {
+        name: {
             "models": one.models,
             "facts": dict(one.facts),
             "number_of_key_frequencies": dict(one.key_counts),

@@ -212,11 +212,10 @@ def model_table(study: Study) -> PageTable:
 def population_table(study: Study) -> PageTable:
     """The population statements of the paper's appendix, and ours where there are any."""
     paper, ours = study.published.population, study.population
-    header = ("statement", f"ours ({ours.models} models)" if ours else "ours", "the paper")
+    header = ("statement", f"ours ({ours.models} models)", "the paper")
     rows = []
     for key, title in POPULATION_FACTS:
-        mine = ours.fact(key) if ours else None
-        theirs = paper.fact(key)
+        mine, theirs = ours.fact(key), paper.fact(key)
         rows.append((title, "–" if mine is None else f"{mine:g}", "" if theirs is None else f"{theirs:g}"))
     caption = f"The paper's statements about its {MODELS} models (its figures count {MODELS_IN_FIGURES})"
     return _facts("population-facts", Table(caption, header, rows, dim=(2,)))

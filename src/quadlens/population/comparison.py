@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadlens.population.dataset import by_model, inside
-from quadlens.population.histograms import HistogramComparison, compare_histograms, published_histogram
+from quadlens.population.histograms import HistogramComparison, compare_histograms
 from quadlens.population.intervals import RESAMPLES, Interval, bootstrap, homogeneity, wilson
 from quadlens.population.statement import Printed, Statement, Verdict, count_statement, number_statement
 from quadlens.published import GOOD_MODELS, MODELS, Histogram, PopulationSummary, as_printed, read_published
@@ -268,7 +268,7 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
     below = inside(good, "clusters", pl.element().struct.field("relative_bound") < 1, key & small)
     n, total, shares = len(good), sum(map(len, hits)), (0.0, 1.0)
     theirs, their_good = paper["good_model_frequency_pairs"], paper["models_all_neuron_frequencies_match"]
-    histogram, median = published_histogram("normalised_abs_integral_bound"), np.median
+    histogram, median = read_published().population.histogram("normalised_abs_integral_bound"), np.median
     per_model = number_statement(
         "good_model_frequency_pairs",
         "(good model, key frequency) pairs; compared per good model",

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from quadlens.population.dataset import inside
 from quadlens.population.intervals import MIN_MODELS, cumulative_band, cumulative_gap
 from quadlens.population.statement import Verdict
-from quadlens.published import GOOD_MODELS, MODELS, Histogram, read_published
+from quadlens.published import GOOD_MODELS, MODELS, read_published
 
 if TYPE_CHECKING:
     import polars
@@ -81,15 +81,6 @@ class HistogramComparison:
         }
 
 
-def published_histogram(name: str) -> Histogram:
-    """One of the paper's, by its name in published.json."""
-    population = read_published().population
-    if name == "neurons_per_frequency_1_to_29":
-        count = np.array(population.neurons_per_frequency, dtype=float)
-        return Histogram(np.arange(len(count) + 1) + 0.5, count)
-    return dict(population.histograms)[name]
-
-
 def compare_histograms(
     frame: "polars.DataFrame", good: "polars.DataFrame", small: "polars.Expr", rng: np.random.Generator
 ) -> tuple[HistogramComparison, ...]:
@@ -118,7 +109,7 @@ def compare_histograms(
 
 def _compare(name: str, values: Sequence[np.ndarray], rng: np.random.Generator) -> HistogramComparison:
     """One histogram; `values` has one array per model."""
-    paper, (words, paper_models) = published_histogram(name), HISTOGRAMS[name]
+    paper, (words, paper_models) = read_published().population.histogram(name), HISTOGRAMS[name]
     edges = np.concatenate([[-np.inf], paper.edges, [np.inf]])
     # The last of the paper's bins holds its right end, as numpy's does.
     edges[-2] = np.nextafter(edges[-2], np.inf)
