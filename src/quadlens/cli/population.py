@@ -1,6 +1,7 @@
 """`quadlens population`: many models, with the paper's population beside them."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,9 +11,7 @@ from quadlens.cli.output import Output
 from quadlens.errors import BadConfig
 
 if TYPE_CHECKING:
-    import polars
-
-    from quadlens.population.comparison import Comparison
+    from matplotlib.figure import Figure
 
 
 # The checker's time per certificate.
@@ -91,7 +90,9 @@ def command(
         rows = dataset.by_model(frame) if by is None else dataset.by_group(frame, by)
         title = counted(len(frame), "model") + ("" if by is None else f" by {by}")
         if figures is not None:
-            _draw(frame, None, figures, format or "svg", out)
+            from quadlens.figures.population_sweep import draw_by_p
+
+            _write([("population-by-p", draw_by_p(dataset.by_model(frame)))], figures, format or "svg", out)
         if markdown:
             sys.stdout.write(tables.rows_table(rows) + "\n")
         else:
@@ -101,7 +102,11 @@ def command(
     if markdown:
         sys.stdout.write(tables.comparison_table(comparison) + "\n")
         return
-    written = [] if figures is None else _draw(frame, comparison, figures, format or "svg", out)
+    written = []
+    if figures is not None:
+        from quadlens.figures.population_sweep import comparison_figures
+
+        written = _write(comparison_figures(comparison, dataset.by_model(frame)), figures, format or "svg", out)
     out.emit({**comparison.to_dict(), "figures": written}, lambda console: tables.render(comparison, console))
 
 
@@ -109,26 +114,21 @@ def _attention(
     directory: Path | None, where: list[str], figures: Path | None, formats: str, markdown: bool, out: Output
 ) -> None:
     """`--dataset attention`: Zhong et al.'s measures, the lens and proofs over the attention rate."""
-    from quadlens.figures.population_sweep import draw_by_rate
-    from quadlens.figures.style import write_figure
     from quadlens.population import attention
     from quadlens.population.dataset import filter_models
 
     comparison = attention.RateComparison(filter_models(attention.read(directory), where))
     written = []
     if figures is not None:
-        kinds = _ready(figures, formats)
-        written = write_figure(draw_by_rate(comparison.frame), figures, "population-attention-rate", kinds)
-        out.note(f"wrote {len(written)} files into {figures}")
+        from quadlens.figures.population_sweep import draw_by_rate
+
+        written = _write([("population-attention-rate", draw_by_rate(comparison.frame))], figures, formats, out)
     if markdown:
         sys.stdout.write("\n\n".join(table.to_markdown() for table in comparison.tables()) + "\n")
         return
 
-    def render(console: "Console") -> None:
-        for table in comparison.tables():
-            table.print(console)
-
-    out.emit({**comparison.to_dict(), "figures": [str(path) for path in written]}, render)
+    shown = comparison.tables()
+    out.emit({**comparison.to_dict(), "figures": written}, lambda console: [one.print(console) for one in shown])
 
 
 def _verify(path: Path, out: Output) -> None:
@@ -168,18 +168,13 @@ def _which(left: int, every: int, directory: Path | None) -> str:
     return f"{some}the {every} models in {directory}" if some else ""
 
 
-def _draw(
-    frame: "polars.DataFrame", comparison: "Comparison | None", directory: Path, formats: str, out: Output
-) -> list[str]:
-    """Every figure of a comparison, or without one how things depend on p, in every format; returns the files."""
-    from quadlens.figures.population_sweep import comparison_figures, draw_by_p
+def _write(drawn: "Iterable[tuple[str, Figure]]", directory: Path, formats: str, out: Output) -> list[str]:
+    """Write figures by name in every format asked for; returns the files."""
     from quadlens.figures.style import parse_formats, write_figure
     from quadlens.model.atomic import make_directory
-    from quadlens.population.dataset import by_model
 
-    kinds, rows = parse_formats(formats), by_model(frame)
+    kinds = parse_formats(formats)
     make_directory(directory)
-    drawn = (("population-by-p", draw_by_p(rows)),) if comparison is None else comparison_figures(comparison, rows)
     files = [str(path) for name, figure in drawn for path in write_figure(figure, directory, name, kinds)]
     out.note(f"wrote {len(files)} files into {directory}")
     return files
