@@ -21,7 +21,15 @@ settings.load_profile(os.environ.get("QUADLENS_HYPOTHESIS", "default"))
 
 # What `make quick` leaves out: a browser, Ray, training, other processes, whole reports, the long soundness searches.
 NOT_QUICK = {
-    *("test_benchmarks", "test_checker_limits", "test_hostile_files", "test_docs", "test_door", "test_exit_codes"),
+    *(
+        "test_deep",
+        "test_benchmarks",
+        "test_checker_limits",
+        "test_hostile_files",
+        "test_docs",
+        "test_door",
+        "test_exit_codes",
+    ),
     *(
         "test_explorer",
         "test_explorer_browser",

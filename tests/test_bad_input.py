@@ -88,7 +88,7 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
         "unknown key",
         torch_file(edited({"blocks.0.mlp.W_gate": random(6, 9)})),
         HALF,
-        "unknown tensors ['blocks.0.mlp.W_gate']",
+        "unknown tensors: blocks.0.mlp.W_gate",
     ),
     (
         "p",

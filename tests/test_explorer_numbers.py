@@ -26,7 +26,7 @@ from quadlens.model.evaluate import margins
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.model.task import task_by_name
-from quadlens.model.token_tables import HiddenLayer, TokenTables
+from quadlens.model.token_tables import HiddenLayer, LastMLP, TokenTables
 from quadlens.quadrature import (
     NoBound,
     Scheme,
@@ -386,6 +386,7 @@ def near_angles(found: Any, mine: np.ndarray) -> None:
 def compare(found: dict[str, Any], model: Model) -> None:
     """Every part of what the page computed with the same in Python."""
     layer, task, p = model.hidden_layer(), model.config.task, model.config.p
+    assert not isinstance(layer, LastMLP)
     near(found["Ua"], layer.U_a.T)
     near(found["Ub"], layer.U_b.T)
     near(found["WL"], layer.W_L.T)

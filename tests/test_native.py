@@ -129,7 +129,7 @@ def _config() -> dict[str, Any]:
         (lambda c: c | {"attention": [0.5]}, "attention has 1 weights"),
         (lambda c: c | {"attention": [0.5, 10**400]}, "the number is too large"),
         (lambda c: c | {"d_mlp": 5}, r"W_in has shape \(12, 4\), expected \(12, 5\)"),
-        (lambda c: {"architecture": "mlp", "p": 5, "d_mlp": 4}, "missing tensors .*unknown tensors"),
+        (lambda c: {"architecture": "mlp", "p": 5, "d_mlp": 4}, "missing tensors: .*unknown tensors: "),
     ],
 )
 def test_configs_that_do_not_fit_are_refused(change: Any, message: str) -> None:

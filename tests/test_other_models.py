@@ -47,7 +47,7 @@ def test_nanda_with_its_own_attention(tmp_path: Path, container: str) -> None:
     x = t["embed.W_E"][:, token_rows(P)].transpose(1, 2, 0) + t["pos_embed.W_pos"]
     k, q = (np.einsum("hkd,bsd->bhsk", t[f"attn.W_{n}"], x) for n in "KQ")
     patterns = softmax(np.einsum("bhk,bhsk->bhs", q[:, :, -1], k) / np.sqrt(DH))
-    assert f"weights differ by up to {np.abs(patterns - patterns[0, 0]).max():.3g}" in note
+    assert f"which is {np.abs(patterns - patterns[0, 0]).max():.3g} from those of head 0 on a = 0, b = 0" in note
 
 
 @pytest.mark.parametrize("positions", [2, 3])
@@ -233,7 +233,7 @@ def test_zhong_linear(tmp_path: Path, kind: str) -> None:
     assert imported.format == "zhong-linear"
     assert_same_logits(imported.model, relu(together @ t["l1.weight"].T + t["l1.bias"]) @ t["unembed.weight"].T)
     write(tmp_path / "model_1", tensors | {"l2.weight": random(D, D), "l2.bias": random(D)}, "torch")
-    with pytest.raises(BadFile, match=r"two hidden layers \(model_type B or C\); quadlens reads one"):
+    with pytest.raises(BadConfig, match=f"model_type '{kind}' has two hidden layers; expected a config with B or C"):
         import_file(path)
 
 

@@ -14,8 +14,8 @@ from quadlens.model.config import AttentionKind, Config
 from quadlens.model.evaluate import AttentionRange, Evaluation, attention_ranges, evaluate
 from quadlens.model.params import Model
 from quadlens.model.task import Task
-from quadlens.model.token_tables import HiddenLayer
-from quadlens.numbers import at_least, decimals, significant
+from quadlens.model.token_tables import HiddenLayer, LastMLP
+from quadlens.numbers import at_least, decimals, percent
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.cluster import find_clusters, key_frequencies, neuron_spectra
 from quadlens.spectrum.irreps import KEY_SHARE, Irrep, Irreps, find_irreps
@@ -49,7 +49,7 @@ class IrrepShare:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outline(Displayed):
-    """The short explanation of any model with one hidden layer.
+    """The short explanation of any model; where it has several layers, its neurons are those of the last.
 
     Attributes:
         task: What the model is asked.
@@ -60,9 +60,11 @@ class Outline(Displayed):
         evaluation: How it answers.
         additive_share: Share of the pre-activations' variance over all inputs that is a part of a plus a part of b.
         rank: How many directions hold 99.9 % of W_L around its mean over c.
-        key_frequencies: From what neurons read, over a and over b, and write; None without a cyclic relabelling.
-        key_neurons: How many neurons read and write each of them.
+        key_frequencies: From what neurons read, over a and over b, and write; of several layers, those with at least
+            1 % of W_L, for the last need not read waves of a and b. None without a cyclic relabelling.
+        key_neurons: How many neurons read and write each of them; of several layers, write it most.
         irreps: Shares of every irrep in W_L, largest first; None where the table is no group's.
+        layers: Number of layers.
     """
 
     task: Task
@@ -76,6 +78,7 @@ class Outline(Displayed):
     key_frequencies: tuple[int, ...] | None
     key_neurons: tuple[int, ...]
     irreps: tuple[IrrepShare, ...] | None
+    layers: int = 1
 
     @property
     def key_irreps(self) -> tuple[IrrepShare, ...]:
@@ -97,6 +100,7 @@ class Outline(Displayed):
             "p": self.task.n,
             "d_mlp": self.d_mlp,
             "activation": self.activation,
+            "n_layers": self.layers,
             "key_frequencies": None if self.key_frequencies is None else list(self.key_frequencies),
             "key_neurons": list(self.key_neurons),
             "key_irreps": None
@@ -124,21 +128,27 @@ class Outline(Displayed):
     def summary(self) -> str:
         """One paragraph in plain language."""
         found = self.evaluation
+        last = f" of the last of {self.layers} layers" if self.layers > 1 else ""
         sentences = [
-            f"{self.d_mlp} neurons answer {self.task.words}: {found.correct} of {found.pairs} inputs are right, "
+            f"{self.d_mlp} neurons{last} answer {self.task.words}: {found.correct} of {found.pairs} inputs are right, "
             f"with a smallest margin of {at_least(found.min_margin, 3)}."
         ]
         if self.attention in ("softmax", "mixture"):
             widest = max(self.attention_ranges, key=lambda one: one.high - one.low)
+            place = f" of layer {widest.layer}" if self.layers > 1 else ""
             sentences.append(
-                f"Attention is a {self.attention}; the weight that varies most, of head {widest.head} on "
+                f"Attention is a {self.attention}; the weight that varies most, of head {widest.head}{place} on "
                 f"{('a', 'b', 'the = sign')[widest.position]}, goes from {decimals(widest.low)} to "
-                f"{decimals(widest.high)}. All but {significant(100 * (1 - self.additive_share), digits=2)} % of what "
-                "neurons read is a part of a plus a part of b."
+                f"{decimals(widest.high)}."
+            )
+        if self.attention in ("softmax", "mixture") or self.layers > 1:
+            sentences.append(
+                f"Of what neurons read, {percent(1 - self.additive_share)} is not a part of a plus a part of b."
             )
         if self.key_frequencies is not None:
             named = ", ".join(map(str, self.key_frequencies)) or "none"
-            sentences.append(f"Key frequencies: {named} ({sum(self.key_neurons)} neurons read and write one of them).")
+            do = "write" if self.layers > 1 else "read and write"
+            sentences.append(f"Key frequencies: {named} ({sum(self.key_neurons)} neurons {do} one of them).")
         else:
             sentences.append("No renaming of the elements makes the task addition, so there are no frequencies.")
         if self.irreps is None:
@@ -172,10 +182,9 @@ class Outline(Displayed):
 
 
 def needs_outline(model: Model) -> bool:
-    """Whether `explain` cannot speak of this model: attention looks, or no renaming makes the task addition."""
+    """Whether `explain` cannot speak of this model: it has no collapse, or no renaming makes the task addition."""
     config = model.config
-    looks = isinstance(config, Config) and config.softmax is not None
-    return looks or config.task.cyclic is None
+    return (isinstance(config, Config) and config.no_collapse is not None) or config.task.cyclic is None
 
 
 def outline(model: Model | Anatomy) -> Outline:
@@ -186,9 +195,15 @@ def outline(model: Model | Anatomy) -> Outline:
     keys: tuple[int, ...] | None = None
     counts: tuple[int, ...] = ()
     if config.task.cyclic is not None:
-        clusters = find_clusters(neuron_spectra(additive.as_addition()))
-        keys = key_frequencies(clusters)
-        counts = tuple(len(cluster.neurons) for cluster in clusters if cluster.k in keys)
+        spectra = neuron_spectra(additive.as_addition())
+        if isinstance(layer, LastMLP):
+            power = spectra.output.power
+            keys = tuple((1 + np.flatnonzero(power.sum(axis=1) >= KEY_SHARE * power.sum())).tolist())
+            counts = tuple(int((power.argmax(axis=0) == k - 1).sum()) for k in keys)
+        else:
+            clusters = find_clusters(spectra)
+            keys = key_frequencies(clusters)
+            counts = tuple(len(cluster.neurons) for cluster in clusters if cluster.k in keys)
     W_L = layer.W_L - layer.W_L.mean(axis=0)
     energy = np.cumsum(np.square(np.linalg.svd(W_L, compute_uv=False)))
     return Outline(
@@ -203,6 +218,7 @@ def outline(model: Model | Anatomy) -> Outline:
         key_frequencies=keys,
         key_neurons=counts,
         irreps=_irrep_shares(anatomy.model, layer) if config.task.is_group else None,
+        layers=config.n_layers if isinstance(config, Config) else 1,
     )
 
 

@@ -22,6 +22,7 @@ from quadlens.explorer.words import (
     words_for_script,
 )
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
+from quadlens.model.config import Config
 from quadlens.model.native import sha256, to_bytes
 from quadlens.model.params import Model
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
@@ -67,12 +68,14 @@ def build_page(model: Model | Anatomy, name: str) -> str:
         name: What the page calls the model.
 
     Raises:
-        BadConfig: if p is too large for a browser.
+        BadConfig: if p is too large for a browser, or the model has several layers.
     """
     anatomy = anatomy_of(model)
     weights, config = anatomy.model, anatomy.config
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
+    if isinstance(config, Config) and config.n_layers > 1:
+        raise BadConfig(f"the model has {config.n_layers} layers, and the explorer runs one; `quadlens report` works")
     frame = first_frame(anatomy)
     words, absent = numbers(frame), absences(frame)
     missing = {name for one in absent for name in one.views}

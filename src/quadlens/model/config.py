@@ -16,7 +16,7 @@ from quadlens.model.task import Task, task_by_name, task_from_json
 from quadlens.schema import parse_dataclass
 
 EOS_POSITIONS = 3
-
+MAX_LAYERS = 4
 
 AttentionKind = Literal["constant", "softmax", "mixture"]
 
@@ -69,7 +69,7 @@ class Softmax:
 
 @dataclass(frozen=True, repr=False)
 class Config(Displayed):
-    """A one-layer transformer, reading one position (`math.md` §1, `networks.md` §2).
+    """A transformer of one layer (`math.md` §1, `networks.md` §2) or up to four, reading one position.
 
     Attributes:
         p: Number of elements; inputs and answers are tokens 0 … p-1.
@@ -80,12 +80,14 @@ class Config(Displayed):
         d_vocab: Rows of W_E (at least p; one more with '=', 2p when b has tokens of its own).
         d_vocab_out: Columns of W_U (at least p; the answer is the largest of the first p logits).
         n_ctx: Rows of W_pos (at least the number of positions fed).
-        attention: The constant part of the attention weight on each position that is fed: (a, b) or (a, b, '=').
+        attention: The constant part of the attention weight on each position that is fed: (a, b) or (a, b, '='). With
+            several layers it is the same in every head, from every position, whatever softmax masks.
         read_position: Which position's residual stream is read: 0 (a), 1 (b) or 2 ('=').
         activation: The nonlinearity of the MLP.
         b_token_offset: Token of b minus b (p when the second operand has its own tokens, else 0).
         softmax: What is added to the constant part; None where attention is constant.
         task: What the model is asked; addition when left out.
+        n_layers: Number of layers; more than one are a `DeepParams`.
     """
 
     p: int
@@ -102,9 +104,12 @@ class Config(Displayed):
     b_token_offset: int = 0
     softmax: Softmax | None = None
     task: Task = None  # type: ignore[assignment]
+    n_layers: int = 1
 
     def __post_init__(self) -> None:
         _settle_task(self)
+        if not 1 <= self.n_layers <= MAX_LAYERS:
+            raise BadConfig(f"n_layers = {self.n_layers} is not supported; expected 1 … {MAX_LAYERS}")
         for name in ("d_model", "d_mlp", "n_heads", "d_head"):
             _check_positive(name, getattr(self, name))
         parse_activation(self.activation)
@@ -127,7 +132,15 @@ class Config(Displayed):
 
     def _facts(self) -> dict[str, object]:
         names = ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
-        return {name: getattr(self, name) for name in names} | {"task": self.task.words}
+        layers = {"n_layers": self.n_layers} if self.n_layers > 1 else {}
+        return {name: getattr(self, name) for name in names} | layers | {"task": self.task.words}
+
+    @property
+    def no_collapse(self) -> str | None:
+        """Why what reaches a neuron is not a part of a plus a part of b; None where it is."""
+        if self.n_layers > 1:
+            return f"the model has {self.n_layers} layers, and the last reads what the neurons before it computed"
+        return f"attention is a {self.attention_kind}, which depends on the tokens" if self.softmax else None
 
     @property
     def attention_kind(self) -> AttentionKind:
@@ -220,13 +233,15 @@ ARCHITECTURE: dict[str, type[Config] | type[MLPConfig]] = {"transformer": Config
 def config_to_dict(config: Config | MLPConfig) -> dict[str, Any]:
     """The config as plain JSON types, with the architecture named.
 
-    Addition and constant attention go without saying, so that files of such models are the same bytes as ever.
+    Addition, constant attention and one layer go without saying, so that files of such models stay the same bytes.
     """
     name = next(name for name, cls in ARCHITECTURE.items() if isinstance(config, cls))
     data = {"architecture": name, **{field.name: getattr(config, field.name) for field in dataclasses.fields(config)}}
     del data["task"]
     if config.task.name != "add":
         data["task"] = config.task.to_json()
+    if data.get("n_layers") == 1:
+        del data["n_layers"]
     if data.get("softmax") is None:
         data.pop("softmax", None)
     else:

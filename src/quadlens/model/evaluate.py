@@ -8,7 +8,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
+from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config
+from quadlens.model.deep import DeepParams
 from quadlens.model.params import Model
 from quadlens.model.token_tables import HiddenLayer, TokenTables
 
@@ -109,7 +111,7 @@ def _blocks(
     layer: HiddenLayer, pairs: Int[np.ndarray, "n 2"] | None
 ) -> Iterator[tuple[Int[np.ndarray, "block 2"], Float[np.ndarray, "block p"]]]:
     """Pairs with their logits; all pairs of a model with gates come one a at a time, where most tables are shared."""
-    if pairs is None and isinstance(layer, TokenTables):
+    if pairs is None and not isinstance(layer, Collapsed):
         for a in range(layer.p):
             yield np.stack([np.full(layer.p, a), np.arange(layer.p)], axis=1), layer.logits(a)
         return
@@ -156,19 +158,21 @@ def about(model: Model, layer: HiddenLayer) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AttentionRange:
-    """The weights one head puts on one position over all inputs.
+    """The weights one head, at the position read, puts on one position over all inputs.
 
     Attributes:
         head: Number of the head.
         position: 0 for a, 1 for b, 2 for '='.
         low: The smallest.
         high: The largest.
+        layer: Number of the head's layer.
     """
 
     head: int
     position: int
     low: float
     high: float
+    layer: int = 0
 
 
 def attention_ranges(model: Model, layer: HiddenLayer) -> tuple[AttentionRange, ...]:
@@ -176,12 +180,29 @@ def attention_ranges(model: Model, layer: HiddenLayer) -> tuple[AttentionRange, 
     config = model.config
     if not isinstance(config, Config):
         return ()
+    if isinstance(model, DeepParams):
+        return _deep_ranges(model)
     if not isinstance(layer, TokenTables):
         heads = range(config.n_heads)
         return tuple(AttentionRange(head, t, x, x) for head in heads for t, x in enumerate(config.attention))
     found = [
-        AttentionRange(head, table.position, *(config.attention[table.position] + float(x) for x in sorted(gate)))
+        AttentionRange(head, table.position, *(config.attention[table.position] + np.sort(gate)).tolist())
         for table, gates in zip(layer.gated, layer.gate_range(), strict=True)
         for head, gate in enumerate(gates)
     ]
     return tuple(sorted(found, key=lambda one: (one.head, one.position)))
+
+
+def _deep_ranges(model: DeepParams) -> tuple[AttentionRange, ...]:
+    """The same for several layers."""
+    p, read = model.config.p, model.config.read_position
+    found = []
+    for a in range(p):
+        layers = model.attended(np.stack([np.full(p, a), np.arange(p)], axis=1))
+        weights = np.stack([weights[:, :, read] for _, weights in layers])
+        found.append((weights.min(axis=1), weights.max(axis=1)))
+    low, high = np.min([x for x, _ in found], axis=0), np.max([x for _, x in found], axis=0)
+    return tuple(
+        AttentionRange(head, t, float(low[at, head, t]), float(high[at, head, t]), at)
+        for at, head, t in np.ndindex(low.shape)
+    )

@@ -70,6 +70,7 @@ def collapse_exactly(model: Model) -> ExactCollapsed:
             S_a=zero,
             S_b=zero,
         )
+    model.collapse()  # which says why there is none
     raise TypeError(f"no exact collapse for {type(model).__name__}")
 
 

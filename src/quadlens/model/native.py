@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ import numpy as np
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, MLPConfig, config_from_dict, config_to_dict
+from quadlens.model.deep import OUTER, DeepParams
 from quadlens.model.params import QUERY_KEY, MLPParams, Model, Params, check_tensors
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 
@@ -50,7 +52,32 @@ def names_for(config: Config | MLPConfig) -> dict[str, str]:
     """Our short names and the names in the file, for one architecture."""
     if not isinstance(config, Config):
         return MLP_NAMES
-    return TRANSFORMER_NAMES if config.softmax is None else TRANSFORMER_NAMES | QUERY_KEY_NAMES
+    one = TRANSFORMER_NAMES if config.softmax is None else TRANSFORMER_NAMES | QUERY_KEY_NAMES
+    return layered(one, config.n_layers)
+
+
+def layered(names: Mapping[str, str], layers: int) -> dict[str, str]:
+    """The names of one layer's weights for each of several; a layer's number stands before our short names.
+
+    >>> layered({"W_E": "embed.W_E", "W_in": "blocks.0.mlp.W_in"}, 2)
+    {'W_E': 'embed.W_E', '0.W_in': 'blocks.0.mlp.W_in', '1.W_in': 'blocks.1.mlp.W_in'}
+    """
+    if layers == 1:
+        return dict(names)
+    inner = {short: long for short, long in names.items() if short not in OUTER}
+    return {short: long for short, long in names.items() if short in OUTER} | {
+        f"{i}.{short}": long.replace(".0.", f".{i}.") for i in range(layers) for short, long in inner.items()
+    }
+
+
+def told_names(what: str, names: Sequence[str], most: int = 6) -> str:
+    """Names of tensors as a message tells them.
+
+    >>> told_names("missing", ["embed.W_E"]), told_names("unknown", [])
+    ('missing tensors: embed.W_E', 'no unknown tensors')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{what} tensors: {', '.join(name[:80] for name in names[:most])}{more}" if names else f"no {what} tensors"
 
 
 def to_bytes(model: Model) -> bytes:
@@ -146,9 +173,11 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     missing = sorted(set(names.values()) - set(tensors))
     unknown = sorted(set(tensors) - set(names.values()))
     if missing or unknown:
-        raise BadFile(f"{where}: missing tensors {missing}, unknown tensors {unknown}")
+        raise BadFile(f"{where}: {told_names('missing', missing)}, {told_names('unknown', unknown)}")
     arrays = {short: tensors[long] for short, long in names.items()}
     try:
+        if isinstance(config, Config) and config.n_layers > 1:
+            return DeepParams.from_tensors(config, arrays)
         if isinstance(config, Config):
             check_tensors(arrays, Params.shapes(config))
             return Params(config=config, **arrays)

@@ -63,7 +63,9 @@ def weight_facts(model: Model) -> dict[str, object]:
     weights = sum(array.size for array in model.tensors().values())
     config, task = model.config, model.config.task
     special = [] if task.name == "add" else [task.words]
-    special += [config.attention_kind] if isinstance(config, Config) and config.softmax is not None else []
+    if isinstance(config, Config):
+        special += [config.attention_kind] if config.softmax is not None else []
+        special += [f"{config.n_layers} layers"] if config.n_layers > 1 else []
     return {
         "p": config.p,
         "d_mlp": config.d_mlp,
@@ -107,6 +109,8 @@ class Params(Displayed):
     b_K: Float[np.ndarray, "n_heads d_head"] | None = None
 
     def __post_init__(self) -> None:
+        if self.config.n_layers != 1:
+            raise BadConfig(f"n_layers is {self.config.n_layers}; these are the weights of one layer, expected 1")
         arrays = {name: getattr(self, name) for name in self.shapes(self.config)}
         missing = [name for name, array in arrays.items() if array is None]
         needless = [name for name in QUERY_KEY if name not in arrays and getattr(self, name) is not None]

@@ -8,7 +8,9 @@ through W_in and W_U; γ_ht is the softmax of head h. Everything that no softmax
 biases and the constant part of attention, is in U_a, U_b, S_a, S_b (`networks.md` §2). It is exact.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,6 +22,7 @@ from quadlens.model.task import Task
 
 # Gates that differ by no more than this over all inputs count as constant.
 CONSTANT_WITHIN = 1e-12
+KEPT_FLOATS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +172,78 @@ class TokenTables:
         return low if float((high - low).max()) <= CONSTANT_WITHIN else None
 
 
-# What evaluation needs of a model, whatever its attention: task, p, d_mlp, W_L, pre(a), logits(a), pair_logits(pairs).
-HiddenLayer = Collapsed | TokenTables
+@dataclass(frozen=True, eq=False)
+class LastMLP:
+    """The last MLP of a model with several layers; all that comes before it is one function.
+
+        pre(a,b) = x(a,b) W_in + b_in,     logits(a,b) = W_L σ(pre) + x(a,b) W_S + b_S
+
+    Attributes:
+        task: What the model is asked.
+        activation: σ.
+        stream: x: pairs (a, b) to the residual stream that the MLP reads.
+        W_in: Into the neurons.
+        b_in: Their biases.
+        W_L: Neuron-to-logit map.
+        W_S: From the stream to the logits, past the neurons.
+        b_S: Constants of the logits.
+    """
+
+    task: Task
+    activation: Activation
+    stream: Callable[[Int[np.ndarray, "n 2"]], Float[np.ndarray, "n d_model"]]
+    W_in: Float[np.ndarray, "d_model d_mlp"]
+    b_in: Float[np.ndarray, " d_mlp"]
+    W_L: Float[np.ndarray, "p d_mlp"]
+    W_S: Float[np.ndarray, "d_model p"]
+    b_S: Float[np.ndarray, " p"]
+
+    @property
+    def p(self) -> int:
+        """Number of elements."""
+        return self.task.n
+
+    @property
+    def d_mlp(self) -> int:
+        """Number of neurons."""
+        return int(self.W_in.shape[1])
+
+    @cached_property
+    def _streams(self) -> dict[int, Float[np.ndarray, "p d_model"]]:
+        return {}
+
+    def _stream(self, a: int) -> Float[np.ndarray, "p d_model"]:
+        """The stream of one a and all b; kept where that of all inputs is small, for it takes all the layers before."""
+        if a in self._streams:
+            return self._streams[a]
+        x = self.stream(np.stack([np.full(self.p, a), np.arange(self.p)], axis=1))
+        if x.size * self.p <= KEPT_FLOATS:
+            self._streams[a] = x
+        return x
+
+    def pre(self, a: int) -> Float[np.ndarray, "p d_mlp"]:
+        """Pre-activations of every neuron for one a and all b, [b, i]."""
+        return self._stream(a) @ self.W_in + self.b_in
+
+    def logits(self, a: int) -> Float[np.ndarray, "p p"]:
+        """Logits for one a and all b, [b, c]."""
+        return self._logits(self._stream(a))
+
+    def skip(self, a: int) -> Float[np.ndarray, "p p"]:
+        """What passes by these neurons on its way to the logits, for one a and all b, [b, c]."""
+        return self._stream(a) @ self.W_S + self.b_S
+
+    def pair_logits(self, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n p"]:
+        """Logits of the pairs given."""
+        return self._logits(self.stream(pairs))
+
+    def _logits(self, x: Float[np.ndarray, "n d_model"]) -> Float[np.ndarray, "n p"]:
+        return apply_activation(self.activation, x @ self.W_in + self.b_in) @ self.W_L.T + x @ self.W_S + self.b_S
+
+
+# What evaluation and the lens need of a model: task, activation, p, d_mlp, W_L, pre(a), logits(a), skip(a),
+# pair_logits(pairs).
+HiddenLayer = Collapsed | TokenTables | LastMLP
 
 
 def attention_scores(

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from quadlens.errors import BadConfig
+from quadlens.model.config import Config
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
 from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
@@ -129,6 +130,8 @@ class Prover:
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
         """Prove what can be proved with the strategy named; parameters and errors as for the function `certify`."""
         chosen, config = find_strategy(strategy), self.anatomy.config
+        if isinstance(config, Config) and config.n_layers > 1:
+            raise BadConfig(f"the model has {config.n_layers} layers, and proofs are for one so far")
         if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)

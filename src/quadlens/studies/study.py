@@ -106,8 +106,8 @@ class Study(Displayed):
     @cached_property
     def no_waves(self) -> str | None:
         """Why nothing can be said in terms of frequencies, as the end of a sentence; None where it can."""
-        if not isinstance(self.anatomy.layer, Collapsed):
-            return "attention depends on the tokens, so that what reaches a neuron is not a part of a plus a part of b"
+        if isinstance(self.config, Config) and self.config.no_collapse is not None:
+            return f"{self.config.no_collapse}, so that what reaches a neuron is not a part of a plus a part of b"
         if self.config.task.cyclic is None:
             return f"no renaming of its elements turns {self.config.task.words} into addition, so it has no frequencies"
         return None

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.errors import BadFile
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import Model
+from quadlens.model.token_tables import TokenTables
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Recorder:
         if model.config.task.cyclic is None:
             return
         layer = model.hidden_layer()
-        collapsed = (layer if isinstance(layer, Collapsed) else layer.with_mean_gates()).as_addition()
+        collapsed = (layer.with_mean_gates() if isinstance(layer, TokenTables) else model.collapse()).as_addition()
         reads = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2).amplitude
         writes = amplitude_phase(collapsed.W_L).amplitude
         self.spectra.append((epoch, np.square(reads).sum(axis=1), np.square(writes).sum(axis=1)))

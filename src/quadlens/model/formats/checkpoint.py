@@ -4,7 +4,8 @@ A reader takes the tensors it knows by name, complete and of the right rank.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,29 @@ from typing import Any
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
+from quadlens.model.config import MAX_LAYERS
+from quadlens.model.deep import OUTER
 from quadlens.model.formats.pickle_machine import PickleMachine, StandIn
 from quadlens.model.formats.torch_files import read_torch
-from quadlens.model.native import MAX_FILE_BYTES, METADATA_KEY, file_kind, parse_safetensors, read_limited
+from quadlens.model.native import (
+    MAX_FILE_BYTES,
+    METADATA_KEY,
+    file_kind,
+    layered,
+    parse_safetensors,
+    read_limited,
+    told_names,
+)
 
 Weights = Mapping[str, np.ndarray]
 
 # Where people put the state dict when they save more than it.
 STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict")
 
+NO_LAYER_NORM = (
+    "it has LayerNorm, which divides what reaches a neuron by its own size on every input: tables, lens and proofs of "
+    "quadlens are of models without; expected one trained with normalization_type None"
+)
 # What a clone holds in place of a large file that was not downloaded.
 LFS_POINTER = b"version https://git-lfs.github.com/"
 
@@ -76,30 +91,76 @@ def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
 def take(
     checkpoint: Checkpoint, names: Mapping[str, str], optional: Sequence[str] = (), dropped: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
-    """The tensors of a checkpoint by our short names; every missing and every unknown one is named.
+    """The tensors of a checkpoint by our short names; missing and unknown ones are named.
 
     Args:
         checkpoint: Where from.
-        names: Short name → name in the file.
+        names: Short name → name in the file; those with `.0.` are of layer 0. Where the file has more layers, the
+            short names of a layer's weights have its number before them, as in `DeepParams.shapes`.
         optional: Short names that may be absent.
         dropped: Names in the file that carry no weights (masks, buffers).
     """
-    missing = [long for short, long in names.items() if long not in checkpoint.tensors and short not in optional]
+    layers = _count_layers(checkpoint, names)
+    names = layered(names, layers)
+    dropped = [name.replace(".0.", f".{i}.") for name in dropped for i in range(layers)]
+    missing = [
+        long for short, long in names.items() if long not in checkpoint.tensors and own_name(short) not in optional
+    ]
     unknown = sorted(set(checkpoint.tensors) - set(names.values()) - set(dropped))
+    if any(re.search(r"(^|[._])(ln|norm|layer_?norm)", name, re.IGNORECASE) for name in unknown):
+        raise BadFile(f"{checkpoint.source}: {NO_LAYER_NORM}")
     if missing or unknown:
-        hint = "; only one layer without normalisation is read" if any("ln" in n or ".1." in n for n in unknown) else ""
-        raise BadFile(f"{checkpoint.source}: missing tensors {missing}, unknown tensors {unknown[:20]}{hint}")
+        told = f"{told_names('missing', missing)}, {told_names('unknown', unknown)}"
+        raise BadFile(f"{checkpoint.source}: {told}")
     found = {short: checkpoint.tensors[long] for short, long in names.items() if long in checkpoint.tensors}
     # Half precision widens to float32 exactly; other types are left for Params to refuse.
     return {s: x.astype(np.float32) if x.dtype == np.float16 else x for s, x in found.items()}
 
 
+def _count_layers(checkpoint: Checkpoint, names: Mapping[str, str]) -> int:
+    """How many layers a checkpoint has, by the numbers in the names of its tensors."""
+    stems = {long.partition(".0.")[0] for long in names.values() if ".0." in long}
+    found = [
+        re.match(rf"({'|'.join(map(re.escape, stems))})\.(\d{{1,6}})\.", name) for name in checkpoint.tensors if stems
+    ]
+    layers = max((int(one[2]) for one in found if one), default=0) + 1
+    if layers > MAX_LAYERS:
+        raise BadConfig(f"{checkpoint.source}: it has {layers} layers; quadlens reads up to {MAX_LAYERS}")
+    return layers
+
+
+def own_name(short: str) -> str:
+    """The short name of a weight without its layer.
+
+    >>> own_name("1.W_in"), own_name("W_in")
+    ('W_in', 'W_in')
+    """
+    return short.rpartition(".")[2]
+
+
+def each_layer(weights: Weights, turn: Callable[[Weights], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Weights of one layer or several, each layer turned by a function that knows one."""
+    if not is_deep(weights):
+        return dict(turn(weights))
+    outer = {name: weights[name] for name in OUTER if name in weights}
+    turned: dict[str, np.ndarray] = {}
+    for i in sorted({name.partition(".")[0] for name in weights if "." in name}):
+        one = {own_name(name): array for name, array in weights.items() if name.startswith(f"{i}.")}
+        turned |= {name if name in OUTER else f"{i}.{name}": array for name, array in turn(outer | one).items()}
+    return turned
+
+
+def is_deep(weights: Weights) -> bool:
+    """Whether these are the weights of several layers."""
+    return "0.W_in" in weights
+
+
 def check_ranks(checkpoint: Checkpoint, weights: Weights, ranks: Mapping[str, int]) -> None:
     """Refuse tensors with the wrong number of dimensions before their sizes are read off."""
     wrong = [
-        f"{name} has shape {weights[name].shape}, expected {rank} dimensions"
-        for name, rank in ranks.items()
-        if name in weights and weights[name].ndim != rank
+        f"{name} has shape {array.shape}, expected {ranks[own_name(name)]} dimensions"
+        for name, array in weights.items()
+        if array.ndim != ranks.get(own_name(name), array.ndim)
     ]
     if wrong:
         raise BadFile(f"{checkpoint.source}: {'; '.join(wrong)}")

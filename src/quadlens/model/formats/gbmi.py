@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.checkpoint import Checkpoint, is_deep
 from quadlens.model.formats.facts import finite_number
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, Mix, read_transformer
@@ -36,6 +36,8 @@ class Gbmi:
                 f"{source}: fn_name is {str(experiment['fn_name'])[:80]!r}; quadlens reads add and subtract"
             )
         weights = state_dict_weights(checkpoint)
+        if is_deep(weights):
+            raise BadConfig(f"{source}: it has several layers; of gbmi's files quadlens reads those with one")
         if experiment.get("attention_rate") is None:
             raise BadConfig(
                 f"{source}: run_config has no attention_rate; give --format transformer-lens and --attention"

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config, MLPConfig
+from quadlens.model.deep import DeepParams
 from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, take
 from quadlens.model.formats.facts import known_activation
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
@@ -94,8 +95,8 @@ class Gromov:
 class ZhongLinear:
     """The models of Zhong et al.'s `train-linear.py`: embeddings, a linear layer with bias, ReLU, an unembedding.
 
-    A adds the two embeddings, D lays them side by side, X has an embedding for each operand. B and C have a second
-    hidden layer and are refused.
+    A adds the two embeddings, D lays them side by side, X has an embedding for each operand. B and C are A with a
+    second hidden layer, and become the two-layer transformer that is the same function.
     """
 
     name = "zhong-linear"
@@ -109,7 +110,7 @@ class ZhongLinear:
         """Embedding and linear layer multiplied out in float64; the bias goes to b's part."""
         source = checkpoint.source
         if "l2.weight" in checkpoint.tensors:
-            raise BadFile(f"{source}: two hidden layers (model_type B or C); quadlens reads one")
+            return _two_hidden_layers(checkpoint, hints, self.name)
         both = "embed1.weight" in checkpoint.tensors
         embeds = {"E_a": "embed1.weight", "E_b": "embed2.weight"} if both else {"E_a": "embed.weight"}
         names = {**embeds, "W_1": "l1.weight", "b_1": "l1.bias", "W_U": "unembed.weight"}
@@ -126,3 +127,44 @@ class ZhongLinear:
         weights = {"W_a": E_a @ of_a.T, "W_b": E_b @ of_b.T + t["b_1"], "W_out": t["W_U"].T}
         relu = "relu" if hints.of("model_type") is not None else None
         return two_layers(source, hints, weights, relu, self.name, "model_type in the config")
+
+
+def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -> Imported:
+    """U ReLU(W_2 ReLU(W_1 (E[a] + E[b]) + b_1) + b_2), as the two-layer transformer that is the same function.
+
+    Its residual stream has three parts: E[a] + E[b], which the one head of layer 0 adds up at b, the first hidden
+    layer, and the logits. Layer 0 reads the first part and writes the second, layer 1 reads that and writes the third;
+    what else there is to a transformer is zero. (C applies W_1 and b_1 to each operand, so that b_1 counts twice.)
+    """
+    source, kind = checkpoint.source, hints.of("model_type")
+    if kind not in ("B", "C"):
+        raise BadConfig(f"{source}: model_type {str(kind)[:40]!r} has two hidden layers; expected a config with B or C")
+    names = {"E": "embed.weight", "U": "unembed.weight"}
+    names |= {f"{x}_{i}": f"l{i}.{long}" for i in (1, 2) for x, long in (("W", "weight"), ("b", "bias"))}
+    t = take(checkpoint, names)
+    check_ranks(checkpoint, t, {name: 1 if name.startswith("b") else 2 for name in names})
+    (p, e), (m, _) = t["E"].shape, t["W_1"].shape
+    shapes = {"E": (p, e), "U": (p, m), "W_1": (m, e), "b_1": (m,), "W_2": (m, m), "b_2": (m,)}
+    check_tensors(t, shapes)
+    if hints.attention is not None or hints.replace_attention is not None or hints.p not in (None, p):
+        raise BadConfig(f"{source}: it has no attention, and p = {p}; leave out --attention, and correct --p")
+    activation, said = known_activation(source, hints, "relu", "model_type in the config")
+    d, dtype = e + m + p, t["E"].dtype
+    first, hidden, logits = slice(0, e), slice(e, e + m), slice(e + m, d)
+    weights = {"W_E": np.zeros((p, d), dtype), "W_pos": np.zeros((2, d), dtype), "W_U": np.zeros((d, p), dtype)}
+    for i in (0, 1):
+        weights |= {f"{i}.W_V": np.zeros((1, d, e), dtype), f"{i}.W_O": np.zeros((1, e, d), dtype)}
+        weights |= {f"{i}.W_in": np.zeros((d, m), dtype), f"{i}.W_out": np.zeros((m, d), dtype)}
+    weights["W_E"][:, first] = t["E"]
+    weights["0.W_V"][0, first] = weights["0.W_O"][0, :, first] = np.eye(e)
+    weights["0.W_in"][first], weights["0.W_out"][:, hidden] = t["W_1"].T, np.eye(m)
+    weights["1.W_in"][hidden], weights["1.W_out"][:, logits] = t["W_2"].T, t["U"].T
+    weights["W_U"][logits] = np.eye(p)
+    weights |= {"0.b_in": t["b_1"] * (2 if kind == "C" else 1), "1.b_in": t["b_2"]}
+    # At b the stream has E[b] itself; attention adds a's.
+    config = Config(p, d, m, 1, e, p, p, 2, (1.0, 0.0), 1, activation, n_layers=2)
+    notes = (
+        f"model_type {kind}: two hidden layers, as two layers of a transformer",
+        f"activation {activation}: {said}",
+    )
+    return Imported(DeepParams.from_tensors(config, weights), format_name, notes)

@@ -1,10 +1,12 @@
 """The layout of Nanda et al. and of Zhong et al.: column vectors, heads concatenated in W_O."""
 
+import dataclasses
+
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.checkpoint import Checkpoint, check_ranks, take
-from quadlens.model.formats.facts import finite_number, known_modulus, switch, whole_number
+from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, each_layer, take
+from quadlens.model.formats.facts import finite_number, known_modulus, switch
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, Mix, read_transformer
 
@@ -31,9 +33,13 @@ def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """
     tensors = take(checkpoint, NAMES, OPTIONAL, (MASK,))
     check_ranks(checkpoint, tensors, RANKS)
+    return each_layer(tensors, lambda one: _turned(checkpoint.source, one))
+
+
+def _turned(source: str, tensors: Weights) -> dict[str, np.ndarray]:
     heads, width, d_model = tensors["W_V"].shape
     if tensors["W_O"].shape != (d_model, heads * width):
-        raise BadFile(f"{checkpoint.source}: W_O has shape {tensors['W_O'].shape}, expected {(d_model, heads * width)}")
+        raise BadFile(f"{source}: W_O has shape {tensors['W_O'].shape}, expected {(d_model, heads * width)}")
     weights = dict(tensors)
     weights |= {name: tensors[name].T for name in ("W_E", "W_in", "W_out")}
     weights |= {name: tensors[name].transpose(0, 2, 1) for name in ("W_K", "W_Q", "W_V") if name in tensors}
@@ -55,7 +61,8 @@ def _n_ctx(checkpoint: Checkpoint) -> int | None:
 class Zhong:
     """Zhong et al. 2023 (the clock and the pizza): `model_<id>.pt` with `config_<id>.json` beside it.
 
-    Attention is `coeff · softmax + (1 - coeff)`: coeff 0 is the constant 1 on every position, not 1/n.
+    Attention is `coeff · softmax + (1 - coeff)`: coeff 0 is the constant 1 on every position, not 1/n. The causal mask
+    is stored but not applied, whatever `attention_dir` says.
     """
 
     name = "zhong"
@@ -78,8 +85,6 @@ class Zhong:
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """p, attention and vocabulary from the config; with none, p from the vocabulary and attention from the flag."""
         source = checkpoint.source
-        if (whole_number(hints, "n_layers") or 1) != 1:
-            raise BadConfig(f"{source}: n_layers is {hints.of('n_layers')}; quadlens reads one layer")
         task = hints.of("funcs")
         if isinstance(task, str) and "x[0]+x[1]" not in task.replace(" ", ""):
             raise BadConfig(f"{source}: trained on {task[:80]!r}; quadlens reads models that add")
@@ -88,7 +93,7 @@ class Zhong:
         # eqn_sign: an '=' token, the last of the vocabulary, follows b.
         positions = 3 if switch(hints, "eqn_sign") else 2
         offset = known_modulus(source, hints, ("", None), width)[0] if switch(hints, "diff_vocab") else 0
-        facts = Facts(self.name, width, positions=positions, b_token_offset=offset)
+        facts = Facts(self.name, width, positions=positions, b_token_offset=offset, causal=False)
         coeff = hints.of("attn_coeff")
         if coeff is None:
             return read_transformer(source, weights, hints, facts)
@@ -97,13 +102,10 @@ class Zhong:
             source,
             weights,
             hints,
-            Facts(
-                self.name,
-                width,
+            dataclasses.replace(
+                facts,
                 attention=(1.0,) * positions if coeff == 0 else SoftmaxAttention(positions),
                 mix=Mix(scale=coeff, shift=1.0 - coeff),
-                positions=positions,
-                b_token_offset=offset,
             ),
         )
 

@@ -90,7 +90,7 @@ def _transformer(model: Params) -> tuple[list[Step], dict[str, Float[np.ndarray,
 def _mlp(model: Model) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
     """Two matrix products around the activation."""
     if not isinstance(model, MLPParams):
-        raise TypeError(f"no graph for {type(model).__name__}")
+        raise BadConfig("only models of one layer are written as ONNX so far; use --format quadlens")
     steps: list[Step] = [
         ("Flatten", [INPUT], "flat", {"axis": 1}),
         ("MatMul", ["flat", "W_pair"], "pre", {}),

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from quadlens.errors import BadConfig, QuadlensError
+from quadlens.model.deep import DeepParams
 from quadlens.model.formats.facts import agreed
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.groups import group_orders
@@ -43,6 +44,8 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
 
 def _asked(model: Model, task: Task) -> Model:
     if isinstance(model, Params):
+        return dataclasses.replace(model, config=dataclasses.replace(model.config, task=task))
+    if isinstance(model, DeepParams):
         return dataclasses.replace(model, config=dataclasses.replace(model.config, task=task))
     if isinstance(model, MLPParams):
         return dataclasses.replace(model, config=dataclasses.replace(model.config, task=task))

@@ -1,4 +1,4 @@
-"""A one-layer transformer from its weights and from what flags, sidecar and file say of it.
+"""A transformer from its weights and from what flags, sidecar and file say of it.
 
 Its own attention may be replaced by a constant only with an account of what that changes.
 """
@@ -12,7 +12,8 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import Activation
 from quadlens.model.config import Config, Softmax
-from quadlens.model.formats.checkpoint import Weights
+from quadlens.model.deep import DeepParams
+from quadlens.model.formats.checkpoint import NO_LAYER_NORM, Weights, own_name
 from quadlens.model.formats.facts import (
     agreed,
     attention_in,
@@ -63,6 +64,7 @@ class Facts:
         mix: How softmax becomes attention.
         positions: How many positions are fed, None when the format leaves it open.
         b_token_offset: Token of b minus b.
+        causal: Whether softmax sees only what comes before; with one layer, read at the end, it is all the same.
         note: Added to the note about attention.
     """
 
@@ -77,6 +79,7 @@ class Facts:
     mix: Mix = SOFTMAX
     positions: int | None = None
     b_token_offset: int = 0
+    causal: bool = True
     note: str = ""
 
 
@@ -88,7 +91,12 @@ def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) 
         BadWeights: when the weights cannot be a model's.
     """
     if hints.of("normalization_type") is not None:
-        raise BadConfig(f"{source}: normalization_type {str(hints.of('normalization_type'))[:40]!r}; expected none")
+        said = str(hints.of("normalization_type"))[:40]
+        raise BadConfig(f"{source}: normalization_type {said!r} in {hints.sidecar_name}: {NO_LAYER_NORM}")
+    layers = 1 + max((int(name.partition(".")[0]) for name in weights if "." in name), default=0)
+    said_layers = whole_number(hints, "n_layers")
+    if said_layers not in (None, layers):
+        raise BadConfig(f"{source}: n_layers is {said_layers} in {hints.sidecar_name}, but the weights have {layers}")
     p, p_said = known_modulus(source, hints, (facts.p_said, facts.p), facts.width)
     activation, activation_said = known_activation(source, hints, facts.activation, "the file's config")
     said_position = agreed(
@@ -96,12 +104,15 @@ def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) 
         source,
         [("the argument", hints.read_position), (hints.sidecar_name, whole_number(hints, "read_position"))],
     )
-    reading = _Reading(source, weights, hints, facts, p, activation, said_position[0] if said_position else None)
+    reading = _Reading(
+        source, weights, hints, facts, p, activation, said_position[0] if said_position else None, layers
+    )
     model, attention_said = reading.model()
     notes = (
         f"p = {p}: {p_said}",
         f"attention {_shown(model.config)}: {attention_said}{facts.note}",
         f"activation {activation}: {activation_said}",
+        *([f"{layers} layers: the weights"] if layers > 1 else []),
     )
     return Imported(model, facts.format, notes, facts.task)
 
@@ -117,11 +128,14 @@ class _Reading:
     p: int
     activation: Activation
     read_position: int | None
+    layers: int
 
-    def model(self) -> tuple[Params, str]:
+    def model(self) -> tuple[Params | DeepParams, str]:
         """The model, and who said its attention. Never guessed."""
         hints, source = self.hints, self.source
         if hints.replace_attention is not None:
+            if self.layers > 1:
+                raise BadConfig(f"{source} has {self.layers} layers; --replace-attention is for models of one")
             if hints.attention is not None:
                 raise BadConfig(f"{source}: give --attention or --replace-attention, not both")
             if not self._looks:
@@ -145,8 +159,15 @@ class _Reading:
                 "'='; 1,1 in Zhong et al.'s models; softmax to compute it from W_Q and W_K), or a config with --config"
             )
         if isinstance(claim, SoftmaxAttention):
-            model, said = self._softmax(claim.positions)
-            return model, f"{who}, {said}"
+            own, said = self._softmax(claim.positions)
+            return own, f"{who}, {said}"
+        if self.layers > 1:
+            if self.facts.attention is None:
+                raise BadConfig(
+                    f"{source} has {self.layers} layers: constant weights on the positions do not say what each of "
+                    "them sees. Give --attention softmax, or a config with attn_coeff (Zhong et al.)"
+                )
+            return self._deep(claim), who
         model = self._with(claim)
         if self.facts.attention is None and self._looks:
             self._check(claim, who)
@@ -170,7 +191,7 @@ class _Reading:
                 "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself"
             )
 
-    def _softmax(self, positions: int | None) -> tuple[Params, str]:
+    def _softmax(self, positions: int | None) -> tuple[Params | DeepParams, str]:
         """The model with the attention that W_Q and W_K give; constant where that is the same on every input."""
         n_ctx = self.weights["W_pos"].shape[0]
         fed = positions or self.facts.positions or n_ctx
@@ -179,26 +200,40 @@ class _Reading:
                 f"{self.source}: n_ctx is {n_ctx}, which does not say whether '=' is fed; "
                 "give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
             )
+        if self.layers > 1:
+            constant, softmax = self._own_attention(fed)
+            return self._deep(constant, softmax), "softmax, computed in every layer"
         own = self._own(fed)
         try:
             found = farthest(own)
         except QuadlensError as error:
             raise type(error)(f"{self.source}: {error}") from None
         if found.gap > CONSTANT_WITHIN:
-            return own, f"softmax, which depends on the tokens: weights differ by up to {found.gap:.3g}"
+            return own, (
+                f"softmax, which depends on the tokens: {found}, which is {found.gap:.3g} from those of head 0 on "
+                "a = 0, b = 0"
+            )
         return self._with(tuple(float(x) for x in found.reference)), "softmax, the same on every input"
 
     def _own(self, positions: int) -> Params:
         """The model with its own attention and so many positions fed, the last of them read."""
-        source, weights, mix = self.source, self.weights, self.facts.mix
-        if "W_Q" not in weights or "W_K" not in weights:
+        return self._with(*self._own_attention(positions))
+
+    def _own_attention(self, positions: int) -> tuple[tuple[float, ...], Softmax]:
+        """Constant part and softmax of the checkpoint's own attention, so many positions fed, the last of them read."""
+        source, mix, names = self.source, self.facts.mix, set(map(own_name, self.weights))
+        if not {"W_Q", "W_K"} <= names:
             raise BadFile(f"{source} has no W_Q and W_K to compute attention from; give the constant with --attention")
         if self.read_position not in (None, positions - 1):
             raise BadConfig(
                 f"{source}: softmax is computed at the last position, but read_position is {self.read_position}"
             )
-        softmax = Softmax(mix.scale, _divisor(self.hints) or math.sqrt(weights["W_V"].shape[2]))
-        return self._with((mix.shift,) * positions, softmax)
+        divisor = _divisor(self.hints) or math.sqrt(self._shape("W_V")[2])
+        return (mix.shift,) * positions, Softmax(mix.scale, divisor, self.facts.causal or self.layers == 1)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a weight, of the first layer where there are several."""
+        return self.weights[name if name in self.weights else f"0.{name}"].shape
 
     @property
     def _offset(self) -> int:
@@ -208,24 +243,35 @@ class _Reading:
         """The model with this constant attention, and softmax added to it; widths are the weights' own."""
         weights = {name: array for name, array in self.weights.items() if softmax or name not in QUERY_KEY}
         try:
-            config = Config(
-                p=self.p,
-                d_model=weights["W_E"].shape[1],
-                d_mlp=weights["W_in"].shape[1],
-                n_heads=weights["W_V"].shape[0],
-                d_head=weights["W_V"].shape[2],
-                d_vocab=weights["W_E"].shape[0],
-                d_vocab_out=weights["W_U"].shape[1],
-                n_ctx=weights["W_pos"].shape[0],
-                attention=attention,
-                read_position=len(attention) - 1 if self.read_position is None else self.read_position,
-                activation=self.activation,
-                b_token_offset=self._offset,
-                softmax=softmax,
-            )
-            return Params.with_zero_biases(config, **weights)
+            return Params.with_zero_biases(self._config(attention, softmax), **weights)
         except QuadlensError as error:
             raise type(error)(f"{self.source}: {error}") from None
+
+    def _deep(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> DeepParams:
+        """The same for several layers."""
+        weights = {name: array for name, array in self.weights.items() if softmax or own_name(name) not in QUERY_KEY}
+        try:
+            return DeepParams.from_tensors(self._config(attention, softmax), weights)
+        except QuadlensError as error:
+            raise type(error)(f"{self.source}: {error}") from None
+
+    def _config(self, attention: tuple[float, ...], softmax: Softmax | None) -> Config:
+        return Config(
+            p=self.p,
+            d_model=self._shape("W_E")[1],
+            d_mlp=self._shape("W_in")[1],
+            n_heads=self._shape("W_V")[0],
+            d_head=self._shape("W_V")[2],
+            d_vocab=self._shape("W_E")[0],
+            d_vocab_out=self._shape("W_U")[1],
+            n_ctx=self._shape("W_pos")[0],
+            attention=attention,
+            read_position=len(attention) - 1 if self.read_position is None else self.read_position,
+            activation=self.activation,
+            b_token_offset=self._offset,
+            softmax=softmax,
+            n_layers=self.layers,
+        )
 
 
 @dataclass(frozen=True, eq=False)

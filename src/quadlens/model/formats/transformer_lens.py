@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, take
+from quadlens.model.deep import DeepParams
+from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, each_layer, own_name, take
 from quadlens.model.formats.facts import attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
@@ -57,7 +58,8 @@ def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 def _read(checkpoint: Checkpoint, weights: Weights, hints: Hints, format_name: str) -> Imported:
     """A model from weights alone: p, attention and activation come from the hints."""
     width = (weights["W_U"].shape[1], "the width of the unembedding")
-    return read_transformer(checkpoint.source, weights, hints, Facts(format_name, width))
+    causal = hints.of("attention_dir") != "bidirectional"
+    return read_transformer(checkpoint.source, weights, hints, Facts(format_name, width, causal=causal))
 
 
 class TransformerLens:
@@ -111,12 +113,14 @@ class TransformerLens4:
         check_ranks(checkpoint, tensors, {name: 2 if name.startswith("W_") else 1 for name in self._names})
         n_heads = whole_number(hints, "n_heads")
         softmax = any(isinstance(x, SoftmaxAttention) for x in (hints.attention, attention_in(hints)))
-        if n_heads is None and (softmax or any(np.any(tensors.get(name, 0)) for name in ("W_Q", "W_K"))):
+        looks = any(np.any(array) for name, array in tensors.items() if own_name(name) in ("W_Q", "W_K"))
+        if n_heads is None and (softmax or looks):
             # One head of the full width is the same function under constant attention, but not under softmax.
             raise BadConfig(
                 f"{checkpoint.source}: softmax needs n_heads, which the weights do not say; give a --config"
             )
-        return _read(checkpoint, _from_linear(checkpoint.source, tensors, n_heads or 1), hints, self.name)
+        weights = each_layer(tensors, lambda one: _from_linear(checkpoint.source, one, n_heads or 1))
+        return _read(checkpoint, weights, hints, self.name)
 
     def write(self, model: Model) -> Exported:
         """A state dict that `TransformerBridge.load_state_dict` takes, and the config to boot it with."""
@@ -190,6 +194,8 @@ def uniform_softmax(model: Model, format_name: str) -> Uniform:
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
     if not isinstance(model, Params):
+        if isinstance(model, DeepParams):
+            raise BadConfig(f"the model has {model.config.n_layers} layers; only one is written so far. Use quadlens")
         raise BadConfig(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
     params, config = model, model.config
     weight = 1 / len(config.attention)
