@@ -6,10 +6,11 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.params import MLPParams, Model, Params
-from quadlens.model.token_tables import HiddenLayer, TokenTables
+from quadlens.model.token_tables import HiddenLayer, LastMLP, TokenTables
 
 SAMPLES = 1000
 PRINCIPAL_COMPONENTS = 4
@@ -159,6 +160,8 @@ def gradients(model: Model, layer: HiddenLayer, triples: Int[np.ndarray, "n 3"])
     W_U[:,c] + W_in (σ' ∘ W_L[c]), and m depends on E_a through J_a = α_a OV (+ I where a is read), on E_b through J_b;
     softmax adds its own part. An MLP's tokens are one-hot: its gradients are over all p coordinates.
     """
+    if isinstance(layer, LastMLP):
+        raise BadConfig("gradients by the tokens are worked out for models of one layer")
     a, b, c = triples.T
     pre = layer.U_a[a] + layer.U_b[b] if isinstance(layer, Collapsed) else layer.pair_pre(triples[:, :2])
     through = NONLINEARITIES[layer.activation].derivative(pre) * layer.W_L[c]
