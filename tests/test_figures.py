@@ -303,9 +303,8 @@ def test_our_population_is_drawn_beside_the_papers(models: dict[str, Study]) -> 
     paper = models["toy"].published.population
     assert paper.models == 152
     bars = Histogram(np.array([0.0, 0.5, 1.0]), np.array([1.0, 3.0]))
-    ours = PopulationSummary(
-        4, (("good_model_frequency_pairs", 9.0),), ((4, 3), (5, 1)), (1, 2), (("primary_vs_secondary_phase_r2", bars),)
-    )
+    histograms = tuple((dict(paper.histograms) | {"primary_vs_secondary_phase_r2": bars}).items())
+    ours = PopulationSummary(4, (("good_model_frequency_pairs", 9.0),), ((4, 3), (5, 1)), (1, 2), histograms)
     results = models["toy"].given(population=ours)
     drawn = {one.name: one for one in all_pictures(results)}
     assert "In ours it is 4." in drawn["nfreqcountmul"].finding
@@ -320,7 +319,6 @@ def test_published_file_is_read_whole() -> None:
     assert published.variance_input.total == 512
     # The paper's residual figure counts the 3,481 inputs of p = 59, its axis at a tenth of the labels.
     residual = published.population.histogram("residual_attention_variance_over_logits")
-    assert residual is not None
     assert math.isclose(10 * residual.total, 59**2, abs_tol=0.5)
 
 

@@ -12,6 +12,7 @@ from quadlens.errors import BadConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.console import Console
 
 
 # The checker's time per certificate.
@@ -127,8 +128,11 @@ def _attention(
         sys.stdout.write("\n\n".join(table.to_markdown() for table in comparison.tables()) + "\n")
         return
 
-    shown = comparison.tables()
-    out.emit({**comparison.to_dict(), "figures": written}, lambda console: [one.print(console) for one in shown])
+    def render(console: "Console") -> None:
+        for table in comparison.tables():
+            table.print(console)
+
+    out.emit({**comparison.to_dict(), "figures": written}, render)
 
 
 def _verify(path: Path, out: Output) -> None:

@@ -143,7 +143,7 @@ def share_beyond(histogram: Histogram, threshold: float, above: bool) -> float:
 def this_model(study: Study, label: str) -> float | None:
     """This model's own value (of neurons or clusters the median), None where it has none."""
     if label in COUNT_FIGURES:
-        return len(study.keys) if label == "nfreqcountmul" else None
+        return float(len(study.keys)) if label == "nfreqcountmul" else None
     explanation = study.explanation
     alive = ~explanation.roles.dead
     values = {
