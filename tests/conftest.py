@@ -39,7 +39,15 @@ NOT_QUICK = {
         "test_other_models",
     ),
     *("test_figures", "test_figure_functions", "test_report", "test_report_kinds", "test_no_internal_error"),
-    *("test_lens", "test_lens_error", "test_outline", "test_population", "test_population_verify", "test_sweep"),
+    *(
+        "test_lens",
+        "test_lens_error",
+        "test_outline",
+        "test_population",
+        "test_population_verify",
+        "test_sweep",
+        "test_snapshots",
+    ),
     *("test_sweep_ray", "test_team", "test_training_figures", "test_training_run", "test_training_step"),
     *("test_certify_soundness", "test_certify_full_size", "test_certify_any", "test_certify_thin", "test_prover"),
     *(

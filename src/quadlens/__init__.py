@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quadlens.quadrature import Bounds
     from quadlens.studies import Study
     from quadlens.studies.compare import Comparison
+    from quadlens.studies.over_time import RunHistory
     from quadlens.training.config import TrainConfig
     from quadlens.training.train import TrainingResult
     from quadlens.verbs import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         explain,
         explore,
         export_file,
+        history,
         import_file,
         lens,
         load,
@@ -68,6 +70,7 @@ __all__ = [
     "QuadlensError",
     "Recipe",
     "Report",
+    "RunHistory",
     "Study",
     "TrainConfig",
     "TrainingResult",
@@ -84,6 +87,7 @@ __all__ = [
     "export_file",
     "figures",
     "from_state_dict",
+    "history",
     "import_file",
     "jitter_phases",
     "jitter_weights",
@@ -108,6 +112,7 @@ _HOME_OF = {
     "CheckReport": "quadlens_checker",
     "Collapsed": "quadlens.model",
     "Comparison": "quadlens.studies.compare",
+    "RunHistory": "quadlens.studies.over_time",
     "Config": "quadlens.model",
     "Evaluation": "quadlens.model",
     "Explanation": "quadlens.explanation",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quadlens.spectrum import Anatomy
     from quadlens.studies import Study
     from quadlens.studies.compare import Comparison
+    from quadlens.studies.over_time import RunHistory
     from quadlens.training.config import TrainConfig
     from quadlens.training.engine import StepMeasures
     from quadlens.training.train import TrainingResult
@@ -265,6 +266,19 @@ def lens(model: "ModelLike" = "mainline") -> "Lens":
     Lens(n=59, relu, keys=[5, 9, 11], r2=0.9976, answers_right=100.0 %)
     """
     return study(model).lens
+
+
+def history(run: str | Path, *, activation: str | None = None, proofs: bool = True) -> "RunHistory":
+    """What every snapshot of a run says: losses, key frequencies, clusters, lens, quadrature error, margin and proof.
+
+    Args:
+        run: A model's file with snapshots beside it (`quadlens train --snapshots N`), or a directory of checkpoints.
+        activation: σ of other people's checkpoints, where the files do not say it.
+        proofs: Also prove what can be proved at every moment, which takes most of the time.
+    """
+    from quadlens.studies.over_time import history as over_time
+
+    return over_time(run, activation=activation, proofs=proofs)
 
 
 def compare(a: "ModelLike", b: "ModelLike") -> "Comparison":

@@ -47,6 +47,15 @@ def command(
         typer.Option("--threads", min=1, help="CPU threads; part of what fixes the bytes. Not with --seeds."),
     ] = None,
     checkpoint_every: CheckpointOption = 500,
+    snapshots: Annotated[
+        int,
+        typer.Option(
+            "--snapshots",
+            min=0,
+            metavar="N",
+            help="Also keep the weights at N moments, evenly spaced in log(epoch + 1), in NAME.snapshots/.",
+        ),
+    ] = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume an interrupted or killed run; --seeds always does.")
     ] = False,
@@ -61,13 +70,15 @@ def command(
     chosen = load_config(preset, config, settings)
     if seeds is None:
         check_model_name(output)
-        made = {output: run_one(chosen, output, device, threads, checkpoint_every, resume, out)}
+        made = {output: run_one(chosen, output, device, threads, checkpoint_every, resume, snapshots, out)}
     elif "seed" in settings:
         raise BadConfig("--seed and --seeds were both given; give one of them")
     elif threads is not None:
         raise BadConfig(
             "--threads was given with --seeds; many seeds run as one process per core, each with one thread"
         )
+    elif snapshots:
+        raise BadConfig("--snapshots was given with --seeds; train seeds one by one to keep snapshots")
     else:
         configs = [dataclasses.replace(chosen, seed=seed) for seed in parse_seeds(seeds)]
         made = _run_many(configs, output, device, checkpoint_every, out)
@@ -93,23 +104,31 @@ def run_one(
     threads: int | None,
     checkpoint_every: int,
     resume: bool,
+    snapshots: int,
     out: Output,
 ) -> "TrainingManifest":
     """Train one model into `output`; returns its manifest."""
     from quadlens.training.checkpoint import load_checkpoint
     from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
+    from quadlens.training.snapshots import prepare, save_snapshot, snapshot_epochs, snapshots_missing
     from quadlens.training.train import Hooks, Interrupted, train
 
     files = RunFiles(output)
-    if resume and (manifest := finished_manifest(files, config)) is not None:
+    moments = snapshot_epochs(snapshots, config.epochs) if snapshots else ()
+    missing = snapshots_missing(output, moments)
+    if resume and not missing and (manifest := finished_manifest(files, config)) is not None:
         out.note(f"{output} is already trained with these settings")
         return manifest
     if not resume and files.checkpoint.exists():
         raise BadFile(
             f"{files.checkpoint} is of an unfinished run; add --resume to resume it, or delete it to start again"
         )
-    check_writable(files, config)
+    check_writable(files, config, snapshots)
     checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
+    if checkpoint is not None and any(epoch < checkpoint.epoch for epoch in missing):
+        out.note("the run starts again: snapshots from before its checkpoint are missing")
+        checkpoint = None
+    directory = prepare(output, moments) if moments else output.parent
     if output.exists():
         out.note(f"{output} exists and will be replaced when this run is done")
     # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process would abort.
@@ -122,7 +141,14 @@ def run_one(
             raise typer.Exit(INTERRUPTED)
         started = time.perf_counter()
         with _progress(config, checkpoint, out.quiet) as on_step:
-            hooks = Hooks(on_step, lambda saved: saved[0].save(files.checkpoint), checkpoint_every, should_stop)
+            hooks = Hooks(
+                on_step,
+                lambda saved: saved[0].save(files.checkpoint),
+                checkpoint_every,
+                should_stop,
+                frozenset(moments),
+                lambda epoch, models: save_snapshot(models[0], directory, epoch),
+            )
             try:
                 result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)
             except Interrupted as stop:

@@ -133,10 +133,15 @@ def load_with_sha256(path: Path) -> tuple[Model, str]:
         BadFile, BadConfig, BadWeights: as `load_file`.
     """
     content = _read(path)
+    return from_bytes(content, path), hashlib.sha256(content).hexdigest()
+
+
+def from_bytes(content: bytes, path: Path) -> Model:
+    """The model that `to_bytes` made these bytes of; `path` names the source in messages."""
     tensors, metadata = parse_safetensors(content, path)
     if METADATA_KEY not in metadata:
         raise BadFile(f"{path} is a safetensors file without quadlens' config in its metadata; {_IMPORT_HINT} {path}")
-    return from_tensors(tensors, metadata[METADATA_KEY], str(path)), hashlib.sha256(content).hexdigest()
+    return from_tensors(tensors, metadata[METADATA_KEY], str(path))
 
 
 def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Model:

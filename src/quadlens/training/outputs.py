@@ -24,6 +24,7 @@ from quadlens.training.train import TrainingResult
 SUFFIX = ".safetensors"
 # Weights, two moments and history, twice: the old checkpoint stays until the new one is whole.
 CHECKPOINT_BYTES_PER_WEIGHT = 2 * 3 * 8
+SNAPSHOT_BYTES_PER_WEIGHT = 3
 SPARE_BYTES = 8 << 20
 MAX_MANIFEST_BYTES = 1 << 20
 
@@ -181,8 +182,8 @@ class RunFiles:
         return self.model.with_name(f"{self._stem}.checkpoint")
 
 
-def check_writable(files: RunFiles, config: TrainConfig) -> None:
-    """Say before training, not after, that the results could not be written."""
+def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> None:
+    """Say before training, not after, that the results, and that many snapshots, could not be written."""
     directory = files.model.parent
     if files.model.is_dir():
         raise BadFile(f"cannot write {files.model}: it is a directory; give a file name")
@@ -194,7 +195,8 @@ def check_writable(files: RunFiles, config: TrainConfig) -> None:
         raise BadFile(
             f"cannot write to {directory}: {error.strerror}; choose a directory that exists and is writable"
         ) from None
-    needed = Layout.of_run(config).size * CHECKPOINT_BYTES_PER_WEIGHT + SPARE_BYTES
+    per_weight = CHECKPOINT_BYTES_PER_WEIGHT + SNAPSHOT_BYTES_PER_WEIGHT * snapshots
+    needed = Layout.of_run(config).size * per_weight + SPARE_BYTES
     if free < needed:
         raise BadFile(
             f"{directory} has {free >> 20} MiB free and this run needs {needed >> 20} MiB; "

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,12 +69,17 @@ class Hooks:
         on_checkpoint: Called with one checkpoint per seed, every `checkpoint_every` epochs.
         checkpoint_every: Epochs between two checkpoints.
         should_stop: Asked before every step; true ends the run with `Interrupted`.
+        snapshots: Moments at which `on_snapshot` is called, by the index of the step they precede; the last may be
+            `epochs`, the trained model.
+        on_snapshot: Called with the moment and one model per seed.
     """
 
     on_step: Callable[[int, list[StepMeasures]], None] = lambda epoch, measures: None
     on_checkpoint: Callable[[list[Checkpoint]], None] = lambda checkpoints: None
     checkpoint_every: int = CHECKPOINT_EVERY
     should_stop: Callable[[], bool] = lambda: False
+    snapshots: Container[int] = ()
+    on_snapshot: Callable[[int, list[Params | MLPParams]], None] = lambda epoch, models: None
 
 
 def available_threads() -> int:
@@ -148,6 +153,8 @@ def train_batch(
         params = layout.params(flat)
         recorder.add_spectrum(config.epochs, params)
         results.append(TrainingResult(c, device, threads, params, recorder.history()))
+    if config.epochs in hooks.snapshots:
+        hooks.on_snapshot(config.epochs, [one.params for one in results])
     return results
 
 
@@ -157,6 +164,9 @@ def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recor
         layout = Layout.of_run(config)
         for recorder, flat in zip(recorders, engine.state().theta, strict=True):
             recorder.add_spectrum(epoch, layout.params(flat))
+    if epoch in hooks.snapshots:
+        layout = Layout.of_run(config)
+        hooks.on_snapshot(epoch, [layout.params(flat) for flat in engine.state().theta])
     recorded = epoch % config.history_every == 0 or epoch == config.epochs - 1
     measures = engine.step(epoch, config, validate=recorded)
     for recorder, measure in zip(recorders, measures, strict=True):

@@ -1,0 +1,53 @@
+"""`quadlens history`: what every snapshot of a run says."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quadlens.cli.output import Output
+from quadlens.errors import BadConfig
+
+
+def command(
+    out: Output,
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL|DIR", help="A model with snapshots beside it, or a directory of checkpoints."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also write the rows: .parquet or .csv.")
+    ] = None,
+    activation: Annotated[
+        str | None, typer.Option("--activation", metavar="NAME", help="Of checkpoints that do not say it.")
+    ] = None,
+    no_proofs: Annotated[
+        bool, typer.Option("--no-proofs", help="Leave out proofs, which take most of the time.")
+    ] = False,
+) -> None:
+    """Say of every snapshot what it knows: losses, waves, clusters, lens, quadrature error, margin and proof.
+
+    Snapshots come from `quadlens train --snapshots N`; other projects' checkpoints are read as by `quadlens import`.
+    """
+    import io
+
+    from quadlens.model.atomic import check_writable, write_atomic
+    from quadlens.studies.over_time import history
+
+    if output is not None:
+        if output.suffix not in (".parquet", ".csv"):
+            raise BadConfig(f"-o {output}; expected a name that ends in .parquet or .csv")
+        check_writable(output)
+    with out.step_line() as step:
+        found = history(
+            run,
+            activation=activation,
+            proofs=not no_proofs,
+            progress=lambda done, total: step(f"snapshot {done + 1} of {total}"),
+        )
+    if output is not None:
+        content = io.BytesIO()
+        frame = found.frame()
+        frame.write_parquet(content) if output.suffix == ".parquet" else frame.write_csv(content)
+        write_atomic(output, content.getvalue())
+    out.emit(found.to_dict(), found.render)

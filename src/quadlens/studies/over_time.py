@@ -1,0 +1,279 @@
+"""How a network learned: what every snapshot of a run says, one row per moment, also of other people's checkpoints.
+
+Restricted and excluded loss are Nanda et al.'s (arXiv 2301.05217), with the key frequencies of the last moment. With
+L(a, b, c) the logits, the waves of frequency k are the components of L along cos(kw(a+b)) and sin(kw(a+b)). Restricted
+loss keeps the mean over all inputs and the waves of key frequencies, on all inputs; excluded loss takes those waves
+away from L, on the training pairs.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.display import Displayed
+from quadlens.errors import BadConfig, BadFile
+from quadlens.model.evaluate import all_pairs
+from quadlens.model.native import load_file, read_limited
+from quadlens.model.params import Model
+from quadlens.numbers import decimals, percent, significant
+from quadlens.schema import from_json
+from quadlens.studies.study import Study, study_of
+from quadlens.table import Table
+from quadlens.training.initial import start_of
+from quadlens.training.outputs import MAX_MANIFEST_BYTES, RunFiles, TrainingManifest
+from quadlens.training.snapshots import SUFFIX, load_snapshot, snapshot_directory
+
+if TYPE_CHECKING:
+    import polars
+    from rich.console import Console
+
+CHECKPOINTS = (".pth", ".pt", ".safetensors")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One row; None where a number has no meaning for the model, or was not asked for.
+
+    Attributes:
+        epoch: Steps taken before, or what the file's name says.
+        train_loss: Mean cross-entropy over the training pairs; over all pairs where the split is not known.
+        validation_loss: Over the others.
+        accuracy: Share of all inputs that are answered right.
+        restricted_loss: With nothing but the mean and the waves of key frequencies, all inputs.
+        excluded_loss: Without the waves of key frequencies, training pairs.
+        amplitudes: Size of the wave of each key frequency in the logits: its amplitude, root mean square over c.
+        clusters: How many key frequencies it has at that moment.
+        lens_r2: How much of the logits the integral is, nothing fitted.
+        quadrature_error: The largest exact error of a key cluster as a quadrature rule, over its naive bound.
+        min_margin: Smallest margin.
+        inputs_proved: Inputs whose answer `moments` proves.
+        rank: m of that proof.
+        operations: What it costs, the collapse included.
+        operations_share: The same over brute force.
+    """
+
+    epoch: int
+    train_loss: float
+    validation_loss: float | None
+    accuracy: float
+    restricted_loss: float | None
+    excluded_loss: float | None
+    amplitudes: tuple[float, ...]
+    clusters: int | None
+    lens_r2: float | None
+    quadrature_error: float | None
+    min_margin: float
+    inputs_proved: int | None
+    rank: int | None
+    operations: int | None
+    operations_share: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunHistory(Displayed):
+    """All moments of a run.
+
+    Attributes:
+        name: The model's or directory's name.
+        keys: The key frequencies of the last moment, in the order of `Moment.amplitudes`; none without frequencies.
+        moments: In order of epochs.
+    """
+
+    name: str
+    keys: tuple[int, ...]
+    moments: tuple[Moment, ...]
+
+    def _facts(self) -> dict[str, object]:
+        return {"name": self.name, "moments": len(self.moments), "keys": self.keys}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
+        rows = [{**vars(one), "amplitudes": dict(zip(map(str, self.keys), one.amplitudes, strict=True))}
+                for one in self.moments]  # fmt: skip
+        return {"name": self.name, "key_frequencies": list(self.keys), "moments": rows}
+
+    def frame(self) -> "polars.DataFrame":
+        """One row per moment, and a column `amplitude_K` per key frequency."""
+        import polars as pl
+
+        plain = [one.name for one in fields(Moment) if one.name != "amplitudes"]
+        columns = {name: [getattr(one, name) for one in self.moments] for name in plain}
+        columns |= {f"amplitude_{k}": [one.amplitudes[i] for one in self.moments] for i, k in enumerate(self.keys)}
+        return pl.DataFrame(columns)
+
+    def table(self) -> Table:
+        """The rows for a reader."""
+        header = ("epoch", "train", "held out", "right", "restricted", "excluded",
+                  *(f"wave {k}" for k in self.keys), "clusters", "lens R²", "quadrature", "margin", "proved", "m",
+                  "cost")  # fmt: skip
+        rows = [
+            (str(one.epoch), _short(one.train_loss), _short(one.validation_loss), percent(one.accuracy),
+             _short(one.restricted_loss), _short(one.excluded_loss), *(_short(x) for x in one.amplitudes),
+             _whole(one.clusters), decimals(one.lens_r2), _short(one.quadrature_error), _short(one.min_margin),
+             _whole(one.inputs_proved), _whole(one.rank),
+             "–" if one.operations_share is None else percent(one.operations_share))
+            for one in self.moments
+        ]  # fmt: skip
+        return Table(f"{self.name}: {len(rows)} moments", header, rows, labels=1, left=())
+
+    def render(self, console: "Console") -> None:
+        """Print the table."""
+        self.table().print(console)
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else significant(value, digits=3)
+
+
+def _whole(value: int | None) -> str:
+    return "–" if value is None else str(value)
+
+
+def history(
+    run: str | Path,
+    *,
+    activation: str | None = None,
+    proofs: bool = True,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> RunHistory:
+    """What every snapshot of a run says.
+
+    Args:
+        run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the directory of snapshots, or
+            a directory of checkpoints whose names have a number, in any format that `quadlens import` reads.
+        activation: σ of other people's checkpoints, where the files do not say it.
+        proofs: Also prove what can be proved at every moment, which takes most of the time.
+        progress: Called before each moment with how many are done and how many there are.
+    """
+    path = Path(run)
+    found = _files(path)
+    train = _training_pairs(path)
+    keys = _keys(study_of(_load(found[-1][1], activation)))
+    moments = []
+    for done, (epoch, file) in enumerate(found):
+        progress(done, len(found))
+        moments.append(_moment(epoch, study_of(_load(file, activation)), keys, train, proofs))
+    return RunHistory(path.name.removesuffix(".safetensors"), keys, tuple(moments))
+
+
+def _files(path: Path) -> list[tuple[int, Path]]:
+    """Moments and their files, in order: snapshots, or checkpoints by the last number in their name."""
+    directory = path if path.is_dir() else snapshot_directory(path)
+    if not directory.is_dir():
+        raise BadFile(f"{directory}: no such directory; keep snapshots with: quadlens train --snapshots 60 -o {path}")
+    files = sorted(directory.glob(f"*{SUFFIX}"))
+    files = files or [file for file in directory.iterdir() if file.suffix in CHECKPOINTS]
+    numbered = [(int(numbers[-1]), file) for file in files if (numbers := re.findall(r"\d+", file.stem))]
+    if not numbered:
+        raise BadFile(f"{directory} holds no snapshot and no checkpoint with a number in its name")
+    epochs = [epoch for epoch, _ in numbered]
+    if len(set(epochs)) < len(epochs):
+        raise BadFile(f"{directory} holds two checkpoints with the same number; keep one run per directory")
+    return sorted(numbered)
+
+
+def _load(file: Path, activation: str | None) -> Model:
+    if file.suffix == SUFFIX:
+        return load_snapshot(file)
+    if file.suffix == ".safetensors":
+        return load_file(file)
+    from quadlens.model.formats import import_file
+    from quadlens.model.formats.registry import hints_of
+
+    return import_file(file, "auto", hints_of(activation=activation)).model
+
+
+def _training_pairs(path: Path) -> Int[np.ndarray, "n 2"] | None:
+    """The pairs a run was trained on; None where its manifest is not beside its snapshots."""
+    model = path.with_name(path.name.removesuffix(".snapshots") + ".safetensors") if path.is_dir() else path
+    manifest = RunFiles(model).manifest
+    if not manifest.is_file():
+        return None
+    content = read_limited(manifest, MAX_MANIFEST_BYTES)
+    return start_of(from_json(TrainingManifest, content, str(manifest)).config).train
+
+
+def _keys(study: Study) -> tuple[int, ...]:
+    return study.keys if study.outline is None else study.outline.key_frequencies or ()
+
+
+def _moment(
+    epoch: int, study: Study, keys: tuple[int, ...], train: Int[np.ndarray, "m 2"] | None, proofs: bool
+) -> Moment:
+    layer, n, cyclic = study.anatomy.layer, study.p, study.config.task.cyclic
+    logits = np.stack([layer.logits(a) for a in range(n)])
+    right = study.config.task.answers
+    losses = cross_entropy(logits, right)
+    trained = np.zeros((n, n), dtype=bool)
+    a, b = (all_pairs(n) if train is None else train).T
+    trained[a, b] = True
+    restricted = excluded = None
+    amplitudes: tuple[float, ...] = ()
+    if keys and cyclic is not None:
+        ordered = np.ix_(np.argsort(cyclic.of_a), np.argsort(cyclic.of_b))
+        by_sum = logits[ordered]
+        waves = key_waves(by_sum, keys)
+        amplitudes = tuple(float(np.sqrt(2 * np.square(one).mean())) for one in waves)
+        sums = np.add.outer(np.arange(n), np.arange(n)) % n
+        all_waves, answers = waves.sum(axis=0)[sums], right[ordered]
+        restricted = float(cross_entropy(by_sum.mean(axis=(0, 1)) + all_waves, answers).mean())
+        excluded = float(cross_entropy(by_sum - all_waves, answers)[trained[ordered]].mean())
+    proof = _proof(study) if proofs else None
+    errors = [one.relative_exact_psi.upper for one in study.bounds.bounded if one.k in _keys(study)] \
+        if study.bounds is not None else []  # fmt: skip
+    lens = study.lens_if_any
+    return Moment(
+        epoch=epoch,
+        train_loss=float(losses[trained].mean()),
+        validation_loss=float(losses[~trained].mean()) if not trained.all() else None,
+        accuracy=study.evaluation.accuracy,
+        restricted_loss=restricted,
+        excluded_loss=excluded,
+        amplitudes=amplitudes,
+        clusters=None if cyclic is None else len(_keys(study)),
+        lens_r2=None if lens is None else lens.r2.unfitted,
+        quadrature_error=max(errors, default=None),
+        min_margin=study.evaluation.min_margin,
+        **(proof or dict.fromkeys(("inputs_proved", "rank", "operations", "operations_share"))),
+    )
+
+
+def cross_entropy(logits: Float[np.ndarray, "n n c"], right: Int[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+    """-log softmax of the right answer, for every input."""
+    top = logits.max(axis=2)
+    mine = np.take_along_axis(logits, right[..., None], axis=2)[..., 0]
+    return np.log(np.exp(logits - top[..., None]).sum(axis=2)) + top - mine
+
+
+def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Float[np.ndarray, "k n c"]:
+    """The components of L along cos(kw(a+b)) and sin(kw(a+b)), as functions of a + b and c, one per key frequency."""
+    n, a = len(logits), np.arange(len(logits))
+    of_sum = np.stack([logits[a, (s - a) % n].mean(axis=0) for s in range(n)])
+    spectrum = np.fft.rfft(of_sum, axis=0)
+    found = []
+    for k in keys:
+        alone = np.zeros_like(spectrum)
+        alone[k] = spectrum[k]
+        found.append(np.fft.irfft(alone, n, axis=0))
+    return np.stack(found)
+
+
+def _proof(study: Study) -> dict[str, Any] | None:
+    """What `moments` proves; None where it does not apply."""
+    try:
+        certificate = study.certify("moments")
+    except BadConfig:
+        return None
+    hints = certificate.proof.hints
+    basis = None if hints is None else hints.to_json().get("basis")
+    return {
+        "inputs_proved": int(certificate.proof.certified.sum()),
+        "rank": None if basis is None else len(basis),
+        "operations": certificate.total_flops,
+        "operations_share": certificate.cost_share,
+    }

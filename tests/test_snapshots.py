@@ -1,0 +1,160 @@
+"""Snapshots of a run and what `history` says of them: stated moments, small files, the same bytes after any stop."""
+
+import hashlib
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quadlens as quadlens_package
+from cli_runner import quadlens, refused
+from quadlens.model.bundled import load
+from quadlens.model.native import load_file, save
+from quadlens.studies.over_time import cross_entropy, history, key_waves
+from quadlens.training.config import load_config
+from quadlens.training.initial import start_of
+from quadlens.training.snapshots import load_snapshot, save_snapshot, snapshot_directory, snapshot_epochs
+from quadlens.training.train import Hooks, Interrupted, train
+
+SMALL = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-head", "4", "--epochs", "120",
+         "--threads", "1", "--snapshots", "9", "--attention-rate", "0.5", "-q")  # fmt: skip
+
+
+@given(st.integers(2, 60), st.integers(1, 20_000))
+def test_moments_are_as_many_as_asked_for_and_even_in_the_logarithm(count: int, epochs: int) -> None:
+    if count > epochs + 1:
+        with pytest.raises(quadlens_package.BadConfig, match="expected 2 … "):
+            snapshot_epochs(count, epochs)
+        return
+    found = snapshot_epochs(count, epochs)
+    assert (len(found), found[0], found[-1]) == (count, 0, epochs)
+    assert all(low < high for low, high in itertools.pairwise(found))
+    even = [math.expm1(i / (count - 1) * math.log1p(epochs)) for i in range(count)]
+    # Where even spacing leaves more than an epoch between all later moments, they are where it says.
+    if even[1] >= 2:
+        assert all(abs(a - b) <= 0.5 for a, b in zip(found, even, strict=True))
+
+
+@pytest.mark.parametrize("name", ["mainline", "clock"])
+def test_a_hundred_snapshots_fit_and_are_the_weights_to_fourteen_bits(name: str, tmp_path: Path) -> None:
+    model = load(name)
+    save_snapshot(model, tmp_path, 7)
+    file = tmp_path / "0000007.snapshot"
+    assert 100 * file.stat().st_size <= 60e6
+    back = load_snapshot(file)
+    assert back.config == model.config
+    for key, array in model.tensors().items():
+        stored = back.tensors()[key]
+        assert stored.dtype == array.dtype
+        assert (np.abs(stored.astype(float) - array) <= 2.0**-15 * np.abs(array).astype(float)).all()
+
+
+def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
+    save_snapshot(load("times"), tmp_path, 0)
+    file = tmp_path / "0000000.snapshot"
+    content = file.read_bytes()
+    for damaged in (content[:1000], b"no", content[:500] + bytes([content[500] ^ 1]) + content[501:]):
+        file.write_bytes(damaged)
+        with pytest.raises(quadlens_package.BadFile):
+            load_snapshot(file)
+
+
+def all_hashes(directory: Path) -> dict[str, str]:
+    return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in sorted(directory.iterdir())}
+
+
+def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.safetensors"
+    assert quadlens("train", *SMALL, "-o", whole).code == 0
+    wanted = all_hashes(snapshot_directory(whole))
+    assert len(wanted) == 9
+    config = load_config(flags={"p": 7, "d_model": 8, "d_mlp": 16, "n_heads": 2, "d_head": 4, "epochs": 120,
+                                "attention_rate": 0.5})  # fmt: skip
+    part = tmp_path / "part.safetensors"
+    directory = snapshot_directory(part)
+    directory.mkdir()
+    save_snapshot(start_of(config).params, directory, 100)  # a moment that is not asked for
+    left = iter(range(70))
+    hooks = Hooks(
+        should_stop=lambda: next(left, None) is None,
+        snapshots=snapshot_epochs(9, 120),
+        on_snapshot=lambda epoch, models: save_snapshot(models[0], directory, epoch),
+    )
+    with pytest.raises(Interrupted) as stop:
+        train(config, device="cpu", threads=1, hooks=hooks)
+    stop.value.checkpoints[0].save(tmp_path / "part.checkpoint")
+    assert quadlens("train", *SMALL, "--resume", "-o", part).code == 0
+    assert all_hashes(directory) == wanted
+    assert part.read_bytes() == whole.read_bytes()
+    # A moment lost is made again, which needs the whole run.
+    (directory / sorted(wanted)[3]).unlink()
+    assert quadlens("train", *SMALL, "--resume", "-o", part).code == 0
+    assert all_hashes(directory) == wanted
+    last = load_snapshot(directory / "0000120.snapshot").tensors()
+    for name, array in load_file(whole).tensors().items():
+        np.testing.assert_allclose(last[name], array, rtol=2.0**-15)
+    refused(quadlens("train", *SMALL, "--seeds", "0:2", "-o", tmp_path / "many"), "--threads was given with --seeds")
+
+
+def test_waves_are_projections_on_cosine_and_sine_of_the_sum() -> None:
+    n, rng = 7, np.random.default_rng(0)
+    logits = rng.standard_normal((n, n, 5))
+    (found,) = key_waves(logits, (2,))
+    a, b = np.indices((n, n))
+    for c in range(5):
+        wave = np.zeros((n, n))
+        for basis in (np.cos, np.sin):
+            direction = basis(2 * np.pi * 2 * (a + b) / n)
+            wave += (logits[:, :, c] * direction).sum() / np.square(direction).sum() * direction
+        np.testing.assert_allclose(found[(a + b) % n, c], wave, atol=1e-12)
+
+
+def test_cross_entropy_by_its_definition() -> None:
+    logits, right = np.random.default_rng(1).standard_normal((3, 3, 4)), np.arange(9).reshape(3, 3) % 4
+    for a in range(3):
+        for b in range(3):
+            powers = np.exp(logits[a, b])
+            expected = -math.log(powers[right[a, b]] / powers.sum())
+            assert cross_entropy(logits, right)[a, b] == pytest.approx(expected, rel=1e-12)
+
+
+def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> None:
+    model = tmp_path / "m.safetensors"
+    assert quadlens("train", *SMALL, "-o", model).code == 0
+    shown = quadlens("history", model, "--json", "-o", tmp_path / "rows.parquet").document
+    rows = shown["moments"]
+    assert [row["epoch"] for row in rows] == list(snapshot_epochs(9, 120))
+    assert all(0 <= row["inputs_proved"] <= 49 and row["operations"] > 0 for row in rows)
+    assert quadlens_package.history(model, proofs=False).moments[-1].inputs_proved is None
+    # The manifest beside the snapshots says which pairs were trained on.
+    curves = load_history_losses(tmp_path)
+    assert rows[0]["train_loss"] == pytest.approx(curves[0][0], rel=1e-3)
+    assert rows[0]["validation_loss"] == pytest.approx(curves[0][1], rel=1e-3)
+    other = tmp_path / "checkpoints"
+    other.mkdir()
+    for number, name in ((3, "mainline"), (20, "mismatched")):
+        save(load(name), other / f"step-{number}.safetensors")
+    (other / "notes.txt").write_text("not a checkpoint")
+    found = history(other, proofs=False)
+    assert [one.epoch for one in found.moments] == [3, 20]
+    last = found.moments[-1]
+    assert (last.accuracy, last.validation_loss) == (1.0, None)
+    assert last.restricted_loss is not None
+    assert last.excluded_loss is not None
+    # The waves of key frequencies are the algorithm: without them a trained model knows nothing.
+    assert last.restricted_loss < 0.1
+    assert last.excluded_loss > 3
+    assert found.frame().columns[-len(found.keys) :] == [f"amplitude_{k}" for k in found.keys]
+    refused(quadlens("history", tmp_path / "none.safetensors"), "no such directory; keep snapshots with")
+    refused(quadlens("history", model, "-o", tmp_path / "rows.txt"), "expected a name that ends in .parquet or .csv")
+
+
+def load_history_losses(directory: Path) -> list[tuple[float, float]]:
+    import polars as pl
+
+    frame = pl.read_parquet(directory / "m.history.parquet")
+    return list(zip(frame["train_loss"].to_list(), frame["validation_loss"].to_list(), strict=True))
