@@ -2,6 +2,7 @@
 """The tables of docs/lens.md: the lens on the bundled models and on every checkpoint of some directories.
 
     python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX] [--write docs/lens.md]
+        [--picture docs/pictures/lens-products.png] [--sweep DIR]
 
 Each DIR is searched for checkpoints; files that are refused, or whose task has no cyclic relabelling, are left out,
 with the reason on stderr. With --rows FILE results are kept there, one JSON object per line, and files that it has
@@ -19,14 +20,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from quadlens.errors import QuadlensError
+from quadlens.figures.lens import Measured, draw_measured
+from quadlens.figures.style import write_figure
 from quadlens.infinite_width.swap import swap_activations
-from quadlens.logits.algorithm import distance_irrelevance
 from quadlens.model.bundled import bundled_names
 from quadlens.model.formats import Hints, import_file
 from quadlens.model.formats.registry import checkpoints_in
+from quadlens.population.analysis import attention_measures
+from quadlens.population.attention import read
 from quadlens.studies import Study, study_of
 from quadlens.table import Table
 
@@ -34,6 +36,7 @@ from quadlens.table import Table
 SKIPPED = r"/(epoch_)?\d+\.pth?$|/[SAD]\d+_"
 # Models whose activation is replaced: a table of all would be too wide to read.
 SWAPPED = r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(mainline|mismatched|clock|times)$"
+ZHONG = ("gradient_symmetricity", "distance_irrelevance")
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 KINDS = {
     "constant": "constant attention",
@@ -53,7 +56,7 @@ class Row:
         layers: How many.
         inputs: How many there are.
         right: How many are answered right.
-        distance_irrelevance: The measure of Zhong et al.
+        measures: Those of Zhong et al. and the share of product waves, of a transformer.
         lens: What `quadlens lens --json` prints, without the strengths.
         swaps: With each other activation, whether λ₂ predicts it right, and its accuracy.
     """
@@ -63,7 +66,7 @@ class Row:
     layers: int
     inputs: int
     right: int
-    distance_irrelevance: float | None
+    measures: dict[str, float | None] | None
     lens: dict[str, Any]
     swaps: dict[str, tuple[bool, float]]
 
@@ -72,6 +75,12 @@ class Row:
         """Short enough for a table."""
         text = re.sub(r"^model_|/(model|final)\.pth?$|\.(pth?|safetensors)$", "", self.path)
         return re.sub(r"_dmlp_\d+|_scale_|_decay_", lambda m: {"_scale_": " ", "_decay_": " "}.get(m[0], ""), text)
+
+    @property
+    def epoch(self) -> int | None:
+        """Which moment of a run the file is, if its name is a number."""
+        found = re.search(r"/(\d+)\.(pth?|safetensors)$", self.path)
+        return None if found is None else int(found[1])
 
     @property
     def kind(self) -> str:
@@ -102,18 +111,10 @@ def row_of(study: Study, name: str) -> Row:
         getattr(config, "n_layers", 1),
         study.evaluation.pairs,
         study.evaluation.correct,
-        distance_irrelevance(_right_logits(study)),
+        attention_measures(study) if study.no_lens is None and getattr(config, "n_layers", 1) == 1 else None,
         document,
         {one.function: (one.predicted, one.accuracy) for one in swaps},
     )
-
-
-def _right_logits(study: Study) -> Any:
-    """The logit of the right answer, elements renamed so that the task is addition: [a, b]."""
-    layer, new = study.anatomy.layer, study.config.task.cyclic
-    answers = layer.task.answers
-    right = np.stack([np.take_along_axis(layer.logits(a), answers[a][:, None], axis=1)[:, 0] for a in range(layer.p)])
-    return right if new is None else right[np.ix_(np.argsort(new.of_a), np.argsort(new.of_b))]
 
 
 def quality(rows: Sequence[Row]) -> Table:
@@ -217,6 +218,53 @@ def cancelling_by_kind(rows: Sequence[Row]) -> Table:
     )
 
 
+def measured(rows: Sequence[Row]) -> Table:
+    """The lens beside the measures of Zhong et al., of accurate transformers, fewest products first."""
+    lines = [
+        [
+            row.name,
+            row.kind,
+            f"{100 * one['product_share']:.1f} %",
+            f"{min(cluster['dip'] for cluster in row.lens['clusters']):.2f} … "
+            f"{max(cluster['dip'] for cluster in row.lens['clusters']):.2f}",
+            f"{one['gradient_symmetricity']:.3f}",
+            f"{one['distance_irrelevance']:.3f}",
+        ]
+        for row, one in sorted(_with_measures(rows), key=lambda pair: pair[1]["product_share"])
+    ]
+    header = ("model", "kind", "product waves", "dip", "gradient symmetricity", "distance irrelevance")
+    return Table("Beside the measures of Zhong et al.", header, lines)
+
+
+def _with_measures(rows: Sequence[Row]) -> list[tuple[Row, dict[str, float]]]:
+    """Accurate transformers with all that the scatter needs."""
+    pairs = [
+        (row, {key: x for key, x in (row.measures or {}).items() if x is not None}) for row in rows if row.accurate
+    ]
+    return [(row, one) for row, one in pairs if {"product_share", *ZHONG} <= set(one)]
+
+
+def training(rows: Sequence[Row]) -> Table:
+    """Files that are single epochs of a run, in order."""
+    lines = []
+    for row in sorted(rows, key=lambda one: (Path(one.path).parent, one.epoch or 0)):
+        one = row.lens["cancelling"]
+        if one is not None:
+            lines.append(
+                [
+                    str(Path(row.path).parent),
+                    f"{row.epoch:,}",
+                    f"{row.right / row.inputs:.4f}",
+                    f"{row.r2['unfitted']:.3f}",
+                    f"{one['correlation']:.2f}",
+                    f"{one['varying']:.2f} ({one['ci95'][0]:.2f} … {one['ci95'][1]:.2f})",
+                    f"{one['control95'][0]:.2f} … {one['control95'][1]:.2f}",
+                ]
+            )
+    header = ("run", "epoch", "accuracy", "R² of the integral", "correlation", "what varies, 95 % interval")
+    return Table("Over training", (*header, "neurons swapped, 95 %"), lines)
+
+
 def _holds(one: dict[str, Any]) -> bool:
     return bool(one["ci95"][1] < min(0.0, one["control95"][0]))
 
@@ -227,6 +275,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
     "swapped": swapped,
     "cancelling-by-kind": cancelling_by_kind,
     "cancelling": cancelling,
+    "measured": measured,
 }
 
 
@@ -254,6 +303,8 @@ def main() -> None:
     parser.add_argument("--skip", default=SKIPPED)
     parser.add_argument("--rows", type=Path, default=None)
     parser.add_argument("--write", type=Path, default=None)
+    parser.add_argument("--picture", type=Path, default=None, help="scatter of product waves and measures, a .png file")
+    parser.add_argument("--sweep", type=Path, default=None, help="a sweep of attention rates for the picture")
     options = parser.parse_args()
     rows: dict[str, Row] = {}
     if options.rows is not None and options.rows.exists():
@@ -263,7 +314,20 @@ def main() -> None:
         if options.rows is not None:
             with options.rows.open("a") as stream:
                 stream.write(json.dumps(asdict(row)) + "\n")
-    tables = {name: make(list(rows.values())).to_markdown() for name, make in TABLES.items()}
+    final = [row for row in rows.values() if row.epoch is None]
+    tables = {name: make(final).to_markdown() for name, make in TABLES.items()}
+    tables["training"] = training([row for row in rows.values() if row.epoch is not None]).to_markdown()
+    if options.picture is not None:
+        scatter = [Measured(f"public, {row.kind}", one["product_share"], *(one[name] for name in ZHONG))
+                   for row, one in _with_measures(final) if row.path not in bundled_names()]  # fmt: skip
+        if options.sweep is not None:
+            frame = read(options.sweep).drop_nulls(["product_share", *ZHONG])
+            scatter += [
+                Measured("our sweep of attention rates", one["product_share"], *(one[name] for name in ZHONG))
+                for one in frame.to_dicts()
+                if one["correct"] == one["inputs"]
+            ]
+        write_figure(draw_measured(scatter), options.picture.parent, options.picture.stem, ("png",))
     if options.write is None:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
         return

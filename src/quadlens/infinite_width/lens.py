@@ -175,10 +175,10 @@ class Lens(Displayed):
 
     @property
     def fourier(self) -> dict[str, float]:
-        """What neurons read, by kind of wave: the mean over clusters, each weighted by its Σ ρω."""
-        clusters = [one.reading.cluster for one in self.clusters]
-        weights = np.array([float((one.rho * one.omega).sum()) for one in clusters])
-        return {kind: float(weights @ [one.fourier[kind] for one in clusters] / weights.sum()) for kind in KINDS}
+        """What neurons read, by kind of wave: the mean over the neurons in clusters; empty where there are none."""
+        total = sum(one.neurons for one in self.clusters)
+        shares = [(one.neurons / total, one.reading.cluster.fourier) for one in self.clusters]
+        return {kind: sum(weight * one[kind] for weight, one in shares) for kind in (KINDS if shares else ())}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -190,7 +190,7 @@ class Lens(Displayed):
             "r2": vars(self.r2),
             "answers_right": self.answers_right,
             "clusters": [one.to_dict() for one in self.clusters],
-            "fourier": self.fourier if self.clusters else {},
+            "fourier": self.fourier,
             "explained": self.explained,
             "explained_by": self.explained_by,
             "residual": self.residual,

@@ -103,15 +103,12 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
     ordered = right[np.ix_(np.argsort(cyclic.of_a), np.argsort(cyclic.of_b))]
     found = algorithm_measures(study.model, layer, ordered, np.random.default_rng(0))
     lens = study.lens_if_any
-    clusters = () if lens is None else lens.clusters
-    neurons = sum(one.neurons for one in clusters)
-    product = sum(one.neurons * one.reading.cluster.fourier["product_waves"] for one in clusters)
     return {
         "gradient_symmetricity": found.gradient_symmetricity,
         "distance_irrelevance": found.distance_irrelevance,
         "circularity": found.circularity,
         "lens_r2": None if lens is None else lens.r2.unfitted,
-        "product_share": product / neurons if neurons else None,
+        "product_share": None if lens is None else lens.fourier["product_waves"],
     }
 
 
