@@ -1,6 +1,7 @@
 """The lens against closed forms, exhaustive sums written out, and public checkpoints."""
 
 import dataclasses
+import importlib
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import cli_runner
 import quadlens
 from quadlens.errors import BadConfig
+from quadlens.figures.lens import Measured, draw_measured
 from quadlens.infinite_width import Lens, lens
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
@@ -278,3 +280,27 @@ def public(name: str) -> Path:
     if directory is None or not (Path(directory) / name).is_file():
         pytest.skip("QUADLENS_PEERS names no directory of public checkpoints")
     return Path(directory) / name
+
+
+def test_the_tables_of_the_documents_are_what_their_command_makes(
+    mainline: Lens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines of a bundled model, made again; the others need files that are not shipped."""
+    root = Path(__file__).parents[1]
+    monkeypatch.syspath_prepend(root / "tools")
+    tool = importlib.import_module("lens_tables")
+    study = quadlens.study("mainline").given(lens=mainline)
+    row = tool.row_of(study, "mainline")
+    text = (root / "docs" / "lens.md").read_text(encoding="utf-8")
+    for name in ("found", "cancelling", "measured"):
+        assert tool.TABLES[name]([row]).to_markdown().splitlines()[-1] in text
+    for line in tool.swapped([row]).to_markdown().splitlines()[2:]:
+        function, predicted, accuracy = (cell.strip() for cell in line.strip("| ").replace("\\|", "¦").split("|"))
+        assert any(
+            f"| {function} | {predicted} |".replace("¦", "\\|") in one and accuracy in one for one in text.splitlines()
+        )
+    points = [Measured("one", 0.01 * x, 1 - 0.1 * x, 0.2 * x) for x in range(4)]
+    assert [axis.get_title(loc="left") for axis in draw_measured(points).axes] == [
+        "4 models, rank correlation -1.00",
+        "4 models, rank correlation 1.00",
+    ]

@@ -37,6 +37,8 @@ SKIPPED = r"/(epoch_)?\d+\.pth?$|/[SAD]\d+_"
 # Models whose activation is replaced: a table of all would be too wide to read.
 SWAPPED = r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(mainline|mismatched|clock|times)$"
 ZHONG = ("gradient_symmetricity", "distance_irrelevance")
+# Whose files have such names.
+OWNERS = {"model_": "Zhong", r"C\d+_(T|MLP)_": "Chughtai", r"p_\d+_dmlp_": "He", r".*mod_addition": "Nanda"}
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 KINDS = {
     "constant": "constant attention",
@@ -72,9 +74,10 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Short enough for a table."""
-        text = re.sub(r"^model_|/(model|final)\.pth?$|\.(pth?|safetensors)$", "", self.path)
-        return re.sub(r"_dmlp_\d+|_scale_|_decay_", lambda m: {"_scale_": " ", "_decay_": " "}.get(m[0], ""), text)
+        """Whose it is, and its file, short enough for a table."""
+        owner = next((f"{name} " for start, name in OWNERS.items() if re.match(start, self.path)), "")
+        shorter = re.sub(r"^model_|/(model|final)\.pth?$|(/\d+)?\.(pth?|safetensors)$|_dmlp_\d+", "", self.path)
+        return owner + re.sub(r"(_random)?_scale_|_decay_", " ", shorter)
 
     @property
     def epoch(self) -> int | None:
@@ -236,6 +239,16 @@ def measured(rows: Sequence[Row]) -> Table:
     return Table("Beside the measures of Zhong et al.", header, lines)
 
 
+def delta(rows: Sequence[Row]) -> Table:
+    """Clusters of accurate two-layer MLPs: what δ alone says of the strength, and the strength."""
+    clusters = [cluster for row in rows if row.accurate and row.attention == "none" for cluster in row.lens["clusters"]]
+    lines = []
+    for kind in dict.fromkeys(cluster["kind"] for cluster in clusters):
+        dips = [cluster["dip"] for cluster in clusters if cluster["kind"] == kind]
+        lines.append([kind, str(len(dips)), f"{min(dips):.2f}", f"{max(dips):.2f}"])
+    return Table("δ", ("δ says", "clusters", "smallest dip", "largest dip"), lines)
+
+
 def _with_measures(rows: Sequence[Row]) -> list[tuple[Row, dict[str, float]]]:
     """Accurate transformers with all that the scatter needs."""
     pairs = [
@@ -252,7 +265,7 @@ def training(rows: Sequence[Row]) -> Table:
         if one is not None:
             lines.append(
                 [
-                    str(Path(row.path).parent),
+                    row.name,
                     f"{row.epoch:,}",
                     f"{row.right / row.inputs:.4f}",
                     f"{row.r2['unfitted']:.3f}",
@@ -276,6 +289,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
     "cancelling-by-kind": cancelling_by_kind,
     "cancelling": cancelling,
     "measured": measured,
+    "delta": delta,
 }
 
 

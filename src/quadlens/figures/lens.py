@@ -139,6 +139,7 @@ class Measured:
 def draw_measured(models: Sequence[Measured]) -> "Figure":
     """Draw the share of product waves against gradient symmetricity and distance irrelevance, one dot per model."""
     from matplotlib.figure import Figure
+    from scipy.stats import spearmanr
 
     with style():
         figure = Figure(figsize=(8.6, 3.8))
@@ -150,6 +151,10 @@ def draw_measured(models: Sequence[Measured]) -> "Figure":
                 x, y = [100 * one.product_share for one in these], [getattr(one, name) for one in these]
                 axis.plot(x, y, "os^Dvp"[at % 6], color=FREQUENCY_COLOURS[at % 8], ms=5.5, alpha=0.8, label=kind)
             axis.set(xlabel="product waves in what neurons read, %", ylabel=label, ylim=(None, 1.03))
+            # Shares that are nothing but rounding are equal.
+            shares = np.round([one.product_share for one in models], 9)
+            ranked = spearmanr(shares, [getattr(one, name) for one in models]).statistic
+            axis.set_title(f"{len(models)} models, rank correlation {ranked:.2f}", loc="left")
         panels[1].legend(fontsize=8, loc="lower right")
         return figure
 
