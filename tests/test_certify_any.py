@@ -4,16 +4,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 from any_models import any_models
 from enclosed_truth import check_enclosed, enclosed_margins
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.config import Config, Softmax
+from quadlens.model.exact import exact_tables
 from quadlens.model.params import Model, Params
 from quadlens.model.task import task_from_table
 from quadlens.proofs import STRATEGIES, certify
+from quadlens.proofs.brute import is_exact
+from quadlens.proofs.direct import DirectHints, direct_operations, prove_brute, prove_moments
+from quadlens.proofs.float_layer import float_layer
 from quadlens.proofs.proof import attempt
+from quadlens.spectrum.anatomy import Anatomy
 
 
 @settings(max_examples=60)
@@ -38,6 +43,22 @@ def test_brute_force_proves_all_that_is_clearly_right(model: Model) -> None:
                 assert proof.certified[a, b]
             if float(high) < 0:
                 assert not proof.certified[a, b]
+
+
+@settings(max_examples=60)
+@given(any_models())
+def test_operations_are_counted_where_they_are_done(model: Model) -> None:
+    """Brute force and moments by enclosure against the closed formula (scores too far apart take another way)."""
+    config = model.config
+    assume(not is_exact(config))
+    layer = float_layer(exact_tables(model))
+    if isinstance(config, Config) and (config.positions_seen, config.read_position) == (3, 2):
+        assume(len(layer.gated) == 1)
+    assert prove_brute("brute", Anatomy(model)).operations.total == direct_operations(config, None)
+    proof = prove_moments("moments", Anatomy(model))
+    assert isinstance(proof.hints, DirectHints)
+    settled = len(proof.hints.exact)
+    assert proof.operations.total == direct_operations(config, proof.hints.form.rank, settled)
 
 
 @pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if NONLINEARITIES[name].far is not None])

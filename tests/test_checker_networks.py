@@ -79,7 +79,8 @@ def test_groups_have_their_documented_order(name: str) -> None:
         task = task_by_name(name)
         read = read_task(task.to_json(), task.n, task.answers.ravel().tolist())
         check_task(read, task.to_json(), None, no_clock)
-        check_task(read, task.to_json(), task.answers.tolist(), no_clock)
+        with pytest.raises(Rejected, match="follows from the task's name"):
+            check_task(read, task.to_json(), task.answers.tolist(), no_clock)
         assert read.words == f"the product a·b in {name} (table with SHA-256 {task.sha256})"
 
 
@@ -90,8 +91,8 @@ def test_a_group_may_have_its_elements_in_any_order(name: str) -> None:
     for table in (shuffled, chughtai_table(name)):
         task = task_from_table(table, name)
         read = read_task(task.to_json(), task.n, table.ravel().tolist())
-        check_task(read, task.to_json(), table.tolist(), no_clock)
         if not np.array_equal(table, task_by_name(name).answers):
+            check_task(read, task.to_json(), table.tolist(), no_clock)
             with pytest.raises(Rejected, match="lacks the table"):
                 check_task(read, task.to_json(), None, no_clock)
 

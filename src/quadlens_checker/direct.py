@@ -130,9 +130,10 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
         δ = 2^-q + T ε max|U_g| + Γ 2^-(q+1) + 2^-q
     of pre: for U_a and U_b, for the gates, for the rounded U_g, and for rounding down. σ̄ of p̄re is within e =
     slope δ + error of σ(pre) (`enclosed`; p̄re and pre are at most `most`, as q ≥ 10). With s_i the spread of
-    W_L[·,i] and W_L rounded to 2^-64 the difference of two logits is then off by at most
-        e Σ_i s_i + 2^-64 d_mlp max|σ̄| + 2 (2^-q + Γ 2^-(q+1) + T ε max|S_g|)
-    for σ, for W_L (half of 2^-64 for each answer), and for the skip terms of two answers.
+    W_L[·,i] and W_L rounded to 2^-w the difference of two logits is then off by at most
+        e Σ_i s_i + 2^-w d_mlp max|σ̄| + 2 (2^-q + Γ 2^-(q+1) + T ε max|S_g|)
+    for σ, for W_L (half of 2^-w for each answer), and for the skip terms of two answers; w is 64, and as much more as
+    max|σ̄| is beyond 2^52.
     """
     p, d_mlp = config.p, config.d_mlp
     clock(collapse_flops(config))
@@ -145,36 +146,41 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     U_g = max((size_of(U) for _, U, _ in gated), default=Fraction(0))
     S_g = max((size_of(S) for _, _, S in gated), default=Fraction(0))
     most = math.ceil(size_of(U_a) + size_of(U_b) + total * (U_g + 1)) + 2
-    q = 62 - most.bit_length()  # so that |p̄re| 2^(q + 64) is below 2^126, which a field holds
-    require(q > GRID_BITS, "pre-activations are too large")
+    q = 62 - most.bit_length()  # so that |p̄re| 2^(q + 64) is below 2^126, which a field of 16 bytes holds
+    wide = q <= GRID_BITS  # for larger ones fields are as wide as it takes
+    q = 64 if wide else q
+    pre_bytes = field_size(most << (q + GATE_BITS + 1)) if wide else PRE_BYTES
     last = Fraction(1, 1 << q)
     sigma = enclosed(config.activation, q, most)
     error = sigma.slope * ((2 + total / 2) * last + lost * U_g) + sigma.error
     spread = Fraction(sum(max(row) - min(row) for row in out[0]), 1 << out[1])
-    loss = error * spread + Fraction(d_mlp * sigma.largest, 1 << 64) + 2 * ((1 + total / 2) * last + lost * S_g)
-    shift, above = q + GATE_BITS, GATE_BITS
+    finer = max(0, sigma.largest.bit_length() - 52)
+    loss = error * spread + Fraction(d_mlp * sigma.largest, 1 << (WORD + finer))
+    loss += 2 * ((1 + total / 2) * last + lost * S_g)
+    shift, above = q + WORD + finer, GATE_BITS
     most_skip = math.ceil((size_of(S_a) + size_of(S_b) + total * (S_g + 1) + 2) * (1 << shift))
 
     def packs(x: Matrix, size: int) -> list[int]:
         return [packed(row, size) for row in to_bits(x, q)]
 
     def found(size: int) -> Iterator[tuple[list[int], int]]:
-        A, B = ([x << above for x in packs(U, PRE_BYTES)] for U in (U_a, U_b))
+        A, B = ([x << above for x in packs(U, pre_bytes)] for U in (U_a, U_b))
         SA, SB = ([x << above for x in packs(S, size)] for S in (S_a, S_b))
         places = [t for t, _, _ in gated]
-        U, S = [packs(one[1], PRE_BYTES) for one in gated], [packs(one[2], size) for one in gated]
+        U, S = [packs(one[1], pre_bytes) for one in gated], [packs(one[2], size) for one in gated]
         for a in range(p):
             for b in range(p):
                 pre, skip, tokens = A[a] + B[b], SA[a] + SB[b], (a, b, 0)
                 if gates is not None:
                     for gate, t, u, s in zip(gates.of(a, b), places, U, S, strict=True):
                         pre, skip = pre + gate * u[tokens[t]], skip + gate * s[tokens[t]]
-                yield sigma.apply(upper_words(pre, d_mlp)), skip
+                words = [x >> above for x in unpacked(pre, d_mlp, pre_bytes)] if wide else upper_words(pre, d_mlp)
+                yield sigma.apply(words), skip << finer
 
     return Layers(
         p=p, d_mlp=d_mlp, activation=config.activation, rows=found,
-        most=sigma.largest << q, most_skip=most_skip, W_L=to_bits(transposed(out), WORD),
-        shift=shift, shift_w=WORD, loss=math.ceil(loss * (1 << shift)), collapse_flops=collapse_flops(config),
+        most=sigma.largest << q, most_skip=most_skip, W_L=to_bits(transposed(out), WORD + finer),
+        shift=shift, shift_w=WORD + finer, loss=math.ceil(loss * (1 << shift)), collapse_flops=collapse_flops(config),
         float32_error=None, config=config,
     )  # fmt: skip
 
@@ -202,9 +208,11 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     """Scores from a low-rank form of W_L: W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] with hints B and M over 2^shift.
 
     With h_f = Σ_i M[f,i] σ̄_i and r_i the largest less the smallest R[·,i], Σ_i W_L[c,i] σ̄_i is Σ_f B[f,c] h_f +
-    Σ_i R[c,i] σ̄_i, and the second sum differs between two answers by at most ρ = Σ_i r_i |σ̄_i|.
+    Σ_i R[c,i] σ̄_i, and the second sum differs between two answers by at most ρ = Σ_i r_i |σ̄_i|. Inputs that the hints
+    list as `exact` have every score by its definition, and lose no ρ.
     """
-    keys(hints, ("basis", "coefficients", "shift"), "hints")
+    some = ("exact",) if isinstance(hints, dict) and "exact" in hints else ()
+    keys(hints, ("basis", "coefficients", "shift", *some), "hints")
     p, d_mlp, rank = layers.p, layers.d_mlp, len(hints["basis"])
     (shift,), most = integers([hints["shift"]], "shift", 1, 0, limits.MAX_SHIFT), 10**limits.MAX_INTEGER_DIGITS
     B = [integers(row, "basis", p, -most, most) for row in hints["basis"]]
@@ -221,14 +229,20 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     of_h = layers.most, largest(M), d_mlp
     size_h, size = field_size(*of_h), field_size(*of_h, largest(B), rank, plus=layers.most_skip << finer)
     neurons, functions = [packed(m, size_h) for m in of_neuron], [packed(row, size) for row in B]
+    exact = {a * p + b for a, b in (integers(pair, "exact", 2, 0, p - 1) for pair in hints.get("exact", ()))}
 
     def found() -> Iterator[tuple[list[int], int]]:
-        for layer, skip in ticking(layers.rows(size), clock):
+        for n, (layer, skip) in enumerate(ticking(layers.rows(size), clock)):
+            if n in exact:
+                past = unpacked(skip, p, size)
+                row = [sum(map(mul, w, layer)) + s for w, s in zip(layers.W_L, past, strict=True)]
+                yield [x << finer for x in row], layers.loss << finer
+                continue
             h = unpacked(sum(map(mul, layer, neurons)), rank, size_h)
             lead = unpacked(sum(map(mul, h, functions)) + (skip << finer), p, size)
             yield lead, sum(map(mul, spread, map(abs, layer))) + (layers.loss << finer)
 
-    return Bounds(found(), layers.shift + finer, direct_flops(layers.config, rank))
+    return Bounds(found(), layers.shift + finer, direct_flops(layers.config, rank, len(exact)))
 
 
 def brute_flops(config: Config) -> int:
@@ -238,19 +252,27 @@ def brute_flops(config: Config) -> int:
     return direct_flops(config, None)
 
 
-def direct_flops(config: Config, rank: int | None) -> int:
+def direct_flops(config: Config, rank: int | None, settled: int = 0) -> int:
     """Operations of sums over all neurons, for all logits or for a form of this rank, beyond the tables.
 
-    Gates: 20 for an exponential, and a sum, a quotient and the scale for each head, position and input.
-    Pre-activations 2 n² d_mlp for each gated table and n² d_mlp for the rest, skip terms 2 n³ each; '=' is no table
-    of its own. σ: 1, or 20 where it is not rational (2 for x⁴). All logits: 2 n³ d_mlp, and n³ for the margins. Rank
-    m: (2m+3) n d_mlp for what the form leaves out, 2 (m+1) n² d_mlp for h and ρ, (2m+1) n³ for scores and margins,
-    and n².
+    Gates: 20 for an exponential; for each head and input a sum over the positions seen, a quotient, and a product for
+    each weight. A head brings w (X[a] + Y[b]), 3 operations for each neuron and answer: with two positions w is the
+    first gate and b's table joins the rest; read at '=' w is scale/Σe, and X and Y have e in them. Else it brings 2 for
+    each position but '=', which is taken off the tables and added once. σ: 1, or 20 where it is not rational (2 for
+    x⁴). All logits: 2 n³ d_mlp, and n³ for the margins. Rank m: (2m+3) n d_mlp for what the form leaves out, 2 (m+1) n²
+    d_mlp for h and ρ, (2m+1) n³ for scores and margins, and n²; 2 n d_mlp + 2 n for each input that is exact.
     """
-    n, d, seen = config.p, config.d_mlp, config.seen
-    gates = config.n_heads * (20 * scores(config) + 3 * seen * n * n) if seen else 0
-    gated, sigma = config.n_heads * min(seen, 2), max(1, DEGREES.get(config.activation, 40) // 2)
-    shared = gates + (2 * gated + 1 + sigma) * n * n * d + (2 * gated + 2) * n**3
+    n, d, seen, heads = config.p, config.d_mlp, config.seen, config.n_heads
+    both, gates, terms = d + n, 0, 0
+    if seen:
+        at_equals = seen == 3 and config.read_position == 2
+        weights = 0 if at_equals else min(seen, 2) if seen != 2 else 1
+        gates = heads * (20 * scores(config) + (seen + weights) * n * n + (2 * n * both if at_equals else 0))
+        gates += ((heads + 1) * n if seen == 2 else 2 * heads * n + heads + n if seen == 3 else 0) * both
+        terms = heads * (3 if at_equals or seen == 2 else 2 * min(seen, 2))
+    sigma = max(1, DEGREES.get(config.activation, 40) // 2)
+    shared = gates + (terms + 1) * n * n * both + sigma * n * n * d + n**3
     if rank is None:
         return shared + 2 * n**3 * d + n**3
-    return shared + (2 * rank + 3) * n * d + 2 * (rank + 1) * n * n * d + (2 * rank + 1) * n**3 + n * n
+    low = (2 * rank + 3) * n * d + 2 * (rank + 1) * n * n * d + (2 * rank + 1) * n**3 + n * n
+    return shared + low + settled * (2 * n * d + 2 * n)

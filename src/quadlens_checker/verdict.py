@@ -43,6 +43,7 @@ class CheckReport:
     claims: of a verified certificate, what was proved again.
     cost_matches: of a verified certificate, whether its operations were counted right; that is no part of the proof.
     notes: what is wrong with a verified certificate beside its claims.
+    float32: why a verified certificate claims nothing about float32 execution; None where it does.
     """
 
     verdict: str
@@ -53,6 +54,7 @@ class CheckReport:
     claims: Mapping[str, Any] = field(default_factory=dict)
     cost_matches: bool | None = None
     notes: tuple[str, ...] = ()
+    float32: str | None = None
 
     @property
     def inputs(self) -> str | None:
@@ -89,6 +91,20 @@ def statement(p: int, certified: int, margin: Fraction, error: Fraction | None, 
         return text
     change = f"Float32 execution in any order changes no logit by more than {decimals(-(-error * 10**9 // 1))}"
     return f"{text} {change}, so {'the' if certified == p * p else 'their'} answers are the same."
+
+
+def float32_reason(certificate: Any) -> str | None:
+    """Why a verified certificate says nothing about float32 execution, in words; None where it does."""
+    claims, about = certificate["claims"], certificate["model"]
+    if claims["float32_certified"]:
+        return None
+    if claims["float32_error"] is not None:
+        return "twice what float32 execution can change is more than the margin claimed"
+    if about.get("attention", "constant") != "constant":
+        return "no standard says how exactly e^x is computed, so that nothing is known of softmax"
+    if about["activation"] not in ("relu", "abs"):
+        return f"the bound is for relu and abs, and this model has {about['activation']}"
+    return "no bound is claimed; there is none for weights so large that float32 could overflow"
 
 
 def verify(certificate: Any, content: bytes, clock: Clock) -> tuple[str, ...]:
@@ -225,4 +241,5 @@ def check_here(certificate_path: str, model_path: str, max_seconds: float) -> Ch
         return report("REJECTED", ascii(f"malformed certificate or model: {type(error).__name__}: {error}")[1:-1])
     claims, words = certificate["claims"], certificate["statement"]
     proved = {"statement": words, "claims": claims, "cost_matches": not notes, "notes": notes}
+    proved["float32"] = float32_reason(certificate)
     return report("VERIFIED", "every claim was proved again from the model", **proved)

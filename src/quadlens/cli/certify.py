@@ -67,7 +67,9 @@ def command(
         console.print(f"{value['verdict']}: {certificate.statement}", markup=False)
         if value["reason"]:
             console.print(f"reason: {value['reason']}", markup=False)
-        hidden = ("verdict", "statement", "reason", "witnesses", "terms", "worst_inputs")
+        if value["float32_reason"]:
+            console.print(f"nothing is claimed about float32 execution: {value['float32_reason']}", markup=False)
+        hidden = ("verdict", "statement", "reason", "float32_reason", "witnesses", "terms", "worst_inputs")
         shown = {key: item for key, item in value.items() if key not in hidden}
         shown |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
         shown |= {name: significant(value[name], "up") for name in ("logit_error_bound", "float32_error")}

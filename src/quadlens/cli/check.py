@@ -57,6 +57,8 @@ def command(
             console.print(f"{report.verdict}: {report.reason}", markup=False)
             return
         console.print(f"VERIFIED: {report.inputs}. {report.statement}", markup=False)
+        if report.float32:
+            console.print(f"Nothing is claimed about float32 execution: {report.float32}.", markup=False)
         for line in report.notes:
             console.print(f"note: {line}", markup=False)
         shown = dict(report.claims)

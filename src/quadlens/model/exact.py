@@ -83,11 +83,12 @@ def _ungated(model: Params) -> ExactCollapsed:
         (Dyadic.from_floats(model.W_V[h]), Dyadic.from_floats(model.b_V[h][None]), Dyadic.from_floats(model.W_O[h]))
         for h in range(config.n_heads)
     ]
-    OV = _sum(W_V @ W_O for W_V, _, W_O in heads)
+    OV = _sum(W_V @ W_O for W_V, _, W_O in heads) if any(config.attention) else None
     attended_bias = _sum(b_V @ W_O for _, b_V, W_O in heads)
     parts = []
     for position, (alpha, x) in enumerate(zip(config.attention, _streams(model, config), strict=True)):
-        attended = (x @ OV).scaled(alpha)
+        # Pure softmax attends to nothing without a gate.
+        attended = Dyadic.from_floats(np.zeros(x.shape)) if OV is None else (x @ OV).scaled(alpha)
         parts.append(attended + x if position == config.read_position else attended)
     constant = Dyadic.from_floats(model.b_O[None]) + _sum(attended_bias.scaled(alpha) for alpha in config.attention)
     from_a, from_b = parts[0], _sum([parts[1], constant.repeated(p), *(part.repeated(p) for part in parts[2:])])

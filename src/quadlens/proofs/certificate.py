@@ -298,6 +298,7 @@ def summary(certificate: Certificate) -> dict[str, Any]:
         "witnesses": [list(witness) for witness in proof.witnesses],
         "float32_error": double_above(certificate.float32.error),
         "float32_certified": certificate.float32_certified,
+        "float32_reason": certificate.float32.why_not(proof.margin),
         "flops": proof.operations.total,
         "collapse_flops": certificate.collapse_flops,
         "brute_force_flops": certificate.brute_force_flops,

@@ -20,23 +20,35 @@ Lemma 3.1), products meet the rounding of their factors, and 2^-1000 u is more t
 An entry of W_L too small for a relative rounding is off by at most 2^-1075, and A_i times that in a logit. ∎
 (The processor must keep numbers below 2^-1022: NumPy does not turn that off.)
 
-A claim is made with room for another enclosure: the margin is rounded down by `slack`, the larger of 2^-20 and twice
-all that was lost, to a multiple of 2^-24.
+Inputs that a low rank leaves out, or proves by less than a quarter of what the sample's margins promise, are settled by
+every logit of theirs, as brute force does it, if they are at most a quarter of all; so that the rank is chosen by cost.
 
-Cost: `direct_operations`. An exponential, and an activation that is not rational, counts as 20 operations.
+A claim is made with room for another enclosure: the margin is rounded down by `slack`, the larger of 2^-20 and three
+times all that was lost, to a multiple of 2^-24.
+
+Cost: counted by the methods of `Operations` and compared with `direct_operations` in the tests. An exponential, and an
+activation that is not rational, counts as 20 operations.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.config import Config, MLPConfig
-from quadlens.proofs.float_layer import UNDERFLOW, UPWARD, FloatLayer, float_layer, rounding
+from quadlens.proofs.float_layer import (
+    EXPONENTIAL_PRICE,
+    UNDERFLOW,
+    UPWARD,
+    FloatLayer,
+    activation_price,
+    float_layer,
+    rounding,
+)
 from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum
 from quadlens.proofs.operations import Operations, score_count
 from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
@@ -44,9 +56,10 @@ from quadlens.spectrum.anatomy import Anatomy
 
 SMALLEST_SLACK = 2.0**-20
 MARGIN_BITS = 24
-EXPONENTIAL_PRICE = 20
 # How many a, with all b, are looked at to choose a rank; the proof is then tried on all.
 SAMPLE = 6
+# At most one input in so many is settled by every logit.
+SETTLED_SHARE = 4
 LARGEST_EXACT = 2.0**53
 SMALLEST = 2.0**-1074
 
@@ -56,10 +69,12 @@ class DirectHints:
     """The low-rank form of W_L, neurons in the order of the model; `moments` added up directly needs no more."""
 
     form: LowRank
+    exact: tuple[tuple[int, int], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Basis, coefficients and shift."""
+        """Basis, coefficients and shift, and `exact` where inputs are settled by every logit."""
         return {
+            **({"exact": [list(pair) for pair in self.exact]} if self.exact else {}),
             "basis": self.form.basis.tolist(),
             "coefficients": self.form.coefficients.tolist(),
             "shift": self.form.shift,
@@ -75,87 +90,130 @@ class Margins:
         rival: The answer with the largest other score.
         clear: By how much the rival's score leads every other one; for witnesses.
         rho: The largest ρ.
+        exact: Which inputs are settled by every logit.
     """
 
     margins: Float[np.ndarray, "p p"]
     rival: Int[np.ndarray, "p p"]
     clear: Float[np.ndarray, "p p"]
-    rho: float = 0.0
+    rho: float
+    exact: Bool[np.ndarray, "p p"]
 
 
-def direct_operations(config: Config | MLPConfig, rank: int | None) -> int:
-    """What brute force (rank None) or `moments` of this rank costs beyond the tables.
+def direct_operations(config: Config | MLPConfig, rank: int | None, settled: int = 0) -> int:
+    """What brute force (rank None) or `moments` of this rank, with so many inputs settled, costs beyond the tables.
 
-    Gates: 20 for each exponential, a sum, a quotient and the scale for each head, position and input. Pre-activations:
-    2 n² d_mlp for each gated table and n² d_mlp for the rest; σ 1 for each of its roundings or comparisons, 20 where it
-    is not rational. Skip terms: 2 n³ for each gated table and 2 n³ for the rest. Brute force: 2 n³ d_mlp, margins n³.
-    Moments: the remainder of W_L 2 m n d_mlp and its spread 3 n d_mlp; h and ρ 2 (m + 1) n² d_mlp; scores 2 m n³,
-    margins n³ and ρ taken off n².
+    With N = d_mlp + n columns of U and S. Gates: 20 for each exponential; for each head and input a sum over the
+    positions seen, a quotient, and a product for each weight but where e is in the tables, which are then multiplied by
+    it, 2 n N. '=' is taken off the tables and added once; so is b's where two positions are seen. Pre-activations and
+    skip terms: n² N, and 3 n² N for each head, or 2 n² N for each head and position with a weight of its own. σ: 1 for
+    each of its roundings or comparisons, 20 where it is not rational. Skip terms join the scores, n³. Brute force:
+    2 n³ d_mlp, margins n³. Moments: the remainder of W_L 2 m n d_mlp and its spread 3 n d_mlp; h and ρ
+    2 (m + 1) n² d_mlp; scores 2 m n³, margins n³ and ρ taken off n². An input settled: 2 n d_mlp + 2 n.
     """
-    n, d, tables, gates = config.p, config.d_mlp, 0, 0
+    n, d = config.p, config.d_mlp
+    columns, gates, terms = d + n, 0, 1
     if isinstance(config, Config) and config.softmax is not None:
-        seen = config.positions_seen
-        tables = config.n_heads * min(seen, 2)
-        gates = config.n_heads * (EXPONENTIAL_PRICE * score_count(config) + 3 * seen * n * n)
-    degree = NONLINEARITIES[config.activation].degree
-    sigma = EXPONENTIAL_PRICE if degree is None else max(1, degree // 2)
-    shared = gates + (2 * tables + 1 + sigma) * n * n * d + (2 * tables + 2) * n**3
+        seen, heads = config.positions_seen, config.n_heads
+        shared = seen == 3 and config.read_position == 2
+        weights = 0 if shared else 1 if seen < 3 else 2
+        gates = heads * (EXPONENTIAL_PRICE * score_count(config) + (seen + weights) * n * n)
+        gates += heads * 2 * n * columns if shared else 0
+        gates += {1: 0, 2: (heads + 1) * n * columns, 3: 2 * heads * n * columns + (heads + n) * columns}[seen]
+        terms += heads * (3 if shared or seen == 2 else 2 * min(seen, 2))
+    shared_cost = gates + terms * n * n * columns + activation_price(config.activation) * n * n * d + n**3
     if rank is None:
-        return shared + 2 * n**3 * d + n**3
-    return shared + (2 * rank + 3) * n * d + 2 * (rank + 1) * n * n * d + (2 * rank + 1) * n**3 + n * n
+        return shared_cost + 2 * n**3 * d + n**3
+    low_rank_cost = (2 * rank + 3) * n * d + 2 * (rank + 1) * n * n * d + (2 * rank + 1) * n**3 + n * n
+    return shared_cost + low_rank_cost + settled * _settling(n, d)
+
+
+def _settling(n: int, d_mlp: int) -> int:
+    """What one input costs that is settled by every logit, its hidden layer being there."""
+    return 2 * n * d_mlp + 2 * n
 
 
 def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     """Every logit of every input, enclosed."""
     layer = float_layer(anatomy.tables)
-    found = _margins(layer, layer.W_L.T, None, None)
-    loss = 2 * _logit_error(layer, np.abs(layer.W_L), rounding(layer.d_mlp + 8))
-    return _proof(name, anatomy, layer, found, loss, NoHints(), None)
+    ops = replace(layer.operations)
+    found = _margins(layer, None, 0.0, ops)
+    return _proof(name, layer, found, _brute_loss(layer), NoHints(), ops)
 
 
 def prove_moments(name: str, anatomy: Anatomy) -> Proof:
-    """The low rank that a sample of inputs suggests, and larger ones until every input is proved or rank is p / 2."""
+    """The low rank that a sample of inputs says is cheapest, what it leaves out being settled by every logit."""
     layer = float_layer(anatomy.tables)
-    sample = [layer.hidden(a) for a in _sampled(layer.task.n)]
-    size = np.sqrt(np.mean([np.square(z).mean(axis=0) for z in sample], axis=0))
+    n = layer.task.n
+    sample = sample_of(layer, sorted({int(a) for a in np.linspace(0, n - 1, SAMPLE)}))
+    size = np.sqrt(np.mean([np.square(z).mean(axis=0) for _, z, _ in sample], axis=0))
     spectrum = output_spectrum(layer.W_L, size)
-    most = max(1, min(spectrum.vectors.shape[1], max(16, layer.task.n // 2)))
-    rank = next((m for m in range(1, most) if _sample_is_proved(layer, low_rank(spectrum, m), sample)), most)
-    best = _of_rank(name, anatomy, layer, low_rank(spectrum, rank))
-    while not best.certified.all() and rank < most:
-        rank = min(most, rank + max(1, rank // 8))
-        proof = _of_rank(name, anatomy, layer, low_rank(spectrum, rank))
-        if proof.certified.sum() <= best.certified.sum() and best.certified.any():
+    most = max(1, min(spectrum.vectors.shape[1], max(16, n // 2)))
+    true = np.concatenate([_leads(z @ layer.W_L.T + skip, layer.task.answers[a])[0] for a, z, skip in sample])
+    floor = float(true[true > 0].min(initial=np.inf)) / 4
+    floor = floor if np.isfinite(floor) else 0.0
+    best: tuple[float, int] | None = None
+    for rank in range(1, most + 1):
+        price = float(direct_operations(anatomy.config, rank))
+        if best is not None and price >= best[0]:
             break
-        best = proof
-    return best
+        left = n * n * share_left(layer, low_rank(spectrum, rank), sample, floor)
+        price = price + left * _settling(n, layer.d_mlp) if left <= n * n / SETTLED_SHARE else math.inf
+        best = (price, rank) if best is None or price < best[0] else best
+    if best is None or best[0] == math.inf:
+        best = (math.inf, most)
+    return _of_rank(name, layer, low_rank(spectrum, best[1]), floor)
 
 
-def _sampled(n: int) -> list[int]:
-    return sorted({int(a) for a in np.linspace(0, n - 1, SAMPLE)})
+Sample = list[tuple[int, Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p p"]]]
 
 
-def _sample_is_proved(layer: FloatLayer, form: LowRank, sample: list[Float[np.ndarray, "p d_mlp"]]) -> bool:
+def sample_of(layer: FloatLayer, tokens: Iterable[int]) -> Sample:
+    """Hidden layer and skip terms of some a with all b."""
+    uncounted = Operations()
+    return [(a, layer.hidden(a, uncounted), layer.skip(a, uncounted)) for a in tokens]
+
+
+def _leads(
+    score: Float[np.ndarray, "rows p"], right: Int[np.ndarray, " rows"]
+) -> tuple[Float[np.ndarray, " rows"], Int[np.ndarray, " rows"], Float[np.ndarray, " rows"]]:
+    """The right answer's score less the largest other, that other answer, and by how much it leads all others."""
+    rows, rest = np.arange(len(score)), score.copy()
+    lead = score[rows, right]
+    rest[rows, right] = -np.inf
+    best = rest.argmax(axis=1)
+    top = rest[rows, best]
+    rest[rows, best] = -np.inf
+    return lead - top, best, top - np.maximum(lead, rest.max(axis=1))
+
+
+def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -> float:
+    """Of the sample's inputs, the share that this form does not prove with the margin wanted."""
     R, M = _factors(form)
-    spread = _spread(layer, R, M)
-    for a, hidden in zip(_sampled(layer.task.n), sample, strict=True):
-        score = hidden @ M.T @ R.T + layer.skip(a)
-        rows, right = np.arange(len(score)), layer.task.answers[a]
-        lead = score[rows, right].copy()
-        score[rows, right] = -np.inf
-        if not (lead - score.max(axis=1) - np.abs(hidden) @ spread > SMALLEST_SLACK).all():
-            return False
-    return True
+    spread, left, inputs = _spread(layer, R, M), 0, 0
+    for a, hidden, skip in sample:
+        lead, _, _ = _leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])
+        left += int((lead - np.abs(hidden) @ spread <= max(floor, SMALLEST_SLACK)).sum())
+        inputs += len(lead)
+    return left / inputs
 
 
-def _of_rank(name: str, anatomy: Anatomy, layer: FloatLayer, form: LowRank) -> Proof:
+def _of_rank(name: str, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
     R, M = _factors(form)
-    spread = _spread(layer, R, M)
-    found = _margins(layer, M.T, R.T, spread)
+    spread, ops = _spread(layer, R, M), replace(layer.operations)
     n, m = layer.d_mlp, form.rank
+    ops.count_product(layer.task.n, m, n)
+    ops.additions += 3 * layer.task.n * n
     loss = 2 * _logit_error(layer, np.abs(R) @ np.abs(M), rounding(n + m + 8))
     loss += float(spread @ layer.error + rounding(n + 3) * (spread @ layer.size + UNDERFLOW))
-    return _proof(name, anatomy, layer, found, loss, DirectHints(form), m)
+    found = _margins(layer, (R, M, spread), floor + 4 * max(loss, _brute_loss(layer)), ops)
+    loss = max(loss, _brute_loss(layer)) if found.exact.any() else loss
+    pairs = tuple((int(a), int(b)) for a, b in np.argwhere(found.exact))
+    return _proof(name, layer, found, loss, DirectHints(form, pairs), ops)
+
+
+def _brute_loss(layer: FloatLayer) -> float:
+    return 2 * _logit_error(layer, np.abs(layer.W_L), rounding(layer.d_mlp + 8))
 
 
 def _factors(form: LowRank) -> tuple[Float[np.ndarray, "p m"], Float[np.ndarray, "m d_mlp"]]:
@@ -184,43 +242,52 @@ def _logit_error(layer: FloatLayer, weights: Float[np.ndarray, "p d_mlp"], round
 
 def _margins(
     layer: FloatLayer,
-    first: Float[np.ndarray, "d_mlp _"],
-    second: Float[np.ndarray, "m p"] | None,
-    spread: Float[np.ndarray, " d_mlp"] | None,
+    form: tuple[Float[np.ndarray, "p m"], Float[np.ndarray, "m d_mlp"], Float[np.ndarray, " d_mlp"]] | None,
+    floor: float,
+    ops: Operations,
 ) -> Margins:
-    """Scores of all inputs, one a at a time: hidden · first (· second) + skip, and ρ where a spread is given."""
-    n = layer.task.n
+    """Scores of all inputs, one a at a time: by W_L, or by R and M less ρ, and by W_L where that is below the floor.
+
+    Once more than a quarter of all inputs are below it, no more are settled.
+    """
+    n, d, answers = layer.task.n, layer.d_mlp, layer.task.answers
     margins, clear, rival, largest = np.empty((n, n)), np.empty((n, n)), np.empty((n, n), dtype=np.int64), 0.0
-    rows = np.arange(n)
+    exact = np.zeros((n, n), dtype=bool)
     for a in range(n):
-        hidden = layer.hidden(a)
-        score = hidden @ first
-        score = (score if second is None else score @ second) + layer.skip(a)
-        right = layer.task.answers[a]
-        lead = score[rows, right].copy()
-        score[rows, right] = -np.inf
-        best = score.argmax(axis=1)
-        top = score[rows, best]
-        score[rows, best] = -np.inf
-        rho = np.zeros(n) if spread is None else np.abs(hidden) @ spread
-        margins[a], rival[a], largest = lead - top - rho, best, max(largest, float(rho.max()))
-        clear[a] = top - np.maximum(lead, score.max(axis=1)) - rho
-    return Margins(margins, rival, clear, largest)
+        hidden, skip = layer.hidden(a, ops), layer.skip(a, ops)
+        if form is None:
+            ops.count_product(n, d, n)
+            margins[a], rival[a], clear[a] = _leads(ops.add(hidden @ layer.W_L.T, skip), answers[a])
+            ops.comparisons += n * n
+            continue
+        R, M, spread = form
+        ops.count_product(n, d, len(M) + 1)
+        ops.count_product(n, len(M), n)
+        rho = np.abs(hidden) @ spread
+        lead, rival[a], ahead = _leads(ops.add(hidden @ M.T @ R.T, skip), answers[a])
+        ops.comparisons += n * n
+        margins[a], clear[a], largest = ops.subtract(lead, rho), ahead - rho, max(largest, float(rho.max()))
+        few = np.flatnonzero(margins[a] <= floor)
+        if len(few) and exact.sum() + len(few) <= n * n / SETTLED_SHARE:
+            ops.count_product(len(few), d, n)
+            logits = ops.add(hidden[few] @ layer.W_L.T, skip[few])
+            ops.comparisons += logits.size
+            margins[a, few], rival[a, few], clear[a, few] = _leads(logits, answers[a, few])
+            exact[a, few] = True
+    return Margins(margins, rival, clear, largest, exact)
 
 
-def _proof(
-    name: str, anatomy: Anatomy, layer: FloatLayer, found: Margins, loss: float, hints: Any, rank: int | None
-) -> Proof:
+def _proof(name: str, layer: FloatLayer, found: Margins, loss: float, hints: Any, ops: Operations) -> Proof:
     """The claims, with room for another enclosure."""
     if not math.isfinite(loss):
         raise OverflowError("the bounds on rounding are beyond float64")
-    loss = loss * UPWARD
+    loss, rank = loss * UPWARD, hints.form.rank if isinstance(hints, DirectHints) else None
     slack = max(SMALLEST_SLACK, 3 * loss)
     unit = 1 << MARGIN_BITS
     # Multiples of 2^-24 that no margin is below, even another enclosure's.
     claims = np.floor((found.margins - slack) * unit)
     certified: Bool[np.ndarray, "n n"] = claims > 0
-    wrong = ~certified & (found.clear > slack)
+    wrong = ~certified & (found.clear > slack) & (found.exact if rank is not None else True)
     terms = {"rounding": Term(Fraction(loss))}
     if rank is not None:
         terms = {"output residual": Term(Fraction(found.rho) + Fraction(loss))} | terms
@@ -231,13 +298,12 @@ def _proof(
         exact=False,
         witnesses=tuple(
             (int(a), int(b), int(found.rival[a, b])) for a, b in np.argwhere(wrong)[:MAX_WITNESSES].tolist()
-        )
-        if rank is None
-        else (),
+        ),
         hints=hints,
-        operations=Operations(additions=direct_operations(anatomy.config, rank)),
+        operations=ops,
         terms=terms,
         reason=_reason(found, certified, wrong, layer, rank),
+        complete=bool((certified | found.exact).all()) if rank is not None else True,
     )
 
 
@@ -252,9 +318,9 @@ def _reason(
         return None
     left, task = int((~certified).sum()), layer.task
     a, b = (int(x) for x in np.unravel_index(int(np.argmin(found.margins)), certified.shape))
-    by = "" if rank is None else f" by a score of rank {rank}"
+    by = "" if rank is None or found.exact[a, b] else f" by a score of rank {rank}"
     words = (
         f"{left} of {certified.size} inputs are not proved; the worst is {task.question(a, b)}, where "
         f"{task.answers[a, b]} leads {found.rival[a, b]}{by} by {found.margins[a, b]:.3g}"
     )
-    return f"{words}; {int(wrong.sum())} are proved wrong" if rank is None else words
+    return f"{words}; {int(wrong.sum())} are proved wrong" if rank is None or wrong.any() else words

@@ -49,25 +49,36 @@ class Float32Bound:
     Attributes:
         error: γ (M + N G 2^-102), in logits, rounded up to 128 bits.
         roundings: N.
+        reason: Why there is no bound, in words; None where there is one.
     """
 
     error: Fraction | None
     roundings: int
+    reason: str | None = None
 
     def keeps(self, margin: Fraction | None) -> bool:
         """Whether a real margin of this size leaves the right answer the largest in float32 too: margin > 2 error."""
         return margin is not None and self.error is not None and margin > 2 * self.error
+
+    def why_not(self, margin: Fraction | None) -> str | None:
+        """Why nothing is claimed about float32 beside a proof with this margin, in words; None where something is."""
+        if self.reason is not None or margin is None or self.keeps(margin):
+            return self.reason
+        return "twice what float32 execution can change is more than the margin proved"
 
 
 def bound_float32(model: Model) -> Float32Bound:
     """The theorem above, for `model`."""
     config = model.config
     if isinstance(config, Config) and config.softmax is not None:
-        # e^x and the division of a program are known to no standard: nothing is claimed about softmax in float32.
-        return Float32Bound(None, 0)
+        return Float32Bound(
+            None, 0, "no standard says how exactly e^x is computed, so that nothing is known of softmax"
+        )
+    if not NONLINEARITIES[config.activation].is_piecewise_linear:
+        return Float32Bound(None, 0, f"the bound is for relu and abs, and this model has {config.activation}")
     N, G = roundings(config), gain(model)
-    if N >= UNIT_ROUNDOFFS or G >= LARGEST_GAIN or not NONLINEARITIES[config.activation].is_piecewise_linear:
-        return Float32Bound(None, N)
+    if N >= UNIT_ROUNDOFFS or G >= LARGEST_GAIN:
+        return Float32Bound(None, N, "the weights are so large, or so many, that float32 could overflow")
     return Float32Bound(rounded_up(Fraction(N, UNIT_ROUNDOFFS - N) * (magnitude(model) + N * G * PHANTOM)), N)
 
 

@@ -3,15 +3,23 @@
     pre_i(a,b) = U_a[a,i] + U_b[b,i] + Σ_g γ_g(a,b) U_g[x_g, i],      skip_c(a,b) the same with S for U
 
 over the gated tables g: a head and a position. Softmax adds up to 1, so that where '=' is seen its gate is the scale
-less the others, and U_g - U_= stands for U_g (`_without_equals`).
+less the others, and U_g - U_= stands for U_g (`_without_equals`). What a head brings is computed as w (X[a] + Y[b])
+with one weight w(a,b), in three operations for each neuron, in two cases: where two positions are seen,
+w = γ_a, X = U_a, Y = -U_b and scale · U_b goes to the rest; and where every score depends on one token (read at '='),
+w = scale / (e_a + e_b + e_=), X[a] = e_a U_a[a] and Y[b] = e_b U_b[b] with e the exponentials, the largest being 1.
+Elsewhere each position has its own weight.
 
 Theorem. Write u = 2^-53, γ_n = n u / (1 - n u). Let every table be the exact one rounded to the nearest double, every
 gate within ε of the true one, and K the number of tables, gated or not. With V_i = Σ_g max_x |U_g[x,i]| and
 B_i = max_a |U_a[a,i]| + max_b |U_b[b,i]| + (|scale| + ε) V_i, the sum computed in any order, with or without fused
-multiply-add, is within δ_i = ε V_i + γ_(K+4) (B_i + 2^-1000) of pre_i, and both are at most 1.01 (B_i + 2^-1000).
+multiply-add, is within δ_i = ε V_i + γ_(K+12) (B_i + 2^-1000) + ω of pre_i, and both are at most 1.01 (B_i + 2^-1000).
 
-Proof. |γ̄ t̄ - γ t| ≤ ε |t̄| + |γ| |t̄ - t|, and |γ| ≤ |scale|; each term meets at most K roundings on its way into the sum
-(Higham, Lemma 3.1), one of its table, and 2^-1000 u is more than all that underflow takes. ∎
+Proof. |γ̄ t̄ - γ t| ≤ ε |t̄| + |γ| |t̄ - t|, and |γ| ≤ |scale|; each term meets at most K + 2 roundings on its way into the
+sum (Higham, Lemma 3.1), one of its table, and 2^-1000 u is more than all that underflow takes. Where w has exponentials
+in it, e and w are within 2.01 u of the true ones, relatively, and e U is rounded once: with the sum X + Y and the
+product at most nine roundings, and ε = 0. There |w X| + |w Y| ≤ |scale| (|U_a| + |U_b|), and as 2^-400 ≤ e ≤ 1 and
+2^-100 ≤ |scale| ≤ 2^100, w is no denormal number and is below 2^501, so that underflow in e U takes less than
+ω = 2^-500. ∎
 
 σ. A homogeneous σ of degree d has a slope of at most d B^(d-1) on |x| ≤ B and is computed with at most d - 1 roundings.
 Any other σ is read from a table: σ at the multiples of h = 2^-11, by Arb, joined by straight lines, so that the error
@@ -37,6 +45,7 @@ from quadlens.model.dyadic import Dyadic
 from quadlens.model.exact import ExactGated, ExactTables
 from quadlens.model.task import Task
 from quadlens.proofs.enclosed import UNIT
+from quadlens.proofs.operations import Operations
 
 # More than the rounding of any bound below: sums of fewer than 2^30 numbers that are not negative.
 UPWARD = 1 + 2.0**-20
@@ -45,6 +54,10 @@ UNDERFLOW = 2.0**-1000
 STEP_BITS, NEAR, FAR = 11, 8, 40
 STEEPEST, CURVATURE = 1.13, 0.8
 EXPONENTIAL_BITS = 80
+# What an exponential, and an activation that is not rational, counts.
+EXPONENTIAL_PRICE = 20
+# e^-277 > 2^-400: the least exponential where weights are shared.
+LARGEST_SHARED_RANGE = 277.0
 LARGEST_EPSILON = 2.0**-30
 
 
@@ -53,21 +66,22 @@ def rounding(n: int) -> float:
     return 1.01 * n * UNIT
 
 
+Pair = tuple[Float[np.ndarray, "heads p _"] | None, Float[np.ndarray, "heads p _"] | None]
+
+
 @dataclass(frozen=True, eq=False)
 class Gated:
-    """One position's tables, one per head, and the gates before them.
+    """What one weight per head and input multiplies: w(a,b) (X[a] + Y[b]).
 
     Attributes:
-        position: 0 for a, 1 for b.
-        gates: γ, [head, a, b].
-        U: [head, token, neuron].
-        S: [head, token, c].
+        weights: w, [head, a, b].
+        U: X and Y for pre-activations, [head, token, neuron]; None for one that is not there.
+        S: X and Y for the logits past the MLP, [head, token, c].
     """
 
-    position: int
-    gates: Float[np.ndarray, "heads p p"]
-    U: Float[np.ndarray, "heads tokens d_mlp"]
-    S: Float[np.ndarray, "heads tokens p"]
+    weights: Float[np.ndarray, "heads p p"]
+    U: Pair
+    S: Pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +102,7 @@ class FloatLayer:
         size: A_i.
         skip_error: How far a computed skip term can be from the true one.
         skip_size: No skip term is larger.
+        operations: What the gates and the tables for them cost.
     """
 
     task: Task
@@ -103,30 +118,40 @@ class FloatLayer:
     size: Float[np.ndarray, " d_mlp"]
     skip_error: float
     skip_size: float
+    operations: Operations
 
     @property
     def d_mlp(self) -> int:
         """Number of neurons."""
         return int(self.U_a.shape[1])
 
-    def hidden(self, a: int) -> Float[np.ndarray, "p d_mlp"]:
+    def hidden(self, a: int, ops: Operations) -> Float[np.ndarray, "p d_mlp"]:
         """σ̄(pre̅) for one a and all b."""
-        return np.asarray(self.sigma(self._through(a, "U")))
+        pre = self._through(a, "U", ops)
+        ops.comparisons += activation_price(self.activation) * pre.size
+        return np.asarray(self.sigma(pre))
 
-    def skip(self, a: int) -> Float[np.ndarray, "p p"]:
+    def skip(self, a: int, ops: Operations) -> Float[np.ndarray, "p p"]:
         """What goes past the MLP, for one a and all b, [b, c]."""
-        return self._through(a, "S")
+        return self._through(a, "S", ops)
 
-    def _through(self, a: int, name: str) -> Float[np.ndarray, "p _"]:
-        total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")
+    def _through(self, a: int, name: str, ops: Operations) -> Float[np.ndarray, "p _"]:
+        total = ops.add(getattr(self, f"{name}_a")[a], getattr(self, f"{name}_b"))
         for one in self.gated:
-            rows, gates = getattr(one, name), one.gates[:, a]
-            if one.position == 0:
-                total += gates.T @ rows[:, a]
-            else:
-                for gate, table in zip(gates, rows, strict=True):
-                    total += gate[:, None] * table
+            X, Y = getattr(one, name)
+            for h, weights in enumerate(one.weights[:, a]):
+                if X is not None and Y is not None:
+                    term = ops.add(X[h, a], Y[h])
+                else:
+                    term = X[h, a][None] if X is not None else Y[h]
+                total = ops.add(total, ops.multiply(weights[:, None], term))
         return total
+
+
+def activation_price(activation: Activation) -> int:
+    """What one σ counts: one for each rounding or comparison, 20 where it is not rational."""
+    degree = NONLINEARITIES[activation].degree
+    return EXPONENTIAL_PRICE if degree is None else max(1, degree // 2)
 
 
 def float_layer(exact: ExactTables) -> FloatLayer:
@@ -136,32 +161,19 @@ def float_layer(exact: ExactTables) -> FloatLayer:
         OverflowError: for tables beyond float64.
         BadWeights: for scores so far apart that no gate can be enclosed.
     """
-    rest = exact.rest
-    U_a, U_b, W_L, S_a, S_b = (rounded(x) for x in (rest.U_a, rest.U_b, rest.W_L, rest.S_a, rest.S_b))
-    gated: tuple[Gated, ...] = ()
-    epsilon = 0.0
-    if exact.gated:
-        tables, constant = _without_equals(exact)
-        if constant is not None:
-            U_b, S_b = (rounded(x + y.repeated(rest.p)) for x, y in zip((rest.U_b, rest.S_b), constant, strict=True))
-        gates, epsilon = enclosed_gates(exact, len(tables))
-        if not epsilon < LARGEST_EPSILON:
-            raise BadWeights("attention scores are too large for a tight enclosure of the softmax")
-        gated = tuple(
-            Gated(one.position, gates[one.position], *(np.stack([rounded(x) for x in y]) for y in (one.U, one.S)))
-            for one in tables
-        )
-    scale = (abs(exact.scale) + epsilon) * UPWARD
-    roundings = rounding(2 + sum(len(one.U) for one in gated) + 4)
+    rest, ops = exact.rest, Operations()
+    found = _gated(exact, ops)
+    U_a, U_b, W_L, S_a, S_b = (rounded(x) for x in (rest.U_a, found.U_b, rest.W_L, rest.S_a, found.S_b))
+    scale = (abs(exact.scale) + found.epsilon) * UPWARD
+    roundings = rounding(2 + sum(len(one.weights) for one in found.gated) * 2 + 12)
 
-    def bounds(name: str, of_a: Any, of_b: Any) -> tuple[Any, Any]:
+    def bounds(of_a: Any, of_b: Any, weighed: Any) -> tuple[Any, Any]:
         """B and δ of the theorem, one number per column."""
-        weighed = sum(np.abs(getattr(one, name)).max(axis=1).sum(axis=0) for one in gated)
         largest = (np.abs(of_a).max(axis=0) + np.abs(of_b).max(axis=0) + scale * weighed) * UPWARD + UNDERFLOW
-        return 1.01 * largest, (epsilon * weighed + roundings * largest) * UPWARD
+        return 1.01 * largest, (found.epsilon * weighed + roundings * largest + found.omega) * UPWARD
 
-    B, delta = bounds("U", U_a, U_b)
-    skip_B, skip_delta = bounds("S", S_a, S_b)
+    B, delta = bounds(U_a, U_b, found.V_U)
+    skip_B, skip_delta = bounds(S_a, S_b, found.V_S)
     sigma, error, size = enclosed_activation(rest.activation, B, delta)
     return FloatLayer(
         task=rest.task,
@@ -171,13 +183,107 @@ def float_layer(exact: ExactTables) -> FloatLayer:
         W_L=W_L,
         S_a=S_a,
         S_b=S_b,
-        gated=gated,
+        gated=found.gated,
         sigma=sigma,
         error=error,
         size=size,
         skip_error=float(skip_delta.max()),
         skip_size=float(skip_B.max()),
+        operations=ops,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The gated tables, what else comes from b, ε and ω of the theorem, and V for pre-activations and skip terms."""
+
+    gated: tuple[Gated, ...]
+    U_b: Dyadic
+    S_b: Dyadic
+    epsilon: float
+    omega: float
+    V_U: Any
+    V_S: Any
+
+
+def _gated(exact: ExactTables, ops: Operations) -> _Found:
+    rest = exact.rest
+    if not exact.gated:
+        return _Found((), rest.U_b, rest.S_b, 0.0, 0.0, 0.0, 0.0)
+    p, columns = rest.p, rest.U_b.shape[1] + rest.p
+    heads, seen = len(exact.gated[0].scores), len(exact.gated)
+    tables, constant = _without_equals(exact)
+    if constant is not None:
+        ops.additions += 2 * heads * p * columns + (heads + p) * columns
+    elif seen == 2:
+        constant = _summed(exact.gated[1].U, exact.scale), _summed(exact.gated[1].S, exact.scale)
+        ops.additions += (heads + 1) * p * columns
+    U_b, S_b = rest.U_b, rest.S_b
+    if constant is not None:
+        U_b, S_b = (x + (y if y.shape[0] == p else y.repeated(p)) for x, y in zip((U_b, S_b), constant, strict=True))
+    U, S = (
+        [np.stack([rounded(x) for x in one]) for one in each]
+        for each in zip(*((t.U, t.S) for t in tables), strict=True)
+    )
+    V_U, V_S = (sum(np.abs(x).max(axis=1).sum(axis=0) for x in each) for each in (U, S))
+    ops.multiplications += heads * EXPONENTIAL_PRICE * sum(int(np.prod(one.scores[0].shape)) for one in exact.gated)
+    if (shared := _shared_weights(exact)) is not None:
+        w, powers = shared
+        ops.additions += seen * heads * p * p
+        (X, Y), (X_S, Y_S) = (
+            [ops.multiply(e[:, :, None], x) for e, x in zip(powers, each, strict=True)] for each in (U, S)
+        )
+        return _Found((Gated(w, (X, Y), (X_S, Y_S)),), U_b, S_b, 0.0, 2.0**-500, V_U, V_S)
+    gates, epsilon = enclosed_gates(exact, 1 if seen == 2 else len(tables))
+    if not epsilon < LARGEST_EPSILON:
+        raise BadWeights("attention scores are too large for a tight enclosure of the softmax")
+    ops.additions += (seen + len(gates)) * heads * p * p
+    if seen == 2:
+        pairs: tuple[Gated, ...] = (Gated(gates[0], (U[0], -U[1]), (S[0], -S[1])),)
+    else:
+        pairs = tuple(
+            Gated(gate, (u, None), (s, None)) if one.position == 0 else Gated(gate, (None, u), (None, s))
+            for one, gate, u, s in zip(tables, gates, U, S, strict=True)
+        )
+    return _Found(pairs, U_b, S_b, epsilon, 0.0, V_U, V_S)
+
+
+def _summed(tables: tuple[Dyadic, ...], scale: float) -> Dyadic:
+    """The tables of all heads added up, times the scale."""
+    total = tables[0]
+    for one in tables[1:]:
+        total = total + one
+    return total.scaled(scale)
+
+
+def _shared_weights(exact: ExactTables) -> tuple[Any, list[Any]] | None:
+    """w, [head, a, b], and the exponentials of a and of b, [head, token]; None where the theorem has none."""
+    from flint import arb, ctx, fmpq
+
+    p = exact.rest.p
+    shapes = [one.scores[0].shape for one in exact.gated]
+    if shapes != [(p, 1), (1, p), (1, 1)] or not 2.0**-100 <= abs(exact.scale) <= 2.0**100:
+        return None
+    over, under = exact.divisor.as_integer_ratio()
+    w, powers = [], []
+    with ctx.workprec(EXPONENTIAL_BITS):
+        for scores in zip(*(one.scores for one in exact.gated), strict=True):
+            exact_scores = [[fmpq(int(n) * under, over << x.shift) for n in x.numerators.entries()] for x in scores]
+            top = max(max(x) for x in exact_scores)
+            if float(arb(top - min(min(x) for x in exact_scores)).upper()) > LARGEST_SHARED_RANGE:
+                return None
+            of_a, of_b, (of_equals,) = ([arb(x - top).exp() for x in each] for each in exact_scores)
+            w.append([[_double(arb(exact.scale) / (x + y + of_equals)) for y in of_b] for x in of_a])
+            powers.append([[_double(x) for x in each] for each in (of_a, of_b)])
+    e = np.array(powers)
+    return np.array(w), [e[:, 0], e[:, 1]]
+
+
+def _double(ball: Any) -> float:
+    """The middle of a ball as a double, within 2.01 u of every number in it, relatively."""
+    if not ball.rel_accuracy_bits() >= 62:
+        raise BadWeights("attention scores are too large for a tight enclosure of the softmax")
+    return float(ball.mid())
 
 
 def rounded(exact: Dyadic) -> Float[np.ndarray, "rows columns"]:
@@ -198,13 +304,7 @@ def _without_equals(exact: ExactTables) -> tuple[tuple[ExactGated, ...], tuple[D
     others = tuple(
         ExactGated(one.position, one.scores, less(one.U, last.U), less(one.S, last.S)) for one in exact.gated[:-1]
     )
-    added = []
-    for tables in (last.U, last.S):
-        total = tables[0]
-        for one in tables[1:]:
-            total = total + one
-        added.append(total.scaled(exact.scale))
-    return others, (added[0], added[1])
+    return others, (_summed(last.U, exact.scale), _summed(last.S, exact.scale))
 
 
 def enclosed_gates(exact: ExactTables, positions: int) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:

@@ -65,7 +65,7 @@ class Auto:
             return Brute().prove(anatomy)
         proof = attempt(Moments(), anatomy)
         cheaper = proof.operations.total < brute_force_cost(anatomy.config)
-        return proof if proof.verdict == "CERTIFIED" and cheaper else Brute().prove(anatomy)
+        return proof if proof.complete and cheaper else Brute().prove(anatomy)
 
 
 STRATEGIES: dict[str, Strategy] = {
