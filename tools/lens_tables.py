@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,6 +30,7 @@ from quadlens.model.formats import Hints, import_file
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.population.analysis import attention_measures
 from quadlens.population.attention import read
+from quadlens.population.store import Store
 from quadlens.studies import Study, study_of
 from quadlens.table import Table
 
@@ -39,6 +41,8 @@ SWAPPED = r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(mainline|mismatc
 ZHONG = ("gradient_symmetricity", "distance_irrelevance")
 # Whose files have such names.
 OWNERS = {"model_": "Zhong", r"C\d+_(T|MLP)_": "Chughtai", r"p_\d+_dmlp_": "He", r".*mod_addition": "Nanda"}
+# What the name of a model of our own sweep starts with.
+SWEPT = "sweep/"
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 KINDS = {
     "constant": "constant attention",
@@ -249,6 +253,26 @@ def delta(rows: Sequence[Row]) -> Table:
     return Table("δ", ("δ says", "clusters", "smallest dip", "largest dip"), lines)
 
 
+def sweep(rows: Sequence[Row]) -> Table:
+    """Our own models between constant attention and softmax."""
+    lines = []
+    for row in sorted(rows, key=lambda one: one.path):
+        one, measures = row.lens["cancelling"], row.measures or {}
+        lines.append(
+            [
+                row.path.removeprefix(SWEPT),
+                f"{row.right:,} of {row.inputs:,}",
+                f"{row.r2['unfitted']:.3f} ({row.r2['best_possible']:.3f})",
+                f"{100 * (measures['product_share'] or 0):.2f} %",
+                *(f"{measures[name]:.3f}" for name in ZHONG),
+                "–" if one is None else f"{one['varying']:.2f} ({one['ci95'][0]:.2f} … {one['ci95'][1]:.2f})",
+                "–" if one is None else f"{one['control95'][0]:.2f} … {one['control95'][1]:.2f}",
+            ]
+        )
+    header = ("rate, seed", "right", "integral", "products", "gradient symmetricity", "distance irrelevance")
+    return Table("Sweep", (*header, "error and cross-writing, what varies", "neurons swapped, 95 %"), lines)
+
+
 def _with_measures(rows: Sequence[Row]) -> list[tuple[Row, dict[str, float]]]:
     """Accurate transformers with all that the scatter needs."""
     pairs = [
@@ -293,6 +317,14 @@ TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
 }
 
 
+def rows_of_sweep(directory: Path, known: dict[str, Row]) -> Iterable[Row]:
+    """Every finished model of a sweep of attention rates that is not known yet."""
+    for one in read(directory).to_dicts():
+        name = f"{SWEPT}{one['attention_rate']:g}, {one['seed']}"
+        if name not in known:
+            yield row_of(study_of(Store(directory).finished(one["run_id"]).path / "model.safetensors"), name)
+
+
 def rows_of(directories: Iterable[Path], known: dict[str, Row], skip: str, hints: Hints) -> Iterable[Row]:
     """Every model that is not known yet."""
     for name in bundled_names():
@@ -318,29 +350,30 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, default=None)
     parser.add_argument("--write", type=Path, default=None)
     parser.add_argument("--picture", type=Path, default=None, help="scatter of product waves and measures, a .png file")
-    parser.add_argument("--sweep", type=Path, default=None, help="a sweep of attention rates for the picture")
+    parser.add_argument(
+        "--sweep", type=Path, default=None, help="a sweep of attention rates: its table, and the picture"
+    )
     options = parser.parse_args()
     rows: dict[str, Row] = {}
     if options.rows is not None and options.rows.exists():
         rows = {row.path: row for row in (Row(**json.loads(text)) for text in options.rows.read_text().splitlines())}
-    for row in rows_of(options.directories, rows, options.skip, Hints(activation=options.activation)):
+    more = rows_of(options.directories, rows, options.skip, Hints(activation=options.activation))
+    swept = () if options.sweep is None else rows_of_sweep(options.sweep, rows)
+    for row in chain(more, swept):
         rows[row.path] = row
         if options.rows is not None:
             with options.rows.open("a") as stream:
                 stream.write(json.dumps(asdict(row)) + "\n")
-    final = [row for row in rows.values() if row.epoch is None]
+    ours = [row for row in rows.values() if row.path.startswith(SWEPT)]
+    final = [row for row in rows.values() if row.epoch is None and row not in ours]
     tables = {name: make(final).to_markdown() for name, make in TABLES.items()}
     tables["training"] = training([row for row in rows.values() if row.epoch is not None]).to_markdown()
+    tables["sweep"] = sweep(ours).to_markdown()
     if options.picture is not None:
         scatter = [Measured(f"public, {row.kind}", one["product_share"], *(one[name] for name in ZHONG))
                    for row, one in _with_measures(final) if row.path not in bundled_names()]  # fmt: skip
-        if options.sweep is not None:
-            frame = read(options.sweep).drop_nulls(["product_share", *ZHONG])
-            scatter += [
-                Measured("our sweep of attention rates", one["product_share"], *(one[name] for name in ZHONG))
-                for one in frame.to_dicts()
-                if one["correct"] == one["inputs"]
-            ]
+        scatter += [Measured("our sweep of attention rates", one["product_share"], *(one[name] for name in ZHONG))
+                    for _, one in _with_measures(ours)]  # fmt: skip
         write_figure(draw_measured(scatter), options.picture.parent, options.picture.stem, ("png",))
     if options.write is None:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
