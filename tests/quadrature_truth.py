@@ -87,7 +87,7 @@ def _unit(angle: Any) -> Any:
 @st.composite
 def schemes(draw: st.DrawFn, most: int = 8, largest_half: int = 7, large_phases: bool = True) -> Scheme:
     """Random and adversarial rules."""
-    p = 2 * draw(st.integers(1, largest_half)) + 1
+    p = draw(st.integers(3, 2 * largest_half + 1))
     k = draw(st.integers(1, (p - 1) // 2))
     n = draw(st.integers(2, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

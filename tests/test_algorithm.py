@@ -1,13 +1,18 @@
 """The measures of Zhong et al., against finite differences and their definitions written as loops."""
 
 import cmath
+import dataclasses
 import math
+import os
+import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import quadlens
 from quadlens.logits import take_apart
 from quadlens.logits.algorithm import (
     AlgorithmMeasures,
@@ -17,12 +22,15 @@ from quadlens.logits.algorithm import (
     draw_triples,
     embedding,
     gradients,
+    published_triples,
     token_span,
 )
 from quadlens.model import MLPParams, Params, Recipe, build_mlp, build_transformer
+from quadlens.model.config import Softmax
 from quadlens.training.config import TrainConfig
 from quadlens.training.initial import start_of
 from strategies import mlps, odd_moduli, seeds, transformers
+from test_deep import config_of, random_deep
 
 
 def logit(model: Params, x_a: np.ndarray, x_b: np.ndarray, c: int) -> float:
@@ -193,3 +201,61 @@ def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
 
             measured = numeric_gradient(value, model.W_E[token].copy(), 1e-5)
             np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("softmax", [None, Softmax(1.0, 1.7), Softmax(0.4, 2.0, causal=False)])
+def test_gradients_through_several_layers_by_finite_differences(softmax: Softmax | None) -> None:
+    model = random_deep(config_of(3, 3, softmax, activation="gelu", b_token_offset=5))
+    triples = np.array([[1, 3, 2], [4, 0, 4]])
+    both = gradients(model, model.hidden_layer(), triples)
+    for row, (a, b, c) in enumerate(triples):
+        for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
+
+            def value(x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
+                W_E = model.W_E.copy()
+                W_E[token] = x
+                return float(dataclasses.replace(model, W_E=W_E).forward(np.array([[a, b]]))[0, c])
+
+            measured = numeric_gradient(value, model.W_E[token].copy(), 1e-5)
+            np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-6)
+
+
+def test_the_published_triples_are_the_first_hundred_after_a_shuffle() -> None:
+    every = [(a, b, c) for a in range(7) for b in range(7) for c in range(7)]
+    random.Random(42).shuffle(every)
+    assert [tuple(row) for row in published_triples(7).tolist()] == every[:100]
+    assert len(published_triples(4)) == 64
+    many = published_triples(1009)
+    assert many.shape == (100, 3)
+    assert many.max() < 1009
+
+
+# From result/1l_fixedwidth.csv of fjzzq2002/pizza: gradient symmetricity, distance irrelevance, circularity. The second
+# is of their training script, which overwrites the right logits by the largest wrong ones before it divides. The first
+# is of b's token without its offset where there are two vocabularies, which changes it by 2e-5.
+PUBLISHED = {
+    "18c9ev5v5p": (0.997397659, 0.180793251, 0.527588471),
+    "4asyr7ht1p": (0.995473835, 0.935602386, 0.965522444),
+}
+
+
+@pytest.mark.parametrize("run", PUBLISHED)
+def test_published_values_of_public_checkpoints(run: str) -> None:
+    directory = os.environ.get("QUADLENS_PEERS")
+    if not directory:
+        pytest.skip("QUADLENS_PEERS names no directory of public checkpoints")
+    model = quadlens.import_file(Path(directory) / "zhong" / f"model_{run}.pt").model
+    layer, b = model.hidden_layer(), np.arange(59)
+    right, wrong = np.empty((59, 59)), np.empty((59, 59))
+    for a in range(59):
+        logits = layer.logits(a).copy()
+        right[a] = logits[b, (a + b) % 59]
+        logits[b, (a + b) % 59] = -np.inf
+        wrong[a] = logits.max(axis=1)
+    found = algorithm_measures(model, layer, right)
+    symmetricity, irrelevance, circular = PUBLISHED[run]
+    assert found.triples == 100
+    assert found.gradient_symmetricity == pytest.approx(symmetricity, abs=1e-4)
+    assert found.circularity == pytest.approx(circular, abs=1e-4)
+    assert distance_irrelevance(wrong) == pytest.approx(irrelevance, abs=1e-5)
+    assert found.distance_irrelevance == pytest.approx(irrelevance, abs=0.03)

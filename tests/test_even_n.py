@@ -1,14 +1,21 @@
 """Even and composite numbers of elements: the sign wave, folded multiples, regressions, each the slow way."""
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from quadlens.errors import QuadlensError
 from quadlens.explanation import explain
 from quadlens.logits import clock_pizza, identity_component, take_apart
 from quadlens.model import Collapsed, MLPConfig, MLPParams, evaluate
 from quadlens.model.task import task_by_name
+from quadlens.quadrature import NoBound, Scheme, bounds
+from quadlens.quadrature.exact import exact_errors
+from quadlens.quadrature.integrals import cos_baseline, sin_baseline
 from quadlens.spectrum.amplitude_phase import amplitude_phase, synthesise
 from quadlens.spectrum.harmonics import doubled, multiples_of
 from strategies import seeds
@@ -133,22 +140,107 @@ def test_a_hand_built_model_comes_out_as_it_was_built(n: int, keys: tuple[int, .
     assert explanation.logits.r2.abs_component.pizza == pytest.approx(1.0, abs=0.01)
 
 
-def test_a_sign_wave_is_a_cluster_without_phases() -> None:
+STRENGTH = np.array([[0.5, -0.7, 1.0, 2.0]])
+
+
+def with_sign_wave() -> MLPParams:
+    """A pizza on ten elements with four neurons that read and write the sign wave."""
     n = 10
     sign = (-1.0) ** np.arange(n)[:, None]
     base = pizza(n, (1, 3), 16)
-    strength = np.array([[0.5, -0.7, 1.0, 2.0]])
-    model = MLPParams(
+    return MLPParams(
         MLPConfig(n, base.config.d_mlp + 4),
-        np.concatenate([base.W_a, sign * strength], axis=1),
-        np.concatenate([base.W_b, sign * strength], axis=1),
-        np.concatenate([base.W_out, (sign * np.abs(strength)).T]),
+        np.concatenate([base.W_a, sign * STRENGTH], axis=1),
+        np.concatenate([base.W_b, sign * STRENGTH], axis=1),
+        np.concatenate([base.W_out, (sign * np.abs(STRENGTH)).T]),
     )
-    explanation = explain(model)
+
+
+def test_a_sign_wave_is_a_cluster_without_phases() -> None:
+    explanation = explain(with_sign_wave())
     assert explanation.key_frequencies == (1, 3, 5)
     (cluster,) = [one for one in explanation.clusters if one.k == 5]
     assert cluster.is_sign_wave
-    assert np.allclose(cluster.rho, np.abs(strength[0]))
-    assert np.allclose(np.cos(cluster.phi), np.sign(strength[0]))
+    assert np.allclose(cluster.rho, np.abs(STRENGTH[0]))
+    assert np.allclose(np.cos(cluster.phi), np.sign(STRENGTH[0]))
     (phases,) = [one for one in explanation.phases if one.k == 5]
     assert phases.r2 is None
+
+
+@pytest.mark.parametrize("n", range(3, 25))
+def test_both_signs_occur_at_every_angle(n: int) -> None:
+    """ReLU(2 cos u cos(s + φ)) = |cos u| (|cos(s₀ + φ)| ± cos(s₀ + φ)), s₀ = s modulo π: by trying all a and b."""
+    for k in range(1, (n - 1) // 2 + 1):
+        found, q = set(), n // math.gcd(k, n)
+        for a in range(n):
+            for b in range(n):
+                cosine = math.cos(math.pi * k * (a - b) / n)
+                half_turns, rest = divmod(k * (a + b), n)
+                if abs(cosine) > 1e-9:
+                    found.add((rest, (cosine > 0) == (half_turns % 2 == 0)))
+        assert len(found) == 2 * q
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Scheme:
+    n = draw(st.integers(3, 20))
+    rng = np.random.default_rng(draw(seeds))
+    count = draw(st.integers(2, 9))
+    phi = rng.uniform(-np.pi, np.pi, count)
+    psi = 2 * phi + draw(st.sampled_from([0.0, 0.2])) * rng.standard_normal(count)
+    return Scheme(n, draw(st.integers(1, (n - 1) // 2)), phi, psi, rng.random(count) + 0.1, np.ones(count))
+
+
+@given(rules())
+def test_exact_errors_by_trying_all_a_b_c(scheme: Scheme) -> None:
+    """Straight from what neurons read, 2 cos u cos(s + φ), and write; the strength 2 |cos u| taken out."""
+    n, k, w = scheme.p, scheme.k, scheme.w
+    worst = dict.fromkeys(("absolute", "integer", "relu", "identity"), 0.0)
+    for a in range(n):
+        for b in range(n):
+            s, u = math.pi * k * (a + b) / n, math.pi * k * (a - b) / n
+            if abs(math.cos(u)) < 1e-9:
+                continue
+            pre = np.cos(u) * np.cos(s + scheme.phi) / abs(math.cos(u))
+            integral = 4 / 3 * np.exp(-2j * s)
+            parts = {name: (w * f(pre) * np.exp(1j * scheme.psi)).sum() for name, f in FUNCTIONS.items()}
+            errors = {"absolute": parts["absolute"] - integral, "relu": parts["relu"] - integral / 2}
+            for name, error in {**errors, "identity": parts["identity"]}.items():
+                worst[name] = max(worst[name], abs(error))
+            turned = errors["absolute"] * np.exp(2j * np.pi * k * np.arange(n) / n)
+            worst["integer"] = max(worst["integer"], float(np.abs(turned.real).max()))
+    found = exact_errors(scheme, with_psi=True)
+    for name, claim in {"absolute": found.absolute, "relu": found.relu, "identity": found.identity}.items():
+        assert claim.middle == pytest.approx(worst[name], abs=1e-9)
+    assert found.absolute_integer_c.middle == pytest.approx(worst["integer"], abs=1e-9)
+
+
+FUNCTIONS: dict[str, Any] = {"absolute": np.abs, "relu": lambda x: np.maximum(x, 0), "identity": lambda x: x}
+
+
+@pytest.mark.parametrize("n", range(3, 25))
+def test_baselines_by_their_mean(n: int) -> None:
+    for k in range(1, (n - 1) // 2 + 1):
+        scheme = Scheme(n, k, np.zeros(2), np.zeros(2), np.ones(2), np.ones(2))
+        twice = 2 * np.pi * k * np.arange(n) / n
+        for claim, mean in ((cos_baseline(scheme), np.cos(twice)), (sin_baseline(scheme), np.sin(twice))):
+            assert claim.middle == pytest.approx(4 / 3 * float(np.abs(mean).mean()), rel=1e-12)
+
+
+def test_bounds_of_even_and_composite_numbers_of_elements() -> None:
+    for n, keys in ((14, (1, 3)), (15, (1, 5)), (16, (2, 4)), (12, (1, 5))):
+        found = bounds(pizza(n, keys, 24))
+        assert [one.k for one in found.bounded] == list(keys)
+        assert all(one.relative_exact_psi.upper < 0.05 for one in found.bounded)
+        for one in found.bounded:
+            assert one.exact.absolute.lower <= one.rows.numerical_abs_bound_full.value
+            assert one.exact.relu.lower <= one.rows.numerical_relu_bound_full.value
+            assert one.exact.absolute.lower <= one.moment_bound.value
+
+
+def test_the_sign_wave_is_no_rule() -> None:
+    with pytest.raises(QuadlensError, match="the sign wave"):
+        Scheme(10, 5, np.zeros(2), np.zeros(2), np.ones(2), np.ones(2))
+    (outcome,) = [one for one in bounds(with_sign_wave()).clusters if one.k == 5]
+    assert isinstance(outcome, NoBound)
+    assert "there is no circle to integrate over" in outcome.reason

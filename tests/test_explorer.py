@@ -89,17 +89,17 @@ def test_views_that_do_not_apply_are_absent_with_one_line_why(seed: int) -> None
     rng = np.random.default_rng(seed)
     model = any_model(rng, usual_weights())
     task, page, layer = model.config.task, build_page(model, "any"), model.hidden_layer()
-    waves, even = isinstance(layer, Collapsed) and task.cyclic is not None, task.n % 2 == 0
+    waves = isinstance(layer, Collapsed) and task.cyclic is not None
     for view, applies in {
         "circle": waves,
-        "rectangles": waves and not even,
+        "rectangles": waves,
         "gates": isinstance(layer, TokenTables),
         "shared": isinstance(layer, TokenTables) and task.cyclic is not None,
     }.items():
         assert (f'<figure id="view-{view}" hidden>' in page) == (not applies)
     why = page.split('<p id="absent">')[1].split("</p>")[0]
     assert ("No circle of phases" in why) == (not waves)
-    assert ("rectangles" in why) == (not waves or even)
+    assert ("rectangles" in why) == (not waves)
     assert ("No map of attention" in why) == isinstance(layer, Collapsed)
     assert html.escape(task.words) in page
     assert task.sentence(12 if task.n > 12 else task.n - 1, task.n - 2, 0).split()[0] in page

@@ -41,7 +41,7 @@ def cluster(**changes: object) -> Cluster:
         ({"omega": np.array([1.0, -1.0, 1.0])}, "amplitude ω of neuron 1 is -1.0; move the sign into its phase"),
         ({"rho": np.zeros(3)}, "all weights ρω are zero"),
         ({"rho": np.array([1.0, 0, 0]), "omega": np.array([0, 1.0, 1.0])}, "all weights ρω are zero"),
-        ({"p": 12}, "expected an odd p"),
+        ({"p": 4}, "the sign wave (-1)^a has no phase but 0 and π"),
         ({"k": 6}, "k in 1 … "),
     ],
 )

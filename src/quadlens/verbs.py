@@ -217,7 +217,7 @@ def explain(
     Args:
         model: A model, a study, a path or the name of a bundled model.
         logits: Also look at all p³ logits.
-        rng: Draws the triples of the gradient symmetricity; seeded with 0 when None.
+        rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong et al. take.
 
     >>> import quadlens
     >>> quadlens.explain("mainline").key_frequencies

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from quadlens.explanation.value import Explanation, LogitExplanation
-from quadlens.logits import AlgorithmMeasures, ClockPizzaTable, ClosedForm, IdentityMatrix
+from quadlens.logits import ClockPizzaTable, ClosedForm, IdentityMatrix
 
 MAX_LISTED = 100
 WAVES_LISTED = 8
@@ -101,7 +101,7 @@ def _logits(logits: LogitExplanation) -> dict[str, Any]:
         },
         "identity": {"of_a": _identity(identity.of_a), "of_b": _identity(identity.of_b)},
         "weak_spots": [dataclasses.asdict(spot) for spot in logits.weak_spots],
-        "algorithm": _algorithm(logits.algorithm),
+        "algorithm": logits.algorithm.to_dict(),
     }
 
 
@@ -122,14 +122,6 @@ def _identity(half: IdentityMatrix) -> dict[str, Any]:
             {"k_c": k, "k_token": k_token, "amplitude": amplitude, "phase": phase}
             for k, k_token, amplitude, phase in half.largest_waves(WAVES_LISTED)
         ],
-    }
-
-
-def _algorithm(measures: AlgorithmMeasures) -> dict[str, Any]:
-    return {
-        **dataclasses.asdict(measures),
-        "nearer_by_gradient": measures.nearer_by_gradient,
-        "nearer_by_distance": measures.nearer_by_distance,
     }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.display import Displayed
-from quadlens.logits.algorithm import embedding
+from quadlens.logits.algorithm import AlgorithmMeasures, algorithm_measures, embedding, right_logits
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import AttentionKind, Config
 from quadlens.model.evaluate import AttentionRange, Evaluation, attention_ranges, evaluate
@@ -65,6 +65,7 @@ class Outline(Displayed):
         key_neurons: How many neurons read and write each of them; of several layers, write it most.
         irreps: Shares of every irrep in W_L, largest first; None where the table is no group's.
         layers: Number of layers.
+        algorithm: The measures of Zhong et al.; None without a cyclic relabelling, and where n is too large to look.
     """
 
     task: Task
@@ -79,6 +80,7 @@ class Outline(Displayed):
     key_neurons: tuple[int, ...]
     irreps: tuple[IrrepShare, ...] | None
     layers: int = 1
+    algorithm: AlgorithmMeasures | None = None
 
     @property
     def key_irreps(self) -> tuple[IrrepShare, ...]:
@@ -121,6 +123,7 @@ class Outline(Displayed):
             "attention_ranges": [dataclasses.asdict(one) for one in self.attention_ranges],
             "correct": self.evaluation.correct,
             "accuracy": self.evaluation.accuracy,
+            "algorithm": None if self.algorithm is None else self.algorithm.to_dict(),
             "min_margin": self.evaluation.min_margin,
             "summary": self.summary(),
         }
@@ -160,6 +163,8 @@ class Outline(Displayed):
                 f"W_L is made of {named or 'no irrep in particular'}: together they have room for {total} directions, "
                 f"and {self.rank} hold 99.9 % of W_L."
             )
+        if self.algorithm is not None and self.algorithm.sentence():
+            sentences.append(self.algorithm.sentence())
         return " ".join(sentences)
 
     def render(self, console: "Console") -> None:
@@ -204,6 +209,7 @@ def outline(model: Model | Anatomy) -> Outline:
             clusters = find_clusters(spectra)
             keys = key_frequencies(clusters)
             counts = tuple(len(cluster.neurons) for cluster in clusters if cluster.k in keys)
+    measured = config.task.cyclic is not None and layer.p <= LARGEST_N
     W_L = layer.W_L - layer.W_L.mean(axis=0)
     energy = np.cumsum(np.square(np.linalg.svd(W_L, compute_uv=False)))
     return Outline(
@@ -219,6 +225,7 @@ def outline(model: Model | Anatomy) -> Outline:
         key_neurons=counts,
         irreps=_irrep_shares(anatomy.model, layer) if config.task.is_group else None,
         layers=config.n_layers if isinstance(config, Config) else 1,
+        algorithm=algorithm_measures(anatomy.model, layer, right_logits(layer)) if measured else None,
     )
 
 

@@ -196,7 +196,7 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
     Args:
         model: Any model, or its anatomy; nothing is assumed of the weights.
         logits: Also look at all p³ logits (p³ d_mlp multiplications, a block at a time).
-        rng: Draws the triples of the gradient symmetricity; a generator seeded with 0 when None.
+        rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong et al. take.
 
     Raises:
         BadConfig: when the logits are asked for and p³ d_mlp is past 1e13.
@@ -209,10 +209,10 @@ def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generato
             "explain its neurons alone with explain(model, logits=False) or --no-logits"
         )
     with within_float64("an explanation"):
-        return _explain(anatomy_of(model), logits, rng or np.random.default_rng(0))
+        return _explain(anatomy_of(model), logits, rng)
 
 
-def _explain(anatomy: Anatomy, logits: bool, rng: np.random.Generator) -> Explanation:
+def _explain(anatomy: Anatomy, logits: bool, rng: np.random.Generator | None) -> Explanation:
     p, d_mlp = anatomy.config.p, anatomy.config.d_mlp
     # Logits are an even part and an identity part only where the odd part of the activation is linear: not for tanh.
     apart = NONLINEARITIES[anatomy.config.activation].odd_slope is not None
@@ -238,7 +238,7 @@ def _explain(anatomy: Anatomy, logits: bool, rng: np.random.Generator) -> Explan
     )
 
 
-def _explain_logits(anatomy: Anatomy, rng: np.random.Generator) -> LogitExplanation:
+def _explain_logits(anatomy: Anatomy, rng: np.random.Generator | None) -> LogitExplanation:
     """The logit side: one pass over the logits, then tables of |K| × p numbers."""
     collapsed, keys = anatomy.collapsed, anatomy.key_frequencies
     shifts = {cluster.k: cluster.common_shift for cluster in anatomy.clusters}

@@ -127,22 +127,4 @@ def _logits(logits: LogitExplanation) -> list[str]:
         f"{form.correct:,} of {form.p**2:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)."
     )
     sentences.append(f"The skip connection makes {neglected(logits.skip_share)} of the logits' variance.")
-    return [*sentences, _algorithm(logits)]
-
-
-def _algorithm(logits: LogitExplanation) -> str:
-    measures = logits.algorithm
-    if measures.gradient_symmetricity is None or measures.distance_irrelevance is None:
-        return ""
-    gradient, distance = measures.nearer_by_gradient, measures.nearer_by_distance
-    verdict = (
-        f"both nearer to their {gradient} model"
-        if gradient == distance
-        else (f"the first nearer to their {gradient} model, the second to their {distance} model")
-    )
-    span = measures.gradient_symmetricity_in_span
-    inside = "" if span is None else f" ({span:.3f} along the directions in which tokens differ)"
-    return (
-        f"By the measures of Zhong et al., gradient symmetricity is {measures.gradient_symmetricity:.3f}{inside} "
-        f"and distance irrelevance {measures.distance_irrelevance:.3f}, {verdict}."
-    )
+    return [*sentences, logits.algorithm.sentence()]

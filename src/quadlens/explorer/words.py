@@ -183,11 +183,6 @@ ABSENT = {
         "No circle of phases and no rectangles: {words} has no cyclic relabelling, so that no neuron has a frequency "
         "or a phase.",
     ),
-    "even": Absent(
-        ("rectangles",),
-        "No rectangles: there are {n} elements, an even number, and the quadrature rule and its bounds are about odd "
-        "ones.",
-    ),
     "constant": Absent(("gates", "shared"), "No map of attention, and no dial for it: it is the same for every input."),
     "none": Absent(("gates", "shared"), "No map of attention, and no dial for it: this model has none."),
     "unshared": Absent(("shared",), "No shared function: {words} has no cyclic relabelling."),
@@ -198,8 +193,6 @@ TITLES = ("Drag a neuron, watch the integral", "Look inside a network")
 INTROS = {
     "rule": "A network that computes {words}: each hidden neuron is one rectangle under a curve, and the sum of the "
     "rectangles points at {symbols}.",
-    "waves": "A network that computes {words}: each hidden neuron reads a wave and writes one, and their sum points at "
-    "{symbols}.",
     "plain": "A network that computes {words}: what each neuron reads and writes, and what it adds to the answer.",
 }
 RENAMED = "Frequencies and phases are those of the elements renamed so that {symbols} becomes a sum."
@@ -213,8 +206,6 @@ def absences(frame: FirstFrame) -> tuple[Absent, ...]:
         found.append("gates")
     elif frame.task.cyclic is None:
         found.append("task")
-    elif frame.p % 2 == 0:
-        found.append("even")
     if isinstance(frame.layer, Collapsed):
         found.append("constant" if frame.constant_attention else "none")
     elif frame.shared is None:
@@ -229,11 +220,10 @@ def filled(words: str, task: Task) -> str:
 
 def introduction(frame: FirstFrame) -> str:
     """What the page says about the model on top; the same in app.js."""
-    rule = frame.waves and frame.p % 2 == 1
     new = frame.task.cyclic
     return " ".join(
         [
-            filled(INTROS["rule" if rule else "waves" if frame.waves else "plain"], frame.task),
+            filled(INTROS["rule" if frame.waves else "plain"], frame.task),
             *([filled(RENAMED, frame.task)] if frame.waves and new is not None and not new.is_identity else []),
             *([UNITS] if frame.task.on_units else []),
         ]

@@ -1,17 +1,20 @@
 """Which algorithm is it? The three measures of Zhong et al., "The Clock and the Pizza" (arXiv 2306.17844)."""
 
+import random
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.collapsed import Collapsed
+from quadlens.model.deep import DeepParams
 from quadlens.model.params import MLPParams, Model, Params
-from quadlens.model.token_tables import HiddenLayer, LastMLP, TokenTables
+from quadlens.model.token_tables import HiddenLayer
 
+PUBLISHED_SAMPLES, PUBLISHED_SEED, MOST_SHUFFLED = 100, 42, 3 * 10**6
 SAMPLES = 1000
 PRINCIPAL_COMPONENTS = 4
 # Singular values this small beside the largest are rounding of float32 weights.
@@ -41,7 +44,8 @@ class AlgorithmMeasures:
         gradient_symmetricity_in_span: The same with both gradients projected on the directions in which embedding
             vectors differ: a gradient along a direction no token uses says nothing about what is computed.
         triples: How many triples they are the mean of.
-        distance_irrelevance: mean_d std_a L(a, a-d) / std L, with L(a, b) = logit(a, b, a+b).
+        distance_irrelevance: mean_d std_a L(a, a-d) / std L, with L(a, b) = logit(a, b, a+b). As the paper and its
+            notebook define it; the published tables of runs have the largest wrong logit in its place.
         circularity: Mean over the first four principal components of the embedding of the largest share of a
             component's square that one frequency holds.
     """
@@ -62,6 +66,31 @@ class AlgorithmMeasures:
         """Which of the two published models is nearer in distance irrelevance."""
         return _nearer(self.distance_irrelevance, {n: r.distance_irrelevance for n, r in REFERENCES.items()})
 
+    def to_dict(self) -> dict[str, float | str | None]:
+        """As JSON."""
+        return {
+            **vars(self),
+            "nearer_by_gradient": self.nearer_by_gradient,
+            "nearer_by_distance": self.nearer_by_distance,
+        }
+
+    def sentence(self) -> str:
+        """In words; empty where a measure has no meaning."""
+        if self.gradient_symmetricity is None or self.distance_irrelevance is None:
+            return ""
+        gradient, distance = self.nearer_by_gradient, self.nearer_by_distance
+        verdict = (
+            f"both nearer to their {gradient} model"
+            if gradient == distance
+            else (f"the first nearer to their {gradient} model, the second to their {distance} model")
+        )
+        span = self.gradient_symmetricity_in_span
+        inside = "" if span is None else f" ({span:.3f} along the directions in which tokens differ)"
+        return (
+            f"By the measures of Zhong et al., gradient symmetricity is {self.gradient_symmetricity:.3f}{inside} "
+            f"and distance irrelevance {self.distance_irrelevance:.3f}, {verdict}."
+        )
+
 
 def _nearer(value: float | None, references: dict[Algorithm, float]) -> Algorithm | None:
     if value is None:
@@ -70,23 +99,53 @@ def _nearer(value: float | None, references: dict[Algorithm, float]) -> Algorith
     return "pizza" if distance["pizza"] <= distance["clock"] else "clock"
 
 
+def right_logits(layer: HiddenLayer) -> Float[np.ndarray, "p p"]:
+    """The right answer's logit for every (a, b), the elements in the order in which the task is addition.
+
+    Raises:
+        ValueError: when there is no such order.
+    """
+    new, b = layer.task.cyclic, np.arange(layer.p)
+    if new is None:
+        raise ValueError("no order of the elements makes the task addition")
+    right = np.stack([layer.logits(a)[b, layer.task.answers[a]] for a in range(layer.p)])
+    return right[np.ix_(np.argsort(new.of_a), np.argsort(new.of_b))]
+
+
 def algorithm_measures(
     model: Model,
     layer: HiddenLayer,
     correct_logit: Float[np.ndarray, "p p"],
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
     samples: int = SAMPLES,
 ) -> AlgorithmMeasures:
-    """All three measures; `rng` draws the triples when p³ is more than `samples`."""
-    both = gradients(model, layer, draw_triples(layer.p, rng, samples))
+    """All three measures as published; with `rng`, of `samples` triples that it draws instead of their 100."""
+    triples = published_triples(layer.p) if rng is None else draw_triples(layer.p, rng, samples)
+    both = gradients(model, layer, triples)
     cosine, inside = both.cosines(), both.in_span(token_span(model)).cosines()
     return AlgorithmMeasures(
         gradient_symmetricity=float(cosine.mean()) if len(cosine) else None,
         gradient_symmetricity_in_span=float(inside.mean()) if len(inside) else None,
         triples=len(cosine),
         distance_irrelevance=distance_irrelevance(correct_logit),
-        circularity=circularity(embedding(model)),
+        circularity=circularity(vocabulary(model), layer.p),
     )
+
+
+@cache
+def published_triples(p: int) -> Int[np.ndarray, "n 3"]:
+    """The 100 triples that Zhong et al. take: the first of all p³, in order, after Python's shuffle with seed 42.
+
+    Past `MOST_SHUFFLED` triples, of which they had fewer, the shuffle takes seconds, and 100 are drawn with that seed.
+    """
+    every, rng = range(p**3), random.Random(PUBLISHED_SEED)
+    if p**3 <= MOST_SHUFFLED:
+        shuffled = list(every)
+        rng.shuffle(shuffled)
+        found = shuffled[:PUBLISHED_SAMPLES]
+    else:
+        found = rng.sample(every, PUBLISHED_SAMPLES)
+    return np.stack(np.unravel_index(np.array(found), (p, p, p)), axis=1)
 
 
 def draw_triples(p: int, rng: np.random.Generator, samples: int) -> Int[np.ndarray, "n 3"]:
@@ -117,19 +176,32 @@ def embedding(model: Model) -> Float[np.ndarray, "p d"]:
     return (rows if cyclic is None else rows[np.argsort(cyclic.of_a)]).astype(np.float64)
 
 
-def circularity(vectors: Float[np.ndarray, "p d"], components: int = PRINCIPAL_COMPONENTS) -> float | None:
+def vocabulary(model: Model) -> Float[np.ndarray, "tokens d"]:
+    """The vectors of all tokens that are fed: those of `embedding` first, then b's own and '=' where there are any."""
+    rows = embedding(model)
+    if not isinstance(model, Params | DeepParams):
+        return rows
+    return np.concatenate([rows, model.W_E[model.config.p : model.config.tokens_used].astype(np.float64)])
+
+
+def circularity(
+    vectors: Float[np.ndarray, "tokens d"], p: int | None = None, components: int = PRINCIPAL_COMPONENTS
+) -> float | None:
     """Mean over principal components v of max_k (2/p)|Σ_x v_x e^{ikwx}|² / ‖v‖²: 1 when each is a single wave.
+
+    As published: the components are of all tokens, ‖v‖² is over all of them, and the waves are over the first p. So
+    with two vocabularies it is about half of what each of them has.
 
     Components that do not exist (rank below `components`) are left out. Where circles of several frequencies have the
     same size, as in a hand-built model, principal components are arbitrary mixtures of them and the value is lower.
     """
-    p = len(vectors)
+    p = len(vectors) if p is None else p
     U, size, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     real = size > RANK_SHARE * size[0]
     if not real.any() or size[0] == 0.0:
         return None
     # Columns of U have unit length, and a real sequence holds frequency k at k and at p - k.
-    power = 2 / p * np.square(np.abs(np.fft.rfft(U[:, real][:, :components], axis=0)[1:]))
+    power = 2 / p * np.square(np.abs(np.fft.rfft(U[:p, real][:, :components], axis=0)[1:]))
     if p % 2 == 0:
         power[-1] /= 2
     return float(power.max(axis=0).mean())
@@ -154,66 +226,20 @@ class Gradients:
 
 
 def gradients(model: Model, layer: HiddenLayer, triples: Int[np.ndarray, "n 3"]) -> Gradients:
-    """Both gradients of each triple, by the chain rule.
-
-    With m the residual stream that is read, logit_c = W_U[:,c]·(m + W_out σ(W_in m)) has the gradient
-    W_U[:,c] + W_in (σ' ∘ W_L[c]), and m depends on E_a through J_a = α_a OV (+ I where a is read), on E_b through J_b;
-    softmax adds its own part. An MLP's tokens are one-hot: its gradients are over all p coordinates.
-    """
-    if isinstance(layer, LastMLP):
-        raise BadConfig("gradients by the tokens are worked out for models of one layer")
+    """Both gradients of each triple; an MLP's tokens are one-hot, and its gradients are over all p coordinates."""
+    if isinstance(model, Params | DeepParams):
+        return Gradients(*DeepParams.of(model).token_gradients(triples[:, :2], triples[:, 2]))
+    if not isinstance(layer, Collapsed):
+        raise TypeError(f"no gradients of a {type(model).__name__}")
     a, b, c = triples.T
-    pre = layer.U_a[a] + layer.U_b[b] if isinstance(layer, Collapsed) else layer.pair_pre(triples[:, :2])
-    through = NONLINEARITIES[layer.activation].derivative(pre) * layer.W_L[c]
-    if not isinstance(model, Params):
-        return Gradients(through @ layer.U_a.T, through @ layer.U_b.T)
-    W = {name: model.tensors()[name].astype(np.float64) for name in ("W_U", "W_in", "W_V", "W_O")}
-    at_read = W["W_U"].T[c] + through @ W["W_in"].T
-    attended = at_read @ np.einsum("hdk,hke->de", W["W_V"], W["W_O"]).T
-    config = model.config
-    of_a, of_b = (
-        config.attention[position] * attended + (at_read if position == config.read_position else 0.0)
-        for position in (0, 1)
-    )
-    if isinstance(layer, TokenTables):
-        softmax_a, softmax_b = _through_softmax(model, layer, at_read, a, b)
-        of_a, of_b = of_a + softmax_a, of_b + softmax_b
-    return Gradients(of_a, of_b)
-
-
-def _through_softmax(
-    model: Params,
-    layer: TokenTables,
-    at_read: Float[np.ndarray, "n d"],
-    a: Int[np.ndarray, " n"],
-    b: Int[np.ndarray, " n"],
-) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]:
-    """What a gradient at the position read becomes at the tokens of a and b through γ v W_O, by values and by scores.
-
-    Of a score s_t of one head: ∂/∂s_t = γ_t (g_t - Σ_u γ_u g_u / scale), g_t being the gradient by γ_t.
-    """
-    config, w = model.config, {name: array.astype(np.float64) for name, array in model.tensors().items()}
-    divisor = config.softmax.divisor if config.softmax is not None else 1.0
-    token = (a, b, np.zeros_like(a))
-    streams = [rows[token[t]] for t, rows in enumerate(model.token_streams())]
-    found, gates = [np.zeros_like(x) for x in streams], layer.gates(a, b)
-    for h in range(config.n_heads):
-        query, back = streams[config.read_position] @ w["W_Q"][h] + w["b_Q"][h], at_read @ w["W_O"][h].T
-        seen = [table.position for table in layer.gated]
-        by_gate = np.stack([((streams[t] @ w["W_V"][h] + w["b_V"][h]) * back).sum(axis=1) for t in seen])
-        mean = (gates[:, h] * by_gate).sum(axis=0) / layer.scale
-        by_score = gates[:, h] * (by_gate - mean) / divisor
-        for t, gate, score in zip(seen, gates[:, h], by_score, strict=True):
-            key = streams[t] @ w["W_K"][h] + w["b_K"][h]
-            found[t] += gate[:, None] * (back @ w["W_V"][h].T) + score[:, None] * (query @ w["W_K"][h].T)
-            found[config.read_position] += score[:, None] * (key @ w["W_Q"][h].T)
-    return found[0], found[1]
+    through = NONLINEARITIES[layer.activation].derivative(layer.U_a[a] + layer.U_b[b]) * layer.W_L[c]
+    return Gradients(through @ layer.U_a.T, through @ layer.U_b.T)
 
 
 def token_span(model: Model) -> Float[np.ndarray, "r d"]:
     """Orthonormal basis of the directions in which embedding vectors differ; one-hot tokens differ in all of them."""
     p = model.config.p
-    if not isinstance(model, Params):
+    if not isinstance(model, Params | DeepParams):
         return np.eye(p)
     W_E = model.W_E.astype(np.float64)
     tokens = [W_E[:p]] if model.config.b_token_offset == 0 else [W_E[:p], W_E[model.config.b_token_offset :][:p]]

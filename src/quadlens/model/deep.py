@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadWeights
-from quadlens.model.activation import apply_activation
+from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config
 from quadlens.model.params import Pairs, Params, check_tensors, freeze, weight_facts
@@ -58,10 +58,8 @@ class DeepParams(Displayed):
     b_U: Float[np.ndarray, " d_vocab_out"]
 
     def __post_init__(self) -> None:
-        if self.config.n_layers < 2 or self.config.n_layers != len(self.layers):
-            raise BadConfig(
-                f"n_layers is {self.config.n_layers}, but there are {len(self.layers)} layers; expected 2 …"
-            )
+        if self.config.n_layers != len(self.layers):
+            raise BadConfig(f"n_layers is {self.config.n_layers}, but there are {len(self.layers)} layers")
         shapes, found = self.shapes(self.config), self.tensors()
         if found.keys() != shapes.keys():
             raise BadWeights(f"attention is {self.config.attention_kind}: {_difference(found, shapes)}")
@@ -99,6 +97,13 @@ class DeepParams(Displayed):
             for i in range(config.n_layers)
         ]
         return cls(config=config, layers=tuple(layers), **{name: filled[name] for name in OUTER})
+
+    @classmethod
+    def of(cls, model: "Params | DeepParams") -> "DeepParams":
+        """The model itself, or one layer as a stack of one, for what is computed layer by layer."""
+        if isinstance(model, DeepParams):
+            return model
+        return cls.from_tensors(model.config, {n if n in OUTER else f"0.{n}": x for n, x in model.tensors().items()})
 
     def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
         """Every weight by the name it has in `shapes`."""
@@ -166,6 +171,38 @@ class DeepParams(Displayed):
 
     def _neurons(self, layer: Layer, x: Float[np.ndarray, "... d_model"]) -> Float[np.ndarray, "... d_mlp"]:
         return apply_activation(self.config.activation, x @ layer.W_in + layer.b_in)
+
+    def token_gradients(
+        self, pairs: Pairs, c: Int[np.ndarray, " n"]
+    ) -> tuple[Float[np.ndarray, "n d_model"], Float[np.ndarray, "n d_model"]]:
+        """∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b of each input, back through the layers, in float64."""
+        before = list(self.attended(pairs))
+        g = np.zeros_like(before[0][0])
+        g[:, self.config.read_position] = self.W_U.T[c]
+        for layer, (x, weights) in zip(self._in_float64[::-1], before[::-1], strict=True):
+            middle = x + _brought(layer, x, weights)
+            slope = NONLINEARITIES[self.config.activation].derivative(middle @ layer.W_in + layer.b_in)
+            g = g + (g @ layer.W_out.T * slope) @ layer.W_in.T
+            g = g + self._back_through_attention(layer, x, weights, g)
+        return g[:, 0], g[:, 1]
+
+    def _back_through_attention(
+        self, layer: Layer, x: Streams, weights: Float[np.ndarray, "n heads positions positions"], g: Streams
+    ) -> Streams:
+        """What a gradient after attention is before it, by values, and by scores: ∂/∂s_t = P_t (g_t - Σ_u P_u g_u)."""
+        values = np.einsum("ntd,hdk->nhtk", x, layer.W_V, optimize=True) + layer.b_V[:, None]
+        back = np.einsum("nqe,hke->nhqk", g, layer.W_O, optimize=True)
+        found = np.einsum("nhtk,hdk->ntd", weights.swapaxes(2, 3) @ back, layer.W_V, optimize=True)
+        softmax = self.config.softmax
+        if softmax is None or layer.W_Q is None or layer.W_K is None or layer.b_Q is None or layer.b_K is None:
+            return found
+        by_share = back @ values.swapaxes(2, 3) * softmax.scale
+        shares = (weights - np.array(self.config.attention)) / softmax.scale
+        by_score = shares * (by_share - (shares * by_share).sum(axis=3, keepdims=True)) / softmax.divisor
+        queries = np.einsum("nqd,hdk->nhqk", x, layer.W_Q, optimize=True) + layer.b_Q[:, None]
+        keys = np.einsum("ntd,hdk->nhtk", x, layer.W_K, optimize=True) + layer.b_K[:, None]
+        found = found + np.einsum("nhqk,hdk->nqd", by_score @ keys, layer.W_Q, optimize=True)
+        return found + np.einsum("nhtk,hdk->ntd", by_score.swapaxes(2, 3) @ queries, layer.W_K, optimize=True)
 
     def collapse(self) -> Collapsed:
         """There is none."""

@@ -166,11 +166,6 @@ class TokenTables:
                 added[f"{name}_{side}"] += np.einsum("h,htm->tm", gate, getattr(table, name))
         return Collapsed(self.p, self.activation, W_L=self.W_L, task=self.task, **added)
 
-    def constant_gates(self) -> Float[np.ndarray, "positions heads"] | None:
-        """The gates, if they are the same on every input within 1e-12; else None."""
-        low, high = np.moveaxis(self.gate_range(), 2, 0)
-        return low if float((high - low).max()) <= CONSTANT_WITHIN else None
-
 
 @dataclass(frozen=True, eq=False)
 class LastMLP:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from quadlens.logits.algorithm import algorithm_measures
+from quadlens.logits.algorithm import algorithm_measures, right_logits
 from quadlens.model.config import Config
 from quadlens.plain_json import plain
 from quadlens.proofs import STRATEGIES, Certificate
@@ -98,10 +98,7 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
     config, layer = study.config, study.anatomy.layer
     if not isinstance(config, Config) or config.task.cyclic is None:
         return None
-    n, cyclic = config.p, config.task.cyclic
-    right = np.stack([layer.logits(a)[np.arange(n), config.task.answers[a]] for a in range(n)])
-    ordered = right[np.ix_(np.argsort(cyclic.of_a), np.argsort(cyclic.of_b))]
-    found = algorithm_measures(study.model, layer, ordered, np.random.default_rng(0))
+    found = algorithm_measures(study.model, layer, right_logits(layer))
     lens = study.lens_if_any
     return {
         "gradient_symmetricity": found.gradient_symmetricity,

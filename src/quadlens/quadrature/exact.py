@@ -21,13 +21,13 @@ class ExactErrors:
     Attributes:
         angle: "2φ" or "ψ", the output phases used.
         absolute: Absolute-value part, any c.
-        absolute_integer_c: The same over integer c only; at most 1 - cos(π/2q) smaller, relatively.
+        absolute_integer_c: The same over integer c only; at most 1 - cos(π/2D) smaller, relatively, D = `directions`.
         absolute_cos: c = 0: max |Σ w_i |cos(s+φ_i)| cos 2φ_i - (4/3) cos 2s|.
         absolute_sin: The same with sines.
         identity: Identity part, any c.
         identity_cos: c = 0.
         identity_sin: Sines.
-        relu: ReLU, both signs of cos u, any c.
+        relu: ReLU, both signs of cos u, any c. (For every s both occur, for even p too: docs/quadrature.md §4.)
         relu_cos: ReLU as the paper's table has it: cos u > 0, a + b = 0 … p-1, c = 0.
         relu_sin: The same with sines.
     """
@@ -61,7 +61,9 @@ def exact_errors(scheme: Scheme, with_psi: bool = False) -> ExactErrors:
     return ExactErrors(
         angle=angle,
         absolute=claim(_largest(grid.absolute), "abs error, all a, b, any c"),
-        absolute_integer_c=claim(largest_over_integer_c(grid.absolute, grid.z), "abs error, all a, b, integer c"),
+        absolute_integer_c=claim(
+            largest_over_integer_c(grid.absolute, grid.z, scheme.directions), "abs error, all a, b, integer c"
+        ),
         absolute_cos=claim(float(np.abs(grid.absolute.real).max()), "abs cos error, all a, b"),
         absolute_sin=claim(float(np.abs(grid.absolute.imag).max()), "abs sin error, all a, b"),
         identity=claim(_largest(grid.identity), "identity error, all a, b, any c"),
@@ -81,16 +83,16 @@ def exact_abs_error(scheme: Scheme, with_psi: bool = False) -> Exact:
     return _enclosed(worst, rounding_radius(scheme.n), f"abs error, all a, b, any c with {angle}", cost)
 
 
-def largest_over_integer_c(error: Complex[np.ndarray, " q"], z: Complex[np.ndarray, " q"]) -> float:
+def largest_over_integer_c(error: Complex[np.ndarray, " q"], z: Complex[np.ndarray, " q"], directions: int) -> float:
     """Largest over j and c in Z_p of |Re(error_j e^{ikwc})|.
 
-    kwc runs over the multiples of 2π/q; with the sign dropped these are the angles of z = e^{ijπ/q}. The best one is
-    next to -arg(error), and only errors of nearly the largest modulus can win.
+    With the sign dropped, e^{ikwc} runs over every one of z = e^{ijπ/q} for odd q, over every other one for even q. The
+    best one is next to -arg(error), and only errors of nearly the largest modulus can win.
     """
     q, modulus = len(z), np.abs(error)
-    candidates = error[modulus >= modulus.max() * np.cos(np.pi / (2 * q)) * (1 - 1e-9)]
-    nearest = np.rint(-np.angle(candidates) * (q / np.pi)).astype(np.int64)
-    return max(float(_real_part_sizes(candidates, z[(nearest + shift) % q]).max()) for shift in (-1, 0, 1))
+    candidates = error[modulus >= modulus.max() * np.cos(np.pi / (2 * directions)) * (1 - 1e-9)]
+    nearest, step = np.rint(-np.angle(candidates) * (directions / np.pi)).astype(np.int64), q // directions
+    return max(float(_real_part_sizes(candidates, z[(nearest + shift) * step % q]).max()) for shift in (-1, 0, 1))
 
 
 def _real_part_sizes(x: Complex[np.ndarray, " m"], y: Complex[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:

@@ -20,23 +20,25 @@ def abs_integral(s: Float[np.ndarray, " m"]) -> Complex[np.ndarray, " m"]:
 
 
 def cos_baseline(scheme: Scheme) -> Exact:
-    """Mean over a+b of (4/3)|cos 2s| = (4/3) / (q sin(π/2q)), q = p/gcd(k,p)  (paper, eq. rel-error-baseline-concrete).
+    """Mean over a+b of (4/3)|cos 2s| = (4/3) / (D sin(π/2D)), D = p/gcd(k,p)  (paper, eq. rel-error-baseline-concrete).
 
-    2s = 2πkt/p runs over the multiples of 2π/q; up to sign, the cosines are those of jπ/q, a Dirichlet kernel.
+    2s = 2πkt/p runs over the multiples of 2π/q; up to sign, the cosines are those of jπ/D, a Dirichlet kernel, with the
+    scheme's D = `directions`. Even D, which only an even p has, has a cosine that is 0: (4/3) cot(π/2D) / D.
     """
     from flint import arb, ctx
 
     with ctx.workprec(PRECISION):
-        value = arb(4) / (3 * scheme.q * (arb.pi() / (2 * scheme.q)).sin())
+        half, D = arb.pi() / (2 * scheme.directions), scheme.directions
+        value = arb(4) / (3 * D * half.sin()) if D % 2 else 4 * half.cot() / (3 * D)
     return exact(value, "mean of |∫ abs cos|", "rel-error-baseline-concrete", (ARB,), Cost(44, "1"))
 
 
 def sin_baseline(scheme: Scheme) -> Exact:
-    """Mean over a+b of (4/3)|sin 2s| = (4/3) cot(π/2q) / q  (paper, eq. rel-error-baseline-concrete)."""
+    """Mean over a+b of (4/3)|sin 2s| = (4/3) cot(π/2D) / D, D as above  (paper, eq. rel-error-baseline-concrete)."""
     from flint import arb, ctx
 
     with ctx.workprec(PRECISION):
-        value = 4 * (arb.pi() / (2 * scheme.q)).cot() / (3 * scheme.q)
+        value = 4 * (arb.pi() / (2 * scheme.directions)).cot() / (3 * scheme.directions)
     return exact(value, "mean of |∫ abs sin|", "rel-error-baseline-concrete", (ARB,), Cost(45, "1"))
 
 

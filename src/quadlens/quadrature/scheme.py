@@ -74,8 +74,17 @@ class Scheme:
 
     @property
     def q(self) -> int:
-        """Number of different values of a + b modulo p as this frequency sees them: p / gcd(k, p)."""
+        """Number of different values of a + b modulo p as this frequency sees them: p / gcd(k, p), at least 3."""
         return self.p // math.gcd(self.k, self.p)
+
+    @property
+    def directions(self) -> int:
+        """Number of different lines that the angles kwc of integer c lie on: those of jπ/directions.
+
+        The angles are the multiples of 2π/q. Modulo π these are all multiples of π/q for odd q, every other one for
+        even q.
+        """
+        return self.q if self.q % 2 else self.q // 2
 
     @property
     def w(self) -> Float[np.ndarray, " n"]:
@@ -136,8 +145,9 @@ def _problem(
     rho: Float[np.ndarray, " n"],
     omega: Float[np.ndarray, " n"],
 ) -> str | None:
-    if p < 3 or p % 2 == 0 or not 1 <= k <= (p - 1) // 2:
-        return f"p = {p} and k = {k}; expected an odd p and k in 1 … (p-1)/2"
+    if p < 2 or not 1 <= k < p / 2:
+        sign_wave = "the sign wave (-1)^a has no phase but 0 and π: there is no circle to integrate over"
+        return sign_wave if 2 * k == p else f"p = {p} and k = {k}; expected k in 1 … p/2"
     if len(phi) < 2:
         return f"a rule needs at least two neurons, this cluster has {len(phi)}"
     for name, array in (("φ", phi), ("ψ", psi), ("ρ", rho), ("ω", omega)):

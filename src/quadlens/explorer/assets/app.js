@@ -48,7 +48,7 @@ Q.app = (() => {
     document.documentElement.dataset.waves = waves;
     document.documentElement.dataset.rule = shown.includes("rectangles");
     at("title").textContent = page.titles[shown.includes("rectangles") ? 0 : 1];
-    at("intro").textContent = filled(page.intros[shown.includes("rectangles") ? "rule" : waves ? "waves" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (Q.task.onUnits(task) ? ` ${page.units}` : "");
+    at("intro").textContent = filled(page.intros[waves ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (Q.task.onUnits(task) ? ` ${page.units}` : "");
     at("model-name").textContent = `${name}: p = ${p}, ${count(d)} neurons`;
     at("footer-name").textContent = name;
     at("footer-sha").textContent = sha256;
@@ -63,10 +63,9 @@ Q.app = (() => {
 
   /** Views that do not apply to this model, each with why; the same in words.py. */
   function absences() {
-    const { p, gated, attention, task } = engine.model, { absent } = Q.words.page, found = [];
+    const { gated, attention, task } = engine.model, { absent } = Q.words.page, found = [];
     if (gated.length) found.push("gates");
     else if (!task.cyclic) found.push("task");
-    else if (p % 2 === 0) found.push("even");
     if (!gated.length) found.push(attention ? "constant" : "none");
     else if (!Q.lens.applies(engine.model)) found.push(task.cyclic ? "many" : "unshared");
     return found.map((key) => ({ views: absent[key].views, why: filled(absent[key].why) }));
@@ -83,7 +82,7 @@ Q.app = (() => {
   }
 
   /** The tour is about the integral. */
-  const tourFits = () => info().waves && engine.model.p % 2 === 1;
+  const tourFits = () => info().waves;
 
   function heaviestOf(k) {
     const { clusters, rho, omega } = info(), cluster = clusters.find((one) => one.k === k);

@@ -9,10 +9,10 @@ Q.quadrature = (() => {
     return y ? gcd(y, x % y) : x;
   }
 
-  /** {p, k, q, neurons, phi, psi, w}, or null where fewer than two neurons have any weight; as in Python, p is odd. */
+  /** {p, k, q, neurons, phi, psi, w}, or null: fewer than two neurons, no weight, or the sign wave, without phases. */
   function scheme(p, k, neurons, phi, psi, product) {
     const sum = product.reduce((x, y) => x + y, 0);
-    if (neurons.length < 2 || !(sum > 0) || p % 2 === 0) return null;
+    if (neurons.length < 2 || !(sum > 0) || 2 * k === p) return null;
     return { p, k, q: p / gcd(k, p), neurons, phi, psi, w: product.map((x) => (x * TURN) / sum) };
   }
 
@@ -159,6 +159,9 @@ Q.quadrature = (() => {
   // Four times the rounding that docs/quadrature.md §8 allows sums over n neurons: bounds stay bounds.
   const allowance = (n) => 4 * TURN * (5 * n + 700) * 2 ** -53;
 
+  /** Mean of (4/3)|cos(jπ/D)| over j: what the integral is on average. */
+  const meanCosine = (D) => (D % 2 ? 4 / (3 * D * Math.sin(PI / (2 * D))) : 4 / (3 * D * Math.tan(PI / (2 * D))));
+
   /** Every number the page states about one rule. */
   function claims(rule) {
     const doubled = rule.phi.map((x) => 2 * x);
@@ -172,7 +175,7 @@ Q.quadrature = (() => {
       totalAbsFull: upper(absFull + angle), totalAbsHalf: upper(2 * absHalf + angle),
       totalReluFull: upper(reluFull + angle), totalReluHalf: upper(2 * reluHalf + angle),
       exact: exactErrors(rule, doubled), exactPsi: exactErrors(rule, rule.psi),
-      baseline: 4 / (3 * rule.q * Math.sin(PI / (2 * rule.q))),
+      baseline: meanCosine(rule.q % 2 ? rule.q : rule.q / 2),
     };
   }
 
