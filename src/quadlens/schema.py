@@ -1,7 +1,8 @@
-"""Frozen dataclasses from JSON or TOML: unknown keys, missing keys and wrong types are errors, all said at once."""
+"""Frozen dataclasses from JSON or TOML: unknown and missing keys and wrong types are errors, all said; and to JSON."""
 
 import dataclasses
 import json
+import math
 import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -125,3 +126,18 @@ def _coerce_union(options: tuple[Any, ...], value: Any) -> Any:
             continue
     names = " or ".join("null" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
     raise TypeError(f"expected {names}, got {type(value).__name__}")
+
+
+def plain(value: Any) -> Any:
+    """JSON types only: keys are strings, tuples are lists, and infinities and NaN, which JSON does not have, are null.
+
+    >>> plain({1: (0.5, float("inf")), "rest": {"x": [float("nan")]}})
+    {'1': [0.5, None], 'rest': {'x': [None]}}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

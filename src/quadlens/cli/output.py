@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quadlens.errors import BadConfig
-from quadlens.plain_json import plain
+from quadlens.schema import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

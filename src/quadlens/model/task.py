@@ -112,16 +112,12 @@ class Task:
     @property
     def modulus(self) -> int | None:
         """The modulus, where there is one: n, or n + 1 on the units of Z_p."""
-        if self.table is not None:
-            return None
-        return self.n + 1 if self.name in ("multiply", "divide") else self.n
+        return None if self.table is not None else self.n + self.on_units
 
     @property
     def words(self) -> str:
         """The operation in words, as `a + b mod 59`."""
-        if self.table is not None:
-            return "a·b by a table" if self.name == "table" else f"{self.symbols} in {self.name}"
-        return f"{self.symbols} mod {self.modulus}" + (", 0 included" if self.name == "multiply0" else "")
+        return f"{self.symbols} {self.place}" + (", 0 included" if self.name == "multiply0" else "")
 
     @property
     def symbols(self) -> str:
@@ -196,11 +192,6 @@ class Task:
             return False
         table = self.answers
         return all((table[table[:, x]] == table[:, table[x]]).all() for x in _generators(table))
-
-    @cached_property
-    def is_commutative(self) -> bool:
-        """Whether a·b = b·a everywhere."""
-        return bool((self.answers == self.answers.T).all())
 
     @cached_property
     def cyclic(self) -> CyclicRelabelling | None:

@@ -13,9 +13,9 @@ from quadlens.figures.error_sizes import DRAWN, errors
 from quadlens.figures.proved import rule_points
 from quadlens.figures.rectangles import h
 from quadlens.model.token_tables import TokenTables
-from quadlens.plain_json import plain
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature import moments, rectangles, to_json
+from quadlens.schema import plain
 from quadlens.studies import Study
 from quadlens.table import csv_text
 

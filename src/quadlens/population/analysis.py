@@ -13,11 +13,11 @@ import numpy as np
 
 from quadlens.logits.algorithm import algorithm_measures, right_logits
 from quadlens.model.config import Config
-from quadlens.plain_json import plain
 from quadlens.proofs import STRATEGIES, Certificate
 from quadlens.proofs.certificate import summary
 from quadlens.proofs.produce import best_certificate, strategies
 from quadlens.quadrature.views import to_json as bounds_to_json
+from quadlens.schema import plain
 from quadlens.studies import Study
 
 T = TypeVar("T")

@@ -1,9 +1,9 @@
 """The comparison, and rows by model and by setting, as tables: for a terminal, and as Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from quadlens.numbers import short_of_one
+from quadlens.numbers import counted, short_of_one
 from quadlens.population.comparison import Comparison
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
@@ -26,23 +26,65 @@ HEADERS = {
 
 def render(comparison: Comparison, console: "Console") -> None:
     """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
-    models = "1 model" if comparison.models == 1 else f"{comparison.models} models"
-    console.print(f"{models} of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
+    console.print(f"{_models(comparison)} of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
     console.print()
-    for statement in comparison.statements:
-        if statement.name != SAID_TWICE:
-            _line(console, statement.verdict, statement.words, _numbers(statement), statement.why)
-    counts = comparison.key_counts
-    kinds = sorted({*counts.ours, *counts.paper})
-    by_us = " ".join(f"{k}:{counts.ours.get(k, 0)}" for k in kinds)
-    by_them = " ".join(f"{k}:{counts.paper.get(k, 0)}" for k in kinds)
-    words = "models by number of key frequencies"
-    _line(console, counts.verdict, words, f"ours {by_us} · paper {by_them}", counts.why)
-    for h in comparison.histograms:
-        numbers = f"ours {h.ours.sum():g} of {h.models} models · paper {h.paper.sum():g}"
-        _line(console, h.verdict, f"histogram of {h.words}", numbers, h.why)
+    for verdict, words, ours, ci, paper, why in _lines(comparison):
+        numbers = f"ours {ours}{f' (95 % {ci})' if ci else ''}{f' · paper {paper}' if paper else ''}"
+        console.print(f"{verdict:<18}  {words}", markup=False, soft_wrap=True)
+        console.print(f"{'':<18}  {numbers} · {why}", markup=False, soft_wrap=True)
     console.print()
     _beyond(comparison).print(console)
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """The same as Markdown."""
+    rows = [
+        (words, ours, ci, paper, verdict if verdict == "agrees" else f"{verdict}: {why}")
+        for verdict, words, ours, ci, paper, why in _lines(comparison)
+    ]
+    return "\n\n".join(
+        (
+            f"**{_models(comparison)}** ({comparison.settings}); the paper has {MODELS}.",
+            Table("", ("statement", "ours", "95 %", "paper", "verdict"), rows).to_markdown(),
+            "Beyond the paper:",
+            _beyond(comparison).to_markdown(),
+        )
+    )
+
+
+def _models(comparison: Comparison) -> str:
+    return counted(comparison.models, "model")
+
+
+def _lines(comparison: Comparison) -> "Iterator[tuple[str, str, str, str, str, str]]":
+    """(verdict, what it is about, ours, its interval, the paper's, why) of each comparison."""
+    for one in comparison.statements:
+        if one.name != SAID_TWICE:
+            yield one.verdict, one.words, _ours(one), _interval(one), _number(one.paper, one.paper_of), one.why
+    counts = comparison.key_counts
+    ours, paper = (", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper))
+    yield counts.verdict, "models by number of key frequencies", ours, "", paper, counts.why
+    for h in comparison.histograms:
+        found = f"{h.ours.sum():,.0f} of {h.models} models"
+        yield h.verdict, f"histogram of {h.words}", found, "", f"{h.paper.sum():,.0f}", h.why
+
+
+def _beyond(comparison: Comparison) -> Table:
+    rows = [(one.words, _ours(one), _interval(one)) for one in comparison.beyond]
+    return Table("beyond the paper", ("statement", "ours", "95 %"), rows, left=(0, 1, 2))
+
+
+def _ours(one: Statement) -> str:
+    return _number(one.ours, one.of) or "none"
+
+
+def _interval(one: Statement) -> str:
+    return "" if one.ci95 is None else f"{one.ci95[0]:.3g} … {one.ci95[1]:.3g}"
+
+
+def _number(value: float | None, of: int | None) -> str:
+    """A number, for a count also of how many; empty where there is none."""
+    return "" if value is None else short_of_one(value, 4) + ("" if of is None else f" of {of}")
 
 
 def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> None:
@@ -63,72 +105,11 @@ def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> N
             Table(heading, header, cells, labels=labels, left=()).print(console)
 
 
-def _line(console: "Console", verdict: str, words: str, numbers: str, why: str) -> None:
-    console.print(f"{verdict:<18}  {words}", markup=False, soft_wrap=True)
-    console.print(f"{'':<18}  {numbers} · {why}", markup=False, soft_wrap=True)
-
-
-def _numbers(one: Statement) -> str:
-    ci, theirs = interval(one), paper(one)
-    return f"ours {ours(one)}{f' (95 % {ci})' if ci else ''}{f' · paper {theirs}' if theirs else ''}"
-
-
-def comparison_table(comparison: Comparison) -> str:
-    """Every statement with its verdict, the counts, the histograms, and what goes beyond the paper."""
-    rows = [
-        (one.words, ours(one), interval(one), paper(one), _verdict(one.verdict, one.why))
-        for one in comparison.statements
-        if one.name != SAID_TWICE
-    ]
-    counts = comparison.key_counts
-    by_us, by_them = (", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper))
-    rows.append(("models by number of key frequencies", by_us, "", by_them, _verdict(counts.verdict, counts.why)))
-    for h in comparison.histograms:
-        count, theirs = f"{h.ours.sum():,.0f} of {h.models} models", f"{h.paper.sum():,.0f}"
-        rows.append((f"histogram of {h.words}", count, "", theirs, _verdict(h.verdict, h.why)))
-    return "\n\n".join(
-        (
-            f"**{comparison.models} models** ({comparison.settings}); the paper has {MODELS}.",
-            _markdown(("statement", "ours", "95 %", "paper", "verdict"), rows),
-            "Beyond the paper:",
-            _beyond(comparison).to_markdown(),
-        )
-    )
-
-
-def _beyond(comparison: Comparison) -> Table:
-    rows = [(one.words, ours(one), interval(one)) for one in comparison.beyond]
-    return Table("beyond the paper", ("statement", "ours", "95 %"), rows, left=(0, 1, 2))
-
-
 def rows_table(rows: Sequence[dict[str, Any]]) -> str:
     """Rows of `population --by` or `--by-model`."""
     names = tuple(dict.fromkeys(name for row in rows for name in row))
     header = tuple(name.replace("_", " ") for name in names)
-    return _markdown(header, [tuple(cell(row.get(name)) for name in names) for row in rows])
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return Table("", header, rows).to_markdown()
-
-
-def _verdict(verdict: str, why: str) -> str:
-    return verdict if verdict == "agrees" else f"{verdict}: {why}"
-
-
-def ours(one: Statement) -> str:
-    """Our number; for a count also of how many."""
-    return "none" if one.ours is None else short_of_one(one.ours, 4) + _of(one.of)
-
-
-def interval(one: Statement) -> str:
-    """The 95 % interval; empty where there is none."""
-    return "" if one.ci95 is None else f"{one.ci95[0]:.3g} … {one.ci95[1]:.3g}"
-
-
-def paper(one: Statement) -> str:
-    """The paper's number; empty where it has none."""
-    return "" if one.paper is None else short_of_one(one.paper, 4) + _of(one.paper_of)
+    return Table("", header, [tuple(cell(row.get(name)) for name in names) for row in rows]).to_markdown()
 
 
 def cell(value: Any) -> str:
@@ -140,7 +121,3 @@ def cell(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "" if value is None else str(value)
-
-
-def _of(count: int | None) -> str:
-    return "" if count is None else f" of {count}"

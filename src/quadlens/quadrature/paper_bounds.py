@@ -179,32 +179,6 @@ def _heaviest_point(low: np.ndarray, high: np.ndarray, mass: np.ndarray) -> int:
     return always + wrapped + max(0, int(np.cumsum(changes).max(initial=0)))
 
 
-ABS_ROWS = (
-    "normalised_abs_cos_error",
-    "normalised_abs_sin_error",
-    "normalised_id_cos_error",
-    "normalised_id_sin_error",
-    "angle_approximation_error",
-    "numerical_abs_bound_full",
-    "numerical_abs_bound_half",
-    "total_abs_bound_full",
-    "total_abs_bound_half",
-    "naive_abs_cos_baseline",
-    "naive_abs_sin_baseline",
-)
-RELU_ROWS = (
-    "normalised_relu_cos_error",
-    "normalised_relu_sin_error",
-    "angle_approximation_error",
-    "numerical_relu_bound_full",
-    "numerical_relu_bound_half",
-    "total_relu_bound_full",
-    "total_relu_bound_half",
-    "naive_relu_cos_baseline",
-    "naive_relu_sin_baseline",
-)
-
-
 @dataclass(frozen=True)
 class PaperRows:
     """Rows of the paper's tables `error:more` (absolute value, identity) and `error:relu`, named as in published.json.

@@ -7,7 +7,6 @@ from typing import Any
 from quadlens.published import read_published
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
 from quadlens.quadrature.claims import MARKS, Claim, Estimate, Exact, claim_to_dict, printed, shown
-from quadlens.quadrature.paper_bounds import ABS_ROWS, RELU_ROWS
 from quadlens.table import Table
 
 KIND_NAMES = {"Estimate": "estimate", "UpperBound": "upper bound", "Exact": "exact"}
@@ -95,7 +94,7 @@ def to_json(bounds: Bounds) -> dict[str, Any]:
 
 
 def _cluster_json(cluster: ClusterBounds) -> dict[str, Any]:
-    rows = {name: getattr(cluster.rows, name) for name in dict.fromkeys(ABS_ROWS + RELU_ROWS)}
+    rows = {field.name: getattr(cluster.rows, field.name) for field in fields(cluster.rows)}
     beyond = {name: claim for name, claim in own_claims(cluster).items() if claim is not None}
     return {
         "k": cluster.k,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from quadlens.display import Displayed
 from quadlens.model.evaluate import about
 from quadlens.numbers import NONE, at_least, at_most, decimals, listed, percent
-from quadlens.plain_json import plain
 from quadlens.proofs.certificate import summary
+from quadlens.schema import plain
 from quadlens.studies.study import Study
 from quadlens.table import Table
 
