@@ -1,7 +1,7 @@
-"""`quadlens evaluate`, `explain` and `bounds`: how a model answers, what its neurons do, how good its rules are."""
+"""`quadlens evaluate`, `explain`, `bounds` and `lens`: a model's answers, its neurons, its rules, its integrals."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -190,3 +190,44 @@ def _study_json(study: "Convergence") -> dict[str, object]:
             for point in study.points
         ],
     }
+
+
+def lens(
+    out: Output,
+    model: ModelArgument = "mainline",
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also the exact error of each finite sum against its integral (relu, abs).")
+    ] = False,
+    swap: Annotated[
+        bool, typer.Option("--swap", help="Also put other activations in, predicted from λ₂ and measured.")
+    ] = False,
+) -> None:
+    """Read the hidden layer as integrals: what the neurons share, what the integral explains, and what is left."""
+    from quadlens.studies import study_of
+
+    study = study_of(model)
+    value: dict[str, Any] = {"model": model, **study.lens.to_dict()}
+    extra = []
+    if exact:
+        from quadlens.infinite_width.exact_error import error_table, shared_errors
+        from quadlens.quadrature.claims import claim_to_dict
+
+        errors = shared_errors(study.lens)
+        value["exact_errors"] = [
+            {"k": one.k, "error": claim_to_dict(one.error), "relative": one.relative.value} for one in errors
+        ]
+        extra.append(error_table(errors))
+    if swap:
+        from quadlens.infinite_width.swap import swap_activations, swap_table
+
+        swaps = swap_activations(study.anatomy.layer)
+        value["swaps"] = [vars(one) for one in swaps]
+        extra.append(swap_table(swaps))
+
+    def render(console: "Console") -> None:
+        study.lens.render(console)
+        for table in extra:
+            console.print()
+            table.print(console)
+
+    out.emit(value, render)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from quadlens.explanation.value import Explanation, LogitExplanation
-from quadlens.logits import ClockPizzaTable, ClosedForm, IdentityMatrix
+from quadlens.logits import ClosedForm, IdentityMatrix
 
 MAX_LISTED = 100
 WAVES_LISTED = 8
@@ -86,7 +86,7 @@ def _logits(logits: LogitExplanation) -> dict[str, Any]:
     return {
         "correct": logits.parts.correct,
         "residual_variance_share": logits.skip_share,
-        "r2": _r2(logits.r2),
+        "r2": dataclasses.asdict(logits.r2),
         "coefficients": {
             str(k): {
                 "C": float(by_parts.C[row]),
@@ -103,10 +103,6 @@ def _logits(logits: LogitExplanation) -> dict[str, Any]:
         "weak_spots": [dataclasses.asdict(spot) for spot in logits.weak_spots],
         "algorithm": logits.algorithm.to_dict(),
     }
-
-
-def _r2(table: ClockPizzaTable) -> dict[str, Any]:
-    return dataclasses.asdict(table)
 
 
 def _form(form: ClosedForm) -> dict[str, Any]:

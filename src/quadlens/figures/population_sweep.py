@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadlens.figures.canvas import canvas
 from quadlens.figures.population_bars import draw_counts, draw_histogram
-from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, style
+from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS
 from quadlens.population.attention import published
 from quadlens.population.comparison import Comparison, KeyCounts
 from quadlens.population.histograms import HistogramComparison
@@ -41,11 +42,8 @@ def comparison_figures(comparison: Comparison, rows: Sequence[dict[str, Any]]) -
 
 def draw_key_frequencies(counts: KeyCounts) -> "Figure":
     """How many models have how many key frequencies, with Wilson's intervals on ours (figure `nfreqcountmul`)."""
-    with style():
-        from matplotlib.figure import Figure
-
-        figure = Figure()
-        axis = figure.subplots()
+    with canvas(None, (6.4, 3.8)) as drawn:
+        (axis,) = drawn.axes
         ours, paper = whole_numbers(counts.ours), whole_numbers(dict.fromkeys(counts.ours, 0) | counts.paper)
         draw_counts(axis, paper, ours)
         scale = paper.total / ours.total
@@ -56,16 +54,13 @@ def draw_key_frequencies(counts: KeyCounts) -> "Figure":
         axis.set(xlabel="key frequencies of a model", ylabel="models", title=f"{counts.verdict}: {counts.why}")
         axis.title.set_fontsize(9)
         axis.legend()
-        return figure
+        return drawn.figure
 
 
 def draw_comparison(one: HistogramComparison) -> "Figure":
     """A histogram of the paper with ours over it; what of ours lies outside its bins is said in the label."""
-    with style():
-        from matplotlib.figure import Figure
-
-        figure = Figure()
-        axis = figure.subplots()
+    with canvas(None, (6.4, 3.8)) as drawn:
+        (axis,) = drawn.axes
         paper, total = Histogram(one.edges, one.paper), float(one.ours.sum())
         draw_histogram(axis, paper, Histogram(one.edges, one.ours[1:-1]), total)
         outside = (one.ours[0] + one.ours[-1]) / max(total, 1.0)
@@ -76,7 +71,7 @@ def draw_comparison(one: HistogramComparison) -> "Figure":
         axis.set(xlabel=one.words + note, ylabel="the paper's count", title=f"{one.verdict}: {one.why}")
         axis.title.set_fontsize(9)
         axis.legend()
-        return figure
+        return drawn.figure
 
 
 def draw_certified(rows: Sequence[dict[str, Any]]) -> "Figure":
@@ -85,11 +80,8 @@ def draw_certified(rows: Sequence[dict[str, Any]]) -> "Figure":
     Args:
         rows: As `population.dataset.by_model` gives them.
     """
-    with style():
-        from matplotlib.figure import Figure
-
-        figure = Figure()
-        axis = figure.subplots()
+    with canvas(None, (6.4, 3.8)) as drawn:
+        (axis,) = drawn.axes
         strategies = dict.fromkeys(
             name.removeprefix("cost_") for row in rows for name in row if name.startswith("cost_")
         )
@@ -105,7 +97,7 @@ def draw_certified(rows: Sequence[dict[str, Any]]) -> "Figure":
         axis.set(xscale="log", xlabel="operations over brute force", ylabel="inputs proved, %", ylim=(-5, 105))
         axis.set_title(f"What is proved of {len(rows)} models")
         axis.legend(fontsize=8)
-        return figure
+        return drawn.figure
 
 
 def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
@@ -114,11 +106,8 @@ def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
     Args:
         rows: As `population.dataset.by_model` gives them.
     """
-    with style():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(9.2, 3.4))
-        frequencies, errors, costs = figure.subplots(1, 3)
+    with canvas(None, (9.2, 3.4), 3) as drawn:
+        frequencies, errors, costs = drawn.axes
         moduli = sorted({row["p"] for row in rows})
         _models(frequencies, rows, [float(len(row["key_frequencies"])) for row in rows])
         frequencies.set(ylabel="key frequencies of a model", ylim=(0, None))
@@ -141,7 +130,7 @@ def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
         for axis in (frequencies, errors, costs):
             axis.set(xlabel="modulus p", xlim=(-0.6, len(moduli) - 0.4))
             axis.set_xticks(range(len(moduli)), [str(p) for p in moduli])
-        return figure
+        return drawn.figure
 
 
 def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
@@ -151,11 +140,8 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
         frame: As `population.attention.read` gives it.
     """
     bins = published()
-    with style():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(9.2, 5.6))
-        panels = figure.subplots(2, 2).ravel()
+    with canvas(None, (9.2, 5.6), 4, columns=2) as drawn:
+        panels = drawn.axes
         names = ("gradient_symmetricity", "distance_irrelevance", "lens_r2", "cost_share")
         words = ("gradient symmetricity", "distance irrelevance", "R² of the lens; crosses: product share",
                  "proof's operations / brute force")  # fmt: skip
@@ -170,7 +156,7 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
             axis.set(xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03))
         panels[2].plot(frame["attention_rate"], frame["product_share"], "x", color=FREQUENCY_COLOURS[1], ms=5)
         panels[3].set(ylim=(0, None))
-        return figure
+        return drawn.figure
 
 
 def _models(axis: "Axes", rows: Sequence[dict[str, Any]], values: Sequence[float | None]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.population.dataset import by_model, inside
+from quadlens.population.dataset import CLUSTER_ROWS, by_model, inside
 from quadlens.population.histograms import HistogramComparison, compare_histograms
 from quadlens.population.intervals import RESAMPLES, Interval, bootstrap, homogeneity, wilson
 from quadlens.population.statement import Printed, Statement, Verdict, count_statement, number_statement
@@ -16,12 +16,7 @@ from quadlens.published import GOOD_MODELS, MODELS, Histogram, PopulationSummary
 if TYPE_CHECKING:
     import polars
 
-FOUR_ERRORS = (
-    "normalised_abs_cos_error",
-    "normalised_abs_sin_error",
-    "normalised_id_cos_error",
-    "normalised_id_sin_error",
-)
+FOUR_ERRORS = CLUSTER_ROWS[:4]
 # The bound the appendix calls "normalised abs integral bound": its text does not say which of the table's rows that is;
 # the total with the half-period bound is the paper's best, and the one it divides by the naive bound elsewhere.
 BOUND = "total_abs_bound_half"
