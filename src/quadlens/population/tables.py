@@ -82,7 +82,7 @@ def _interval(one: Statement) -> str:
     return "" if one.ci95 is None else f"{one.ci95[0]:.3g} … {one.ci95[1]:.3g}"
 
 
-def _number(value: float | None, of: int | None) -> str:
+def _number(value: int | float | None, of: int | None) -> str:
     """A number, for a count also of how many; empty where there is none."""
     return "" if value is None else short_of_one(value, 4) + ("" if of is None else f" of {of}")
 
