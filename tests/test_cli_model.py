@@ -162,6 +162,11 @@ def test_a_directory_gives_one_row_per_file(folder: Path) -> None:
     assert "not a regular file" in rows[3]["reason"]
     assert rows[1]["format"] == "transformer-lens"
     assert rows[1]["output"] is None
+    Path("none").mkdir()
+    Path("none/bad.pt").write_bytes(b"PK\x03\x04")
+    nothing = quadlens("import", "none")
+    assert nothing.code == 2
+    assert "0 of 1 read" in nothing.out
     table = quadlens("import", "runs", "-o", "out")
     assert table.code == 0
     assert "2 of 4 read" in table.out

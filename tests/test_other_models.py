@@ -280,3 +280,12 @@ def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
     if peers is None or not (Path(peers) / name).is_file():
         pytest.skip("QUADLENS_PEERS does not name a directory with public checkpoints")
     assert evaluate(import_file(Path(peers) / name, hints=hints).model.hidden_layer()).correct == right
+
+
+def test_inputs_longer_than_two_operands_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "m", nanda_state_dict(P + 1, 18), "torch")
+    with pytest.raises(BadConfig, match=r"W_pos has 18 positions; .* not sums of many digits .* --attention softmax:3"):
+        import_file(path, "nanda", Hints(activation="relu"))
+    fed = import_file(path, "nanda", Hints(SoftmaxAttention(3), activation="relu")).model
+    assert isinstance(fed, Params)
+    assert fed.config.n_ctx == 18

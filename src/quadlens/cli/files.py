@@ -77,7 +77,8 @@ def import_(
         typer.Option(
             "--attention",
             metavar="W,W",
-            help="Constant attention weight on each position, as 0.5,0.5 or 1/3,1/3,1/3; or softmax: compute it.",
+            help="A constant weight on each position, 0.5,0.5 or 1/3,1/3,1/3; or computed from W_Q and W_K: softmax, "
+            "softmax:2 (a and b are fed), softmax:3 (and '=').",
         ),
     ] = None,
     replace_attention: Annotated[
@@ -184,6 +185,8 @@ def _directory(
         console.print(f"{sum(row['read'] for row in rows)} of {len(rows)} read")
 
     out.emit(rows, render)
+    if not any(row["read"] for row in rows):
+        raise typer.Exit(2)
 
 
 def _described(source: Path, output: Path | None, imported: "Imported") -> dict[str, Any]:

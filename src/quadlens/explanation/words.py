@@ -3,6 +3,7 @@
 import numpy as np
 
 from quadlens.explanation.value import Explanation, LogitExplanation
+from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.task import Task
 from quadlens.numbers import at_least, counted, neglected, percent
 
@@ -30,7 +31,10 @@ def _opening(explanation: Explanation) -> str:
     using = f"{count} {noun}" + (f": {listed}" if keys else "")
     task = explanation.task
     if explanation.logits is None:
-        return f"This model works modulo {task.modulus or task.n} with {using}.{_renaming(task)}"
+        told = f"This model works modulo {task.modulus or task.n} with {using}.{_renaming(task)}"
+        if NONLINEARITIES[explanation.activation].odd_slope is not None:
+            return told
+        return f"{told} Its logits are not taken apart: the odd part of {explanation.activation} is not linear."
     correct, inputs = explanation.logits.parts.correct, explanation.p**2
     if correct == inputs:
         does = f"adds modulo {explanation.p}" if task.name == "add" else f"answers {task.words} everywhere"

@@ -125,13 +125,21 @@ class Nanda:
             return other
         if hints.of("attn_coeff") is not None:
             return Sniff(0.5, ("W_O has rank 2", f"but {hints.sidecar_name} has attn_coeff"))
-        if _n_ctx(checkpoint) == NANDA_POSITIONS:
+        n_ctx = _n_ctx(checkpoint)
+        if n_ctx == NANDA_POSITIONS:
             return Sniff(1.0, ("W_O has rank 2", "n_ctx is 3"))
-        return Sniff(0.5, ("W_O has rank 2", "but n_ctx is not 3"))
+        longer = " (longer inputs than two operands and '=', as of sums of many digits, are not read)"
+        return Sniff(0.5, ("W_O has rank 2", f"but n_ctx is {n_ctx}, not 3{longer if (n_ctx or 0) > 3 else ''}"))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The vocabulary without '=' is p; attention is computed on every input unless a flag states a constant."""
         weights = layout_weights(checkpoint)
+        if len(weights["W_pos"]) > NANDA_POSITIONS and hints.attention is None:
+            raise BadConfig(
+                f"{checkpoint.source}: W_pos has {len(weights['W_pos'])} positions; quadlens reads models of two "
+                "operands, whose inputs are (a, b, '='), not sums of many digits or sequences. If no more than three "
+                "positions are fed, say so with --attention softmax:3"
+            )
         run = checkpoint.extras.get("config")
         run = run if isinstance(run, dict) else {}
         task, p, act_type = run.get("fn_name"), run.get("p"), run.get("act_type")
