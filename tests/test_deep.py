@@ -4,15 +4,18 @@ import dataclasses
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quadlens
+from enclosed_truth import _plus, _rows, _times
 from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
-from quadlens.model.activation import NONLINEARITIES
+from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.config import Config, Softmax
 from quadlens.model.deep import DeepParams
 from quadlens.model.evaluate import all_pairs, attention_ranges
@@ -21,7 +24,11 @@ from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.registry import READERS, recognise
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import load_file, names_for, save, to_bytes
+from quadlens.model.task import task_from_table
 from quadlens.model.token_tables import LastMLP
+from quadlens.proofs.deep import enclosed_logits, exponential, prove_deep
+from quadlens.proofs.enclosed import Enclosed
+from quadlens.proofs.operations import Operations
 
 
 def random_deep(config: Config, seed: int = 0, dtype: type = np.float64) -> DeepParams:
@@ -302,6 +309,72 @@ def test_chughtai_and_gbmi() -> None:
         READERS["gbmi"].read(Checkpoint("file.pt", hooked(model), run), Hints())
 
 
+# --- proofs -----------------------------------------------------------------------------------------------------------
+
+
+def balls(model: DeepParams, a: int, b: int) -> list[arb]:
+    """The logits of one input as balls of 200 bits, from the formulas."""
+    config, softmax, act = model.config, model.config.softmax, NONLINEARITIES[model.config.activation].enclose
+    tokens = [a, b + config.b_token_offset, config.equals_token][: len(config.attention)]
+    x = [_plus(*_rows(model.W_E[[t]]), *_rows(model.W_pos[[i]])) for i, t in enumerate(tokens)]
+    layers: Any = model.layers
+    for layer in layers:
+        after = []
+        for q, stream in enumerate(x):
+            total = _plus(stream, *_rows(layer.b_O[None]))
+            for h in range(config.n_heads):
+                weights = [arb(alpha) for alpha in config.attention]
+                if softmax is not None:
+                    seen = q + 1 if softmax.causal else len(x)
+                    query = _plus(_times(stream, _rows(layer.W_Q[h])), *_rows(layer.b_Q[h][None]))
+                    keys = [_plus(_times(one, _rows(layer.W_K[h])), *_rows(layer.b_K[h][None])) for one in x[:seen]]
+                    powers = [(_times(query, [[k] for k in key])[0] / arb(softmax.divisor)).exp() for key in keys]
+                    for t, power in enumerate(powers):
+                        weights[t] += arb(softmax.scale) * power / sum(powers, arb(0))
+                for weight, one in zip(weights, x, strict=True):
+                    value = _plus(_times(one, _rows(layer.W_V[h])), *_rows(layer.b_V[h][None]))
+                    total = _plus(total, [weight * y for y in _times(value, _rows(layer.W_O[h]))])
+            hidden = [act(y) for y in _plus(_times(total, _rows(layer.W_in)), *_rows(layer.b_in[None]))]
+            after.append(_plus(total, _times(hidden, _rows(layer.W_out)), *_rows(layer.b_out[None])))
+        x = after
+    return _plus(_times(x[config.read_position], _rows(model.W_U)), *_rows(model.b_U[None]))[: config.p]
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "quartic"])
+@pytest.mark.parametrize("softmax", [None, Softmax(1.0, 1.4142135, causal=True), Softmax(0.7, 2.0, causal=False)])
+def test_proofs_of_layers_never_claim_more_than_is_true(softmax: Softmax | None, activation: Activation) -> None:
+    """Enclosed logits hold the true ones, and the margin proved is below the true margins, without tolerance."""
+    for seed, layers, positions in ((0, 2, 2), (1, 3, 3)):
+        model = random_deep(config_of(layers, positions, softmax, activation=activation), seed)
+        p = model.config.p
+        own = task_from_table(model.forward(all_pairs(p)).argmax(axis=1).reshape(p, p))
+        model = dataclasses.replace(model, config=dataclasses.replace(model.config, task=own))
+        found, proof = enclosed_logits(model, all_pairs(p), Operations()), prove_deep(model)
+        assert proof.margin is None or proof.certified.any()
+        with ctx.workprec(200):
+            for row, (a, b) in enumerate(all_pairs(p).tolist()):
+                logits, right = balls(model, a, b), int(own.answers[a, b])
+                for c, ball in enumerate(logits):
+                    assert abs(ball - arb(float(found.middle[row, c]))) <= arb(float(found.radius[row, c]))
+                    if proof.certified[a, b] and c != right:
+                        assert logits[right] - ball >= arb(float(proof.margin or 0))
+        assert softmax is None or activation == "quartic" or proof.certified.any()
+
+
+def test_the_enclosed_exponential() -> None:
+    rng = np.random.default_rng(0)
+    ends = [0.0, 690.0, -690.0, -690.5, 691.0, -1e300]
+    x = np.concatenate([rng.uniform(-30, 30, 400), rng.uniform(-700, 700, 400), ends])
+    radius = np.where(rng.random(len(x)) < 0.5, 0.0, 10.0 ** rng.uniform(-20, 0, len(x)))
+    with np.errstate(all="ignore"):
+        found = exponential(Enclosed(x, radius))
+    assert np.isfinite(found.radius[np.abs(x) < 600]).all()
+    with ctx.workprec(200):
+        for at, r, middle, reach in zip(*(y.tolist() for y in (x, radius, found.middle, found.radius)), strict=True):
+            for end in (arb(at) - arb(r), arb(at) + arb(r)):
+                assert math.isinf(reach) or abs(end.exp() - arb(middle)) <= arb(reach)
+
+
 # --- through the verbs ------------------------------------------------------------------------------------------------
 
 
@@ -313,7 +386,13 @@ def test_verbs(tmp_path: Path) -> None:
     assert "7 neurons of the last of 2 layers answer a + b mod 5" in found.summary()
     assert found.to_dict()["n_layers"] == 2
     assert quadlens.lens(path).n == 5
-    for verb in (quadlens.bounds, quadlens.certify, lambda m: quadlens.explore(m, tmp_path / "x.html")):
+    proof = quadlens.certify(path)
+    assert (proof.proof.strategy, proof.checkable, proof.cost_share) == ("brute", proof.proof.margin is None, 1.0)
+    for verb in (
+        quadlens.bounds,
+        lambda m: quadlens.certify(m, "moments"),
+        lambda m: quadlens.explore(m, tmp_path / "x.html"),
+    ):
         with pytest.raises(BadConfig, match="2 layers"):
             verb(path)
     report = quadlens.report(path, tmp_path / "report")

@@ -74,6 +74,8 @@ def bound_float32(model: Model) -> Float32Bound:
         return Float32Bound(
             None, 0, "no standard says how exactly e^x is computed, so that nothing is known of softmax"
         )
+    if isinstance(config, Config) and config.n_layers > 1:
+        return Float32Bound(None, 0, f"the bound is for one layer, and this model has {config.n_layers}")
     if not NONLINEARITIES[config.activation].is_piecewise_linear:
         return Float32Bound(None, 0, f"the bound is for relu and abs, and this model has {config.activation}")
     N, G = roundings(config), gain(model)

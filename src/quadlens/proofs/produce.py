@@ -6,12 +6,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from quadlens.errors import BadConfig
-from quadlens.model.config import Config
+from quadlens.model.deep import DeepParams
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
 from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_cost, brute_force_operations, is_exact
 from quadlens.proofs.certificate import Certificate, model_obstacle
+from quadlens.proofs.deep import prove_deep
 from quadlens.proofs.float32 import Float32Bound, bound_float32
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import MomentHints, Moments
@@ -130,8 +131,8 @@ class Prover:
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
         """Prove what can be proved with the strategy named; parameters and errors as for the function `certify`."""
         chosen, config = find_strategy(strategy), self.anatomy.config
-        if isinstance(config, Config) and config.n_layers > 1:
-            raise BadConfig(f"the model has {config.n_layers} layers, and proofs are for one so far")
+        if isinstance(self.anatomy.model, DeepParams):
+            return self._deep(self.anatomy.model, strategy, checkable)
         if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
@@ -144,6 +145,17 @@ class Prover:
             brute_force_collapse_flops=self.collapse_flops,
             float32=self.float32,
         )
+
+    def _deep(self, model: DeepParams, strategy: str, checkable: bool) -> Certificate:
+        """Several layers: brute force by an enclosed forward pass, which has no certificate file."""
+        layers = f"the model has {model.config.n_layers} layers"
+        if strategy not in ("auto", "brute"):
+            raise BadConfig(f"{layers}, and strategy {strategy} is for one; use --strategy brute")
+        if checkable:
+            raise BadConfig(f"{layers}, and the checker has no theorem for more than one; run without -o")
+        proof = prove_deep(model)
+        total = proof.operations.total
+        return Certificate(self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model))
 
 
 def certify(
