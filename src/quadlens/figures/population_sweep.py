@@ -143,14 +143,14 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
     with canvas(None, (9.2, 5.6), 4, columns=2) as drawn:
         panels = drawn.axes
         names = ("gradient_symmetricity", "distance_irrelevance", "lens_r2", "cost_share")
-        words = ("gradient symmetricity", "distance irrelevance", "R² of the lens; crosses: product share",
+        words = ("gradient symmetricity", "distance irrelevance", "lens R²; crosses: product share",
                  "proof's operations / brute force")  # fmt: skip
         edges = np.array([*(one.low for one in bins), 1.0])
         for axis, name, label in zip(panels, names, words, strict=True):
             if name in bins[0].quantiles:
                 low, middle, high = (np.array([one.quantiles[name][i] for one in bins]) for i in (0, 2, 4))
                 axis.fill_between(edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0)
-                axis.stairs(middle, edges, color="0.5", lw=1, label="published median")
+                axis.stairs(middle, edges, color="0.5", lw=1, baseline=None, label="published median")
                 axis.legend(fontsize=8)
             axis.plot(frame["attention_rate"], frame[name], "o", color=FREQUENCY_COLOURS[0], ms=5, alpha=0.8)
             axis.set(xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03))
