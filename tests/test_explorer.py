@@ -26,6 +26,7 @@ from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import evaluate
 from quadlens.model.native import save
 from quadlens.model.params import MLPParams
+from quadlens.model.task import task_by_name
 from quadlens.model.token_tables import TokenTables
 from quadlens.spectrum.anatomy import Anatomy
 from strategies import mlps, transformers
@@ -104,6 +105,17 @@ def test_views_that_do_not_apply_are_absent_with_one_line_why(seed: int) -> None
     assert html.escape(task.words) in page
     assert task.sentence(12 if task.n > 12 else task.n - 1, task.n - 2, 0).split()[0] in page
     assert re.findall(r"\bnan\b", page.split("<script")[0]) == []
+
+
+def test_units_go_by_their_residues_everywhere() -> None:
+    config, rng = MLPConfig(18, 6, task=task_by_name("multiply", 18)), np.random.default_rng(2)
+    shapes = MLPParams.shapes(config).items()
+    page = build_page(MLPParams(config, **{name: rng.standard_normal(shape) for name, shape in shapes}), "any")
+    body = page[page.index("<body>") : page.index("<footer>")]
+    # Element 12 is the residue 13, and 16 is 17; 13 · 17 = 221 = 12 modulo 19.
+    assert set(re.findall(r"a = (\d+), b = (\d+)", body)) == {("13", "17")}
+    assert set(re.findall(r"c = (\d+)", body)) == {"12"}
+    assert "any: 18 elements, 6 neurons" in body
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

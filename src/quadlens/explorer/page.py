@@ -82,7 +82,7 @@ def build_page(model: Model | Anatomy, name: str) -> str:
     values = {
         "version": __version__,
         "name": html.escape(name),
-        "p": str(frame.p),
+        "size": f"p = {frame.p}" if frame.task.name == "add" else f"{frame.p:,} elements",
         "neurons": f"{frame.layer.d_mlp:,}",
         "waves": str(frame.waves).lower(),
         "rule": str("rectangles" not in missing).lower(),

@@ -100,13 +100,13 @@ def logits(frame: FirstFrame) -> str:
             up, down = (up + value, down) if value > 0 else (up, down + value)
         body.append(_rect(x - 0.5, TOP + (high - float(frame.logits[c])) * scale - 1, step, 2.0, "currentColor"))
     body.append(_text(LEFT - 4, TOP + 8, f"{high:.3g}", "end") + _text(LEFT - 4, HEIGHT - BOTTOM, f"{low:.3g}", "end"))
-    body.append(_text(LEFT + (frame.c + 0.5) * step, HEIGHT - 6, f"c = {frame.c}", "middle"))
-    return svg(f"logits over c for a = {frame.a}, b = {frame.b}, taken apart", "".join(body))
+    body.append(_chosen(frame, step))
+    return svg(f"logits over c for {frame.task.question(frame.a, frame.b)}, taken apart", "".join(body))
 
 
 def column(frame: FirstFrame) -> str:
     """The chosen neuron's column of W_L."""
-    return _bars(frame.layer.W_L[:, frame.neuron], frame.c, "var(--output)", f"column {frame.neuron} of W_L over c")
+    return _bars(frame, frame.layer.W_L[:, frame.neuron], "var(--output)", f"column {frame.neuron} of W_L over c")
 
 
 def pre(frame: FirstFrame) -> str:
@@ -181,17 +181,24 @@ def _rect(x: float, y: float, width: float, height: float, fill: str, opacity: f
     return f'<rect {box} fill="{fill}" opacity="{opacity}"/>'
 
 
-def _bars(values: Float[np.ndarray, " p"], marked: int, fill: str, label: str) -> str:
+def _chosen(frame: FirstFrame, step: float) -> str:
+    """The name of the chosen c below its bar, within the picture."""
+    return _text(
+        min(LEFT + (frame.c + 0.5) * step, WIDTH - 24), HEIGHT - 6, f"c = {frame.task.element(frame.c)}", "middle"
+    )
+
+
+def _bars(frame: FirstFrame, values: Float[np.ndarray, " p"], fill: str, label: str) -> str:
     high, low = max(float(values.max()), 0.0), min(float(values.min()), 0.0)
     scale, step = (HEIGHT - TOP - BOTTOM) / max(high - low, 1e-300), (WIDTH - LEFT - 6) / len(values)
     body = []
     for at, value in enumerate(values):
         top, bottom = max(float(value), 0.0), min(float(value), 0.0)
-        colour = "currentColor" if at == marked else fill
+        colour = "currentColor" if at == frame.c else fill
         x, y = LEFT + at * step + 0.5, TOP + (high - top) * scale
         body.append(_rect(x, y, max(step - 1, 0.8), (top - bottom) * scale, colour))
     body.append(_text(LEFT - 4, TOP + 8, f"{high:.3g}", "end") + _text(LEFT - 4, HEIGHT - BOTTOM, f"{low:.3g}", "end"))
-    body.append(_text(LEFT + (marked + 0.5) * step, HEIGHT - 6, f"c = {marked}", "middle"))
+    body.append(_chosen(frame, step))
     return svg(label, "".join(body))
 
 

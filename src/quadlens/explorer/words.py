@@ -196,7 +196,7 @@ INTROS = {
     "plain": "A network that computes {words}: what each neuron reads and writes, and what it adds to the answer.",
 }
 RENAMED = "Frequencies and phases are those of the elements renamed so that {symbols} becomes a sum."
-UNITS = "Element i is the residue i + 1."
+PERMUTATIONS = "a is σ and b is τ; permutations go by their numbers."
 
 
 def absences(frame: FirstFrame) -> tuple[Absent, ...]:
@@ -225,7 +225,7 @@ def introduction(frame: FirstFrame) -> str:
         [
             filled(INTROS["rule" if frame.waves else "plain"], frame.task),
             *([filled(RENAMED, frame.task)] if frame.waves and new is not None and not new.is_identity else []),
-            *([UNITS] if frame.task.on_units else []),
+            *([PERMUTATIONS] if frame.task.symbols == "σ·τ" else []),
         ]
     )
 
@@ -240,7 +240,7 @@ def words_for_script() -> dict[str, Any]:
         for activation, words in WORDS.items()
     }
     absent = {key: vars(one) for key, one in ABSENT.items()}
-    page = {"titles": TITLES, "intros": INTROS, "renamed": RENAMED, "units": UNITS, "absent": absent}
+    page = {"titles": TITLES, "intros": INTROS, "renamed": RENAMED, "permutations": PERMUTATIONS, "absent": absent}
     return {**by_activation, "page": page}
 
 
@@ -256,15 +256,14 @@ def at_most(bound: float) -> str:
 def numbers(frame: FirstFrame) -> dict[str, str]:
     """The text alternative of each view, stating its numbers."""
     o, i, words = frame, frame.neuron, WORDS[frame.layer.activation]
+    c = o.task.element(o.c)
     others = max(float(x) for c, x in enumerate(o.logits) if c != o.c)
     return {
-        **(
-            _of_waves(o) if o.waves else {"column": f"Neuron {i} writes {float(o.layer.W_L[o.c, i]):.3g} to c = {o.c}."}
-        ),
+        **(_of_waves(o) if o.waves else {"column": f"Neuron {i} writes {float(o.layer.W_L[o.c, i]):.3g} to c = {c}."}),
         **({"shared": _shared(o)} if o.shared is not None else {}),
-        **({"gates": _gates(o.layer, o.a, o.b, o.constant_attention)} if isinstance(o.layer, TokenTables) else {}),
-        "logits": f"Right answer c = {o.c}: logit {float(o.logits[o.c]):.3g}; the best other has {others:.3g}.",
-        "pre": f"Neuron {i} at a = {o.a}, b = {o.b}: {float(o.pre[o.a, o.b]):.3g}; it is {words.positive} for "
+        "gates": _gates(o),
+        "logits": f"Right answer c = {c}: logit {float(o.logits[o.c]):.3g}; the best other has {others:.3g}.",
+        "pre": f"Neuron {i} at {_inputs(o)}: {float(o.pre[o.a, o.b]):.3g}; it is {words.positive} for "
         f"{100 * float((o.pre > 0).mean()):.3g} % of all inputs.",
         "grid": f"{o.wrong:,} of {o.p**2:,} inputs are wrong; margins from {float(o.margins.min()):.3g} to "
         f"{float(o.margins.max()):.3g}.",
@@ -281,8 +280,16 @@ def _of_waves(frame: FirstFrame) -> dict[str, str]:
     }
 
 
-def _gates(layer: TokenTables, a: int, b: int, constant: tuple[float, ...]) -> str:
-    here = layer.gates(np.array([a]), np.array([b]))[:, :, 0]
+def _inputs(frame: FirstFrame) -> str:
+    """The input on show, its elements under their names."""
+    return f"a = {frame.task.element(frame.a)}, b = {frame.task.element(frame.b)}"
+
+
+def _gates(frame: FirstFrame) -> str:
+    layer, constant = frame.layer, frame.constant_attention
+    if not isinstance(layer, TokenTables):
+        return ""
+    here = layer.gates(np.array([frame.a]), np.array([frame.b]))[:, :, 0]
     heads = [
         ", ".join(
             f"{constant[one.position] + float(gate[head]):.3g} on {('a', 'b', '=')[one.position]}"
@@ -290,7 +297,7 @@ def _gates(layer: TokenTables, a: int, b: int, constant: tuple[float, ...]) -> s
         )
         for head in range(layer.heads)
     ]
-    return f"At a = {a}, b = {b}: " + "; ".join(f"head {h} puts {words}" for h, words in enumerate(heads)) + "."
+    return f"At {_inputs(frame)}: " + "; ".join(f"head {h} puts {words}" for h, words in enumerate(heads)) + "."
 
 
 def _shared(frame: FirstFrame) -> str:
@@ -324,8 +331,8 @@ def _rectangles(frame: FirstFrame) -> str:
         return "No frequency has two neurons that read and write it: no quadrature rule, no bound."
     total = float((rule.w * frame.heights(rule.phi, rule.psi, rule.k)).sum())
     here = (
-        f"k = {rule.k}, a = {frame.a}, b = {frame.b}, c = {frame.c}: rectangles sum to {total:.3g}, the integral is "
-        f"{frame.integral:.3g}."
+        f"k = {rule.k}, {_inputs(frame)}, c = {frame.task.element(frame.c)}: rectangles sum to {total:.3g}, the "
+        f"integral is {frame.integral:.3g}."
     )
     if error is None:
         return f"{here} Bounds are about ReLU and |x|; this model's activation is {words.name}."

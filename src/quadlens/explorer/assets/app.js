@@ -48,8 +48,8 @@ Q.app = (() => {
     document.documentElement.dataset.waves = waves;
     document.documentElement.dataset.rule = shown.includes("rectangles");
     at("title").textContent = page.titles[shown.includes("rectangles") ? 0 : 1];
-    at("intro").textContent = filled(page.intros[waves ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (Q.task.onUnits(task) ? ` ${page.units}` : "");
-    at("model-name").textContent = `${name}: p = ${p}, ${count(d)} neurons`;
+    at("intro").textContent = filled(page.intros[waves ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (task.symbols === "σ·τ" ? ` ${page.permutations}` : "");
+    at("model-name").textContent = `${name}: ${task.name === "add" ? `p = ${p}` : `${count(p)} elements`}, ${count(d)} neurons`;
     at("footer-name").textContent = name;
     at("footer-sha").textContent = sha256;
     document.title = `quadlens explorer: ${name}`;
@@ -157,10 +157,10 @@ Q.app = (() => {
     let best = right === 0 ? 1 : 0;
     for (let c = 0; c < p; c++) if (c !== right && total[c] > total[best]) best = c;
     const ok = total[right] > total[best], v = frame.verdict, base = claims && (frame.shape === "relu" ? claims.baseline / 2 : claims.baseline);
-    const { task } = engine.model, shift = Q.task.onUnits(task) ? 1 : 0;
+    const { task } = engine.model;
     at("status-answer").textContent = `${Q.task.sentence(task, a, b, ok ? right : best)} ${ok ? "✓" : "✗"}`;
     at("status-answer").className = ok ? "good" : "bad";
-    at("status-margin").textContent = `${task.place}, ${ok ? "" : `right is ${right + shift}, `}margin ${short(total[right] - total[best])}`;
+    at("status-margin").textContent = `${task.place}, ${ok ? "" : `right is ${Q.task.label(task, right)}, `}margin ${short(total[right] - total[best])}`;
     at("status-wrong").textContent = engine.settled ? `${count(v.wrong)} of ${count(p * p)}` : `counting… ${count(v.wrong)} of ${count(v.inputs)}`;
     at("status-wrong").className = v.wrong === 0 ? "good" : "bad";
     at("status-smallest").textContent = `smallest margin ${short(v.smallest)}`;

@@ -41,7 +41,9 @@ Q.controls = (() => {
     for (const key of RANGES) {
       const value = key === "c" ? f.c : state[key];
       put(at(`in-${key}`), value);
-      at(`out-${key}`).textContent = key === "drop" || key === "arc" ? `${Math.round(100 * value)} %` : key === "jitter" ? `${value} rad` : value;
+      const words = key.length === 1 ? Q.task.label(engine.model.task, value) : key === "drop" || key === "arc" ? `${Math.round(100 * value)} %` : key === "jitter" ? `${value} rad` : value;
+      at(`out-${key}`).textContent = words;
+      at(`in-${key}`).setAttribute("aria-valuetext", words);
     }
     for (const key of RADIOS) {
       const input = document.querySelector(`input[name=${key}][value=${state[key]}]`);

@@ -59,7 +59,8 @@ Q.draw = (() => {
   const buffers = new WeakMap();
 
   /** A p × p map, x to the right, y upwards: blue above zero, vermilion below, nothing for NaN; `scale`: full strength on each side. */
-  function heatmap(canvas, p, value, scale, marks) {
+  function heatmap(canvas, task, value, scale, marks) {
+    const p = task.n, first = Q.task.first(task);
     const { g, width, height } = open(canvas);
     const left = 30, bottom = 20, side = Math.min(width - left - 4, height - bottom - 6);
     if (!buffers.has(canvas) || buffers.get(canvas).width !== p) {
@@ -88,9 +89,9 @@ Q.draw = (() => {
     const cell = side / p;
     // As close as there is room for, and clear of the names at the ends.
     const tick = [10, 20, 50, 100].find((t) => t * cell >= 30) || 200;
-    for (let t = 0; t < p; t += tick) {
-      if ((t + 0.5) * cell < side - 26) text(g, t, x0 + (t + 0.5) * cell, y0 + side + 13, "center");
-      if ((t + 0.5) * cell < side - 14) text(g, t, x0 - 4, y0 + side - (t + 0.5) * cell + 4, "right");
+    for (let t = first ? tick - first : 0; t < p; t += tick) {
+      if ((t + 0.5) * cell < side - 26) text(g, t + first, x0 + (t + 0.5) * cell, y0 + side + 13, "center");
+      if ((t + 0.5) * cell < side - 14) text(g, t + first, x0 - 4, y0 + side - (t + 0.5) * cell + 4, "right");
     }
     text(g, "a →", x0 + side, y0 + side + 13, "right");
     text(g, "b ↑", x0 - 4, y0 + 8, "right");

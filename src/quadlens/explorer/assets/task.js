@@ -107,15 +107,17 @@ Q.task = (() => {
     return null;
   }
 
-  const onUnits = (task) => task.name === "multiply" || task.name === "divide";
+  /** How the first element is called: on the units of Z_p element i is the residue i + 1. */
+  const first = (task) => (task.name === "multiply" || task.name === "divide" ? 1 : 0);
+  const label = (task, i) => i + first(task);
 
-  /** A question with its answer as a reader writes it: `12 − 30 ≡ 41`; on the units of Z_p element i is the residue i + 1. */
+  /** A question with its answer as a reader writes it: `12 − 30 ≡ 41`. */
   function sentence(task, a, b, c) {
-    const { symbols } = task, [x, y, z] = onUnits(task) ? [a + 1, b + 1, c + 1] : [a, b, c];
+    const { symbols } = task, [x, y, z] = [a, b, c].map((i) => label(task, i));
     if (LINEAR.test(task.name)) return `${symbols.replace("a", `·${x}`).replace("b", `·${y}`)} ≡ ${z}`;
     if (symbols === "σ·τ" || symbols === "a·b") return `${x}·${y} = ${z}`;
     return `${symbols.replace("a", x).replace("b", y)} ≡ ${z}`;
   }
 
-  return { byFormula, byTable, sentence, onUnits };
+  return { byFormula, byTable, sentence, first, label };
 })();

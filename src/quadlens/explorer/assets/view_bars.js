@@ -31,10 +31,10 @@ Q.views.RIGHT = 6;
 
 /** Ticks of c, the chosen one marked; returns the left edge and width of each bar. */
 Q.views.barAxis = (f, g, width, y, chosen) => {
-  const D = Q.draw, { p } = f.engine.model, { LEFT, RIGHT } = Q.views;
+  const D = Q.draw, { p, task } = f.engine.model, { LEFT, RIGHT } = Q.views, first = Q.task.first(task);
   const step = (width - LEFT - RIGHT) / p, tick = p > 80 ? 20 : 10;
-  for (let c = 0; c < p; c += tick) if (Math.abs(c - chosen) > tick / 3) D.text(g, c, LEFT + (c + 0.5) * step, y + 13, "center");
-  D.text(g, `c = ${chosen}`, Math.min(width - 30, Math.max(LEFT + 18, LEFT + (chosen + 0.5) * step)), y + 13, "center", "fg");
+  for (let c = first ? tick - first : 0; c < p; c += tick) if (Math.abs(c - chosen) > tick / 3) D.text(g, c + first, LEFT + (c + 0.5) * step, y + 13, "center");
+  D.text(g, `c = ${chosen + first}`, Math.min(width - 30, Math.max(LEFT + 18, LEFT + (chosen + 0.5) * step)), y + 13, "center", "fg");
   return { step, x: (c) => LEFT + c * step };
 };
 
@@ -87,9 +87,9 @@ Q.views.column = (() => {
   }
 
   function words(f) {
-    const { i, k, bars, psi, omega, p, wave } = waves(f), c = f.hoverC === null ? f.c : f.hoverC;
+    const { i, k, bars, psi, omega, p, wave } = waves(f), c = f.hoverC === null ? f.c : f.hoverC, name = (j) => Q.task.label(f.engine.model.task, j);
     if (!f.engine.inUse(i)) return `Neuron ${i} is dropped: it writes nothing.`;
-    if (!wave) return `Neuron ${i} writes ${short(bars[c])} to the logit of c = ${c} per unit of activation; most to c = ${bars.indexOf(bars.reduce((x, y) => Math.max(x, y), -Infinity))}.`;
+    if (!wave) return `Neuron ${i} writes ${short(bars[c])} to the logit of c = ${name(c)} per unit of activation; most to c = ${name(bars.indexOf(bars.reduce((x, y) => Math.max(x, y), -Infinity)))}.`;
     let all = 0, left = 0, mean = 0;
     for (let j = 0; j < p; j++) mean += bars[j] / p;
     for (let j = 0; j < p; j++) {
@@ -97,7 +97,7 @@ Q.views.column = (() => {
       left += (bars[j] - mean - wave(j)) ** 2;
     }
     const share = all > 0 ? `; that wave is ${Q.numbers.percent(1 - left / all)} of its variance` : "";
-    return `Neuron ${i} writes ${short(omega)} cos(${k}wc + ψ) with ψ = ${inPi(Q.fourier.wrap(psi))} (overlaid)${share}. W_L at c = ${c}: ${short(bars[c])}.`;
+    return `Neuron ${i} writes ${short(omega)} cos(${k}wc + ψ) with ψ = ${inPi(Q.fourier.wrap(psi))} (overlaid)${share}. W_L at c = ${name(c)}: ${short(bars[c])}.`;
   }
 
   function data(f) {
@@ -217,12 +217,12 @@ Q.views.logits = (() => {
   }
 
   function words(f) {
-    const { p } = f.engine.model, { a, b } = f.state, right = f.engine.right(a, b), c = f.hoverC === null ? f.c : f.hoverC, { total } = f.split;
+    const { p, task } = f.engine.model, name = (j) => Q.task.label(task, j), { a, b } = f.state, right = f.engine.right(a, b), c = f.hoverC === null ? f.c : f.hoverC, { total } = f.split;
     let best = right === 0 ? 1 : 0;
     for (let j = 0; j < p; j++) if (j !== right && total[j] > total[best]) best = j;
     const list = parts(f).map(({ name, values }) => `${short(values[c])} (${name})`).join(" + ");
     const ideal = f.form && f.state.show !== "model" ? ` The interpretation, shifted to the same mean, says ${short(Q.closedForm.logits(f.form, a, b)[c] + mean(total))}.` : "";
-    return `Right answer c = ${right}: logit ${short(total[right])}; the best other is c = ${best} with ${short(total[best])}. Logit at c = ${c}: ${short(total[c])}${list ? ` = ${list}` : ""}. Neuron ${f.high} adds ${short(f.engine.share(f.high, a, b)[c])}.${ideal}`;
+    return `Right answer c = ${name(right)}: logit ${short(total[right])}; the best other is c = ${name(best)} with ${short(total[best])}. Logit at c = ${name(c)}: ${short(total[c])}${list ? ` = ${list}` : ""}. Neuron ${f.high} adds ${short(f.engine.share(f.high, a, b)[c])}.${ideal}`;
   }
 
   function data(f) {

@@ -10,7 +10,7 @@ Q.views.pre = (() => {
 
   function draw(f) {
     const { p } = f.engine.model, x = values(f), scale = x.reduce((most, y) => Math.max(most, Math.abs(y)), 1e-300);
-    canvas.map = D.heatmap(canvas, p, (a, b) => x[a * p + b], [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
+    canvas.map = D.heatmap(canvas, f.engine.model.task, (a, b) => x[a * p + b], [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
   }
 
   /** Pre-activations of the highlighted neuron, at a·p + b. */
@@ -23,7 +23,7 @@ Q.views.pre = (() => {
     const { p } = f.engine.model, all = values(f), x = all[f.state.a * p + f.state.b];
     const say = Q.words[f.engine.model.activation], { info } = f.engine;
     const on = all.reduce((n, y) => n + (y > 0), 0), most = all.reduce((m, y) => Math.max(m, y), -Infinity);
-    return `Neuron ${f.high} at a = ${f.state.a}, b = ${f.state.b}: pre-activation ${short(x)}, ${!f.engine.inUse(f.high) ? "dropped" : x > 0 ? say.positive : say.negative}. It is ${say.positive} (blue) for ${Q.numbers.percent(on / (p * p))} of all inputs; at most ${short(most)}.${info.waves ? ` Its wave has frequency ${info.kIn[f.high]}.` : ""}`;
+    return `Neuron ${f.high} at ${Q.views.inputs(f, f.state.a, f.state.b)}: pre-activation ${short(x)}, ${!f.engine.inUse(f.high) ? "dropped" : x > 0 ? say.positive : say.negative}. It is ${say.positive} (blue) for ${Q.numbers.percent(on / (p * p))} of all inputs; at most ${short(most)}.${info.waves ? ` Its wave has frequency ${info.kIn[f.high]}.` : ""}`;
   }
 
   function data(f) {
@@ -66,16 +66,16 @@ Q.views.grid = (() => {
     if (f.state.show === "difference") scale.fill(Math.max(...scale));
     const cells = [[f.state.a, f.state.b, D.colour("fg")]];
     if (pointed) cells.push([...pointed, D.colour("soft")]);
-    canvas.map = D.heatmap(canvas, p, (a, b) => value(f, a, b), scale, { cells, strong: f.state.show !== "difference" });
+    canvas.map = D.heatmap(canvas, f.engine.model.task, (a, b) => value(f, a, b), scale, { cells, strong: f.state.show !== "difference" });
   }
 
   function words(f) {
-    const { p } = f.engine.model, v = f.verdict, [a, b] = pointed || [f.state.a, f.state.b];
+    const { p, task } = f.engine.model, name = (c) => Q.task.label(task, c), v = f.verdict, [a, b] = pointed || [f.state.a, f.state.b];
     const here = a < f.engine.rowsDone
-      ? `a = ${a}, b = ${b}: answers ${f.engine.answer[a * p + b]}, right is ${f.engine.right(a, b)}, margin ${short(f.engine.margin[a * p + b])}.`
-      : `a = ${a}, b = ${b}: right is ${f.engine.right(a, b)}.`;
+      ? `${Q.views.inputs(f, a, b)}: answers ${name(f.engine.answer[a * p + b])}, right is ${name(f.engine.right(a, b))}, margin ${short(f.engine.margin[a * p + b])}.`
+      : `${Q.views.inputs(f, a, b)}: right is ${name(f.engine.right(a, b))}.`;
     const all = f.engine.settled
-      ? ` ${v.wrong === 0 ? `All ${count(v.inputs)} inputs are right` : `${count(v.wrong)} of ${count(v.inputs)} inputs are wrong`}; margins from ${short(v.smallest)} (a = ${v.a}, b = ${v.b}) to ${short(v.largest)}.`
+      ? ` ${v.wrong === 0 ? `All ${count(v.inputs)} inputs are right` : `${count(v.wrong)} of ${count(v.inputs)} inputs are wrong`}; margins from ${short(v.smallest)} (${Q.views.inputs(f, v.a, v.b)}) to ${short(v.largest)}.`
       : ` Counting: ${count(v.inputs)} of ${count(p * p)} inputs so far.`;
     if (f.state.show === "model" || !f.form) return here + all;
     const worst = f.form.margins.reduce((x, y) => Math.min(x, y), Infinity);
@@ -123,7 +123,7 @@ Q.views.gates = (() => {
     let scale = 1e-300;
     for (const { position, gates } of engine.gated) for (const gate of gates) scale = Math.max(scale, Math.abs(attention[position] + gate));
     for (const { h, t, canvas } of maps)
-      canvas.map = D.heatmap(canvas, p, (a, b) => weight(engine, h, t, a, b), [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
+      canvas.map = D.heatmap(canvas, f.engine.model.task, (a, b) => weight(engine, h, t, a, b), [scale, scale], { cells: [[f.state.a, f.state.b, D.colour("fg")]] });
   }
 
   function words(f) {
@@ -137,7 +137,7 @@ Q.views.gates = (() => {
         }
       return `${short(weight(engine, h, t, a, b))} on ${NAMES[one.position]} (${short(low)} to ${short(high)})`;
     }).join(", "));
-    return `At a = ${a}, b = ${b}, with the range over all inputs: ${heads.map((one, h) => `head ${h} puts ${one}`).join("; ")}.`;
+    return `At ${Q.views.inputs(f, a, b)}, with the range over all inputs: ${heads.map((one, h) => `head ${h} puts ${one}`).join("; ")}.`;
   }
 
   function data(f) {
@@ -148,6 +148,9 @@ Q.views.gates = (() => {
 
   return { build, draw, words, data };
 })();
+
+/** One input, its elements under their names. */
+Q.views.inputs = ({ engine }, a, b) => `a = ${Q.task.label(engine.model.task, a)}, b = ${Q.task.label(engine.model.task, b)}`;
 
 /** A canvas with a p × p map in which a click or the arrow keys choose (a, b). */
 Q.views.mapCanvas = (stage, id, app, point, label) => {
