@@ -160,8 +160,9 @@ class Outline(Displayed):
             named = ", ".join(f"{one.irrep.name} {decimals(100 * one.share_W_L, 1)} %" for one in self.key_irreps)
             total = sum(one.irrep.rank for one in self.key_irreps)
             sentences.append(
-                f"W_L is made of {named or 'no irrep in particular'}: together they have room for {total} directions, "
-                f"and {self.rank} hold 99.9 % of W_L."
+                f"W_L is made of {named or 'no irrep in particular'} (those with at least 1 % each), which have room "
+                f"for {total} directions; to hold 99.9 % of W_L takes {self.rank}"
+                + (", so that the rest is spread over fainter ones." if self.rank > total else ".")
             )
         if self.algorithm is not None and self.algorithm.sentence():
             sentences.append(self.algorithm.sentence())

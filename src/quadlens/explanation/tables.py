@@ -49,7 +49,7 @@ def _print_clusters(explanation: Explanation, console: Console) -> None:
 
 
 def _worth_showing(fit: HarmonicFit) -> bool:
-    return fit.rank == 2 or any(r2 is not None and r2 > DRAWN_R2 for r2 in (fit.r2, fit.r2_offset))
+    return any(r2 is not None and r2 > DRAWN_R2 for r2 in (fit.r2, fit.r2_offset))
 
 
 def _print_harmonics(explanation: Explanation, console: Console) -> None:

@@ -60,7 +60,7 @@ class LogitExplanation(Displayed):
     Attributes:
         parts: Variance and profile over a - b of each part of the logits.
         r2: Regressions on clock and pizza factors.
-        forms: The closed form, with coefficients found in three ways.
+        forms: The two-term form, with coefficients found in three ways.
         identity: The identity component as p × p matrices.
         weak_spots: For each key, where |cos u| is smallest.
         algorithm: The measures of Zhong et al.

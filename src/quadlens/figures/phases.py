@@ -139,7 +139,7 @@ def _fit_words(fit: HarmonicFit | None) -> str:
     if fit is None:
         return "none shared by ten"
     multiple = f" = {fit.multiple}·k" if fit.multiple else ""
-    r2 = "" if fit.r2_offset is None else f", R² {fit.r2_offset:.2f}"
+    r2 = "" if fit.r2_offset is None else f", R² {at_least(fit.r2_offset, 2)}"
     return f"{fit.frequency}{multiple}{r2}"
 
 
@@ -159,7 +159,10 @@ def _harmonic_words(study: Study, rank: int) -> Words:
             continue
         r2 = ""
         if fit.r2 is not None and fit.r2_offset is not None and fit.offset is not None:
-            r2 = f", R² of {fit.multiple}φ + π {fit.r2:.3f}, of {fit.multiple}φ {fit.offset:+.2f} {fit.r2_offset:.3f}"
+            r2 = (
+                f", R² of {fit.multiple}φ + π {at_least(fit.r2, 3)}, of {fit.multiple}φ {fit.offset:+.2f} "
+                f"{at_least(fit.r2_offset, 3)}"
+            )
         described.append(f"k = {k}: {fit.frequency} ({fit.neurons} neurons{r2})")
     meaning = {
         2: "For the secondary frequency 2k the paper finds the phase 2φ + π: two lines, half a turn up.",

@@ -1,4 +1,4 @@
-"""The closed forms of the logits with their coefficients, and the inputs at which they are weakest."""
+"""The two-term and pizza forms of the logits with their coefficients, and the inputs at which they are weakest."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class ClosedForm:
 
 
 def judge_closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]) -> ClosedForm:
-    """Judge the closed form with given coefficients against the model's logits and the right answers."""
+    """Judge the two-term form with given coefficients against the model's logits and the right answers."""
     pizza, secondary = cos_u(parts.p, parts.keys, parts.shifts), cos_2u(parts.p, parts.keys, parts.shifts)
     amplitude = C[:, None] * pizza + D[:, None] * secondary
     margins = distance_margins(parts.p, parts.keys, amplitude)
@@ -63,7 +63,7 @@ def distance_margins(p: int, keys: tuple[int, ...], amplitude: Float[np.ndarray,
 
 @dataclass(frozen=True)
 class ClosedForms:
-    """Three closed forms of one model.
+    """The forms of one model's logits, with coefficients found in three ways.
 
     Attributes:
         by_parts: C_k from the absolute-value component on |cos u|, D_k from the identity component on cos 2u, as the
@@ -104,8 +104,8 @@ class WeakSpot:
         identity_component: Coefficient measured in the identity component.
         skip: Coefficient measured in the skip connection.
         all_logits: Coefficient measured in all logits: the sum of the three.
-        pizza_term: C_k |cos u| of the closed form.
-        secondary_term: D_k cos 2u of the closed form.
+        pizza_term: C_k |cos u| of the two-term form.
+        secondary_term: D_k cos 2u of the two-term form.
         relative: all_logits there over the mean of all_logits over every distance; 1 for a clock.
     """
 

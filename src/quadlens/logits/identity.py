@@ -64,7 +64,7 @@ class IdentityComponent:
 
     @property
     def D(self) -> Float[np.ndarray, " K"]:
-        """D_k of the closed form: cos(kw(c-2a)) + cos(kw(c-2b)) = 2 cos 2u cos(kw(a+b-c)), so the halves' D add up."""
+        """D_k, two-term form: cos(kw(c-2a)) + cos(kw(c-2b)) = 2 cos 2u cos(kw(a+b-c)), so the halves' D add up."""
         return self.of_a.D + self.of_b.D
 
 

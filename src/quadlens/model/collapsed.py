@@ -85,7 +85,8 @@ class Collapsed(Displayed):
         if new is None:
             raise BadConfig(
                 f"the task {self.task.name} ({self.task.words}) has no cyclic relabelling: no renaming of its elements "
-                "makes it addition, so there are no frequencies to speak of; `quadlens evaluate` and `explain` work"
+                "makes it addition, so there are no frequencies to speak of; `quadlens explain`, `certify` and "
+                "`report` work"
             )
         old_a, old_b, old_c = (np.argsort(x) for x in (new.of_a, new.of_b, new.of_c))
         return Collapsed(

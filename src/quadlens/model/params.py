@@ -251,7 +251,8 @@ class Params(Displayed):
     def _refuse_gates(self) -> None:
         raise BadConfig(
             f"this model's attention is a {self.config.attention_kind}, which depends on the tokens: what reaches a "
-            "neuron is not a part of a plus a part of b, which this needs; `quadlens evaluate` and `explain` work"
+            "neuron is not a part of a plus a part of b, which this needs; `quadlens explain`, `lens`, `certify` and "
+            "`report` work"
         )
 
     def hidden_layer(self) -> HiddenLayer:

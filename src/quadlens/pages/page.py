@@ -9,7 +9,7 @@ from quadlens import __version__
 from quadlens.figures.neurons import ACTIVATION_WORDS
 from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
-from quadlens.numbers import at_least, at_most, decimals, listed, percent
+from quadlens.numbers import at_least, at_most, decimals, listed, percent, significant
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
 from quadlens.published import MODELS, MODELS_IN_FIGURES
@@ -76,7 +76,9 @@ def _template() -> "Template":
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters.update({one.__name__: one for one in (at_least, at_most, decimals, listed, percent)})
+    environment.filters.update(
+        {one.__name__: one for one in (at_least, at_most, decimals, listed, percent, significant)}
+    )
     environment.filters["thousands"] = lambda value: f"{value:,}"
     return environment.get_template("page.html.j2")
 

@@ -1,4 +1,4 @@
-"""Where the logits differ from the closed form, term by term, as they are: the lipschitz terms, measured.
+"""Where the logits differ from the pizza form, term by term, as they are: the lipschitz terms, measured.
 
 The steps of the proof of `lipschitz.py`, one replacement at a time, evaluated for all a, b, c in float64: an estimate
 (no rounding bound), to hold against the bound of the same name.
@@ -51,7 +51,7 @@ class MeasuredTerm:
 
 
 def measure_budget(subject: Model | Anatomy) -> tuple[MeasuredTerm, ...]:
-    """Every step, and last `all`: the logits (relative to their mean over c) against the closed form."""
+    """Every step, and last `all`: the logits (relative to their mean over c) against the pizza form."""
     anatomy, terms = anatomy_of(subject), []
     first: Logits | None = None
     name, before = "", np.zeros((anatomy.config.p,) * 3)

@@ -1,7 +1,7 @@
 """`lipschitz`: the paper's ingredients, and the triangle inequality for everything the paper neglects.
 
-T2. Let the closed form be Σ_k C_k |cos u| cos(k w (a+b-c)) over the clusters, C_k = (4/3) Σ_i ρ_i ω_i / 2π, and let
-logits be taken relative to their mean over c, which no answer depends on. Then |logit - closed form| is at
+T2. Let the pizza form be Σ_k C_k |cos u| cos(k w (a+b-c)) over the clusters, C_k = (4/3) Σ_i ρ_i ω_i / 2π, and let
+logits be taken relative to their mean over c, which no answer depends on. Then |logit - pizza form| is at
 most ε(a,b), the sum of
 
 - output residual: Σ_i max_c |W_L[c,i] - ω_i cos(k w c + ψ_i)| (ReLU(U_a[a,i]) + ReLU(U_b[b,i])); outside clusters, all
@@ -17,7 +17,7 @@ most ε(a,b), the sum of
 Proof. Replace one thing at a time. W_L by its wave: the difference meets ReLU(pre) ≤ ReLU(U_a) + ReLU(U_b). pre by
 2ρ cos u cos(s+φ): the ReLU is 1-Lipschitz. ψ by 2φ: cos is 1-Lipschitz and the ReLU at most 2ρ|cos u|. The sum over
 neurons by the integral: ReLU(±cos(s+φ)) cos(θ+2φ) has slope at most 2 in φ, rectangles of width w_i tile the circle,
-and the integral of the ReLU's wave is (2/3) cos(θ-2s), which 2|cos u| Σρω/2π makes the closed form. ∎
+and the integral of the ReLU's wave is (2/3) cos(θ-2s), which 2|cos u| Σρω/2π makes the pizza form. ∎
 
 The proof holds for any ρ_i ≥ 0 and ω_i ≥ 0 (which rectangles need, and the ReLU to let 2ρ|cos u| out; `error_budget`
 looks), any φ_i and ψ_i, and constant terms and second waves whatever: what they miss is in a residual. So those of the
@@ -25,7 +25,7 @@ float64 spectrum are taken as they are, as hints, and nothing is known or assume
 made them. From there on every number is enclosed (`enclosed.py`): the exact collapse rounded once, cos and sin by Arb,
 and each term an upper bound with its own rounding in it.
 
-T3 follows: the margin is at least that of the closed form less 2 ε(a,b). It is vacuous on trained models, and says by
+T3 follows: the margin is at least that of the pizza form less 2 ε(a,b). It is vacuous on trained models, and says by
 how much and why. Cost: `lipschitz_operations`, O(p d_mlp + p² |K|); one operation on an enclosed number counts as one.
 """
 
@@ -80,7 +80,7 @@ class Budget:
         of_a: By name, over a; upper bounds.
         of_b: By name, over b.
         of_difference: By name, over a - b.
-        lead: A lower bound of the closed form's smallest lead over another answer, for each a - b.
+        lead: A lower bound of the pizza form's smallest lead over another answer, for each a - b.
     """
 
     of_a: dict[str, Float[np.ndarray, " p"]]
@@ -103,25 +103,25 @@ class Lipschitz:
 
     facts: ClassVar = StrategyFacts(
         name="lipschitz",
-        description="Bounds each thing the closed form neglects by itself: proves little, says where the margin goes.",
+        description="Bounds each thing the pizza form neglects by itself: proves little, says where the margin goes.",
         activations=("relu",),
         mark=Mark("o", "bound"),
         has_certificate=False,
     )
 
     def prove(self, subject: Model | Anatomy) -> Proof:
-        """T2 with its terms, and T3 wherever the closed form leads by more than 2 ε."""
+        """T2 with its terms, and T3 wherever the pizza form leads by more than 2 ε."""
         anatomy = anatomy_of(subject)
         p = anatomy.config.p
         if anatomy.config.activation not in self.facts.activations:
             return nothing_proved(
                 self.facts.name,
                 p,
-                f"lipschitz knows the closed form of relu models; this one has {anatomy.config.activation}: "
+                f"lipschitz knows the pizza form of relu models; this one has {anatomy.config.activation}: "
                 "use --strategy arcs (abs) or brute",
             )
         if not anatomy.config.task.is_addition or p % 2 == 0 or not is_exact(anatomy.config):
-            words = "lipschitz knows the closed form of constant attention and a + b modulo an odd number"
+            words = "lipschitz knows the pizza form of constant attention and a + b modulo an odd number"
             return nothing_proved(self.facts.name, p, f"{words}; this model is asked {anatomy.config.task.words}")
         too_large = "numbers of this model or their products are beyond float64: use --strategy brute, arcs or moments"
         spectra, clusters, ops = anatomy.spectra, anatomy.clusters, Operations()
@@ -159,7 +159,7 @@ class Lipschitz:
             reason=None
             if certified.all()
             else (
-                f"the bound on |logit - closed form| is up to {error.max():.3g} while the closed form leads by as "
+                f"the bound on |logit - pizza form| is up to {error.max():.3g} while the pizza form leads by as "
                 f"little as {lead.min():.3g}; the largest term is '{worst}', {tables[worst].max():.3g} at input "
                 f"{_where(tables[worst])}"
             ),
@@ -177,7 +177,7 @@ def error_budget(
     """All terms but rounding.
 
     Raises:
-        ValueError: for a negative amplitude; the wave is the same with its sign in the phase, the closed form is not.
+        ValueError: for a negative amplitude; the wave is the same with its sign in the phase, the pizza form is not.
     """
     if any((cluster.rho < 0).any() or (cluster.omega < 0).any() for cluster in clusters):
         raise ValueError("a neuron has a negative amplitude")

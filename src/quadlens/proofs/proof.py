@@ -68,7 +68,7 @@ class Proof:
         hints: For the checker; None when it has no theorem to follow this proof by.
         operations: What the proof cost, beyond the collapse.
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
-        logit_error: T2: |logit - closed form| ≤ logit_error for all a, b, c, logits taken relative to their mean over c
+        logit_error: T2: |logit - pizza form| ≤ logit_error for all a, b, c, logits taken relative to their mean over c
             (which no answer depends on); None when the strategy does not say.
         own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
         reason: Why not everything is certified; None when it is.
@@ -102,6 +102,11 @@ class Proof:
         if self.certified.all():
             return "CERTIFIED"
         return "PARTLY" if self.certified.any() else "UNPROVED"
+
+    @property
+    def applies(self) -> bool:
+        """Whether the strategy could read the model: one that cannot does no work."""
+        return self.operations.total > 0
 
     @property
     def uncertified(self) -> tuple[tuple[int, int], ...]:

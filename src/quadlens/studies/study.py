@@ -227,8 +227,8 @@ class Study(Displayed):
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """The proofs that are part of the study."""
-        return self.proofs if self.no_proofs is None else ()
+        """The proofs that are part of the study, by the strategies that apply to the model."""
+        return tuple(one for one in self.proofs if one.proof.applies) if self.no_proofs is None else ()
 
     @property
     def certificate(self) -> Certificate | None:
