@@ -1,5 +1,6 @@
 """The comparison, and rows by model and by setting, as tables: for a terminal, and as Markdown."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,11 @@ def _ours(one: Statement) -> str:
 
 
 def _interval(one: Statement) -> str:
-    return "" if one.ci95 is None else f"{one.ci95[0]:.3g} … {one.ci95[1]:.3g}"
+    if one.ci95 is None:
+        return ""
+    low, high = one.ci95
+    # A count is a whole number, and so are the ends of its interval, rounded outwards.
+    return f"{low:.3g} … {high:.3g}" if one.of is None else f"{math.floor(low)} … {math.ceil(high)}"
 
 
 def _number(value: int | float | None, of: int | None) -> str:
