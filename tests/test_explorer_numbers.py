@@ -324,14 +324,15 @@ def test_numbers_equal_pythons(visit: Any, tmp_path: Path, name: str) -> None:  
 def test_interpretation_equals_pythons(visit: Any, tmp_path: Path, name: str) -> None:  # noqa: F811
     model = MODELS[name][0]()
     collapsed = model.collapse()
-    keys = key_frequencies(find_clusters(neuron_spectra(collapsed)))
+    clusters = find_clusters(neuron_spectra(collapsed))
+    keys, shifts = key_frequencies(clusters), {one.k: one.common_shift for one in clusters}
     page = visit("small")
     opened_in(page, model, tmp_path / "model.safetensors")
     found = page.page.evaluate(
         "(() => { const f = Q.closedForm.fit(Q.app.engine().model, Q.app.info()).relu;"
         " return {C: f.C, D: f.D, margin: Math.min(...f.margins)}; })()"
     )
-    form = closed_forms(take_apart(collapsed, keys)).by_parts
+    form = closed_forms(take_apart(collapsed, keys, tuple(shifts[k] for k in keys))).by_parts
     close(found["C"], form.C)
     close(found["D"], form.D)
     close(found["margin"], form.min_margin)
@@ -436,7 +437,9 @@ def compare_waves(found: dict[str, Any], anatomy: Anatomy) -> None:
         compare_rule(rule, cluster)
     if NONLINEARITIES[collapsed.activation].odd_slope is None:
         return  # Python has no closed form where the odd part is not linear.
-    form = closed_forms(take_apart(collapsed, anatomy.key_frequencies)).by_parts
+    shifts = {one.k: one.common_shift for one in anatomy.clusters}
+    of_keys = tuple(shifts[k] for k in anatomy.key_frequencies)
+    form = closed_forms(take_apart(collapsed, anatomy.key_frequencies, of_keys)).by_parts
     near(found["C"], form.C)
     near(found["D"], form.D)
     near(min(found["margins"]), form.min_margin)

@@ -139,7 +139,8 @@ def _fit_words(fit: HarmonicFit | None) -> str:
     if fit is None:
         return "none shared by ten"
     multiple = f" = {fit.multiple}·k" if fit.multiple else ""
-    r2 = "" if fit.r2_offset is None else f", R² {at_least(fit.r2_offset, 2)}"
+    # Below zero the line is worse than none at all.
+    r2 = "" if fit.r2_offset is None or fit.r2_offset < 0 else f", R² {at_least(fit.r2_offset, 2)}"
     return f"{fit.frequency}{multiple}{r2}"
 
 
@@ -157,8 +158,8 @@ def _harmonic_words(study: Study, rank: int) -> Words:
         if fit is None:
             described.append(f"k = {k}: no {name} frequency is shared by ten neurons")
             continue
-        r2 = ""
-        if fit.r2 is not None and fit.r2_offset is not None and fit.offset is not None:
+        r2 = ", no clear phase relation"
+        if fit.r2 is not None and fit.offset is not None and (fit.r2_offset or 0) > DRAWN_R2:
             r2 = (
                 f", R² of {fit.multiple}φ + π {at_least(fit.r2, 3)}, of {fit.multiple}φ {fit.offset:+.2f} "
                 f"{at_least(fit.r2_offset, 3)}"

@@ -1,4 +1,5 @@
-// The interpretation: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c)), fitted to the model as it came.
+// The interpretation: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c)), fitted to the model as it came;
+// u = k w (a-b)/2 + δ_k, the shift δ_k being 0 where a and b share their phases.
 Q.closedForm = (() => {
   const { PI } = Math;
 
@@ -15,12 +16,13 @@ Q.closedForm = (() => {
       });
     const evenProfile = profile(model, table, keys, re, im, Q.activations.part(model.activation, "abs"));
     const oddProfile = Q.activations.hasOddPart(model.activation) ? profile(model, table, keys, re, im, Q.activations.part(model.activation, "identity")) : new Float64Array(n * p);
-    const C = keys.map((k, j) => ratio(evenProfile, j, p, (t) => Math.abs(Math.cos((PI * ((k * t) % p)) / p))));
-    const D = keys.map((k, j) => ratio(oddProfile, j, p, (t) => Math.cos((2 * PI * ((k * t) % p)) / p)));
+    const shifts = keys.map((k) => info.clusters.find((one) => one.k === k).shift);
+    const C = keys.map((k, j) => ratio(evenProfile, j, p, (t) => Math.abs(Math.cos((PI * ((k * t) % p)) / p + shifts[j]))));
+    const D = keys.map((k, j) => ratio(oddProfile, j, p, (t) => Math.cos((2 * PI * ((k * t) % p)) / p + 2 * shifts[j])));
     const none = keys.map(() => 0);
     // The part of the activation that is shown has the part of the formula that goes with it.
     const { cyclic } = model.task;
-    return { relu: tabled({ p, cyclic, keys, C, D }), abs: tabled({ p, cyclic, keys, C, D: none }), identity: tabled({ p, cyclic, keys, C: none, D }) };
+    return { relu: tabled({ p, cyclic, keys, shifts, C, D }), abs: tabled({ p, cyclic, keys, shifts, C, D: none }), identity: tabled({ p, cyclic, keys, shifts, C: none, D }) };
   }
 
   /** g_k(d): the coefficient of cos(k w (a+b-c)) in Σ_i W_L[c,i] f(pre_i) over the inputs with a - b ≡ d, under their new names. */
@@ -57,8 +59,8 @@ Q.closedForm = (() => {
   }
 
   const strength = (form, j, distance) => {
-    const t = (form.keys[j] * distance) % form.p;
-    return form.C[j] * Math.abs(Math.cos((PI * t) / form.p)) + form.D[j] * Math.cos((2 * PI * t) / form.p);
+    const u = (PI * ((form.keys[j] * distance) % form.p)) / form.p + form.shifts[j];
+    return form.C[j] * Math.abs(Math.cos(u)) + form.D[j] * Math.cos(2 * u);
   };
 
   /** Its logits depend on a - b and a + b - c alone, its margin on a - b: table[d·p + t] and margins[d]. */

@@ -2,7 +2,7 @@
 Q.clusters = (() => {
   const F = Q.fourier;
   // As in Python: a neuron this faint beside the largest has no phase; a key holds this share of Σ ρω.
-  const CONSTANT_SHARE = 1e-9, KEY_SHARE = 0.01, SAME_PHASES = 0.9;
+  const CONSTANT_SHARE = 1e-9, KEY_SHARE = 0.01, SAME_PHASES = 0.9, COMMON_SHIFT = 0.5;
 
   /** Index of the largest; of entries that are equal up to rounding, the first. */
   function firstLargest(sizes) {
@@ -17,7 +17,7 @@ Q.clusters = (() => {
   function read(a, b) {
     const mid = (x, y) => x.map((value, j) => (value + y[j]) / 2);
     // The transform is linear, so the spectrum of (U_a + U_b)/2 is the mean of the two.
-    const mean = { n: a.n, p: a.p, half: a.half, mean: mid(a.mean, b.mean), re: mid(a.re, b.re), im: mid(a.im, b.im) };
+    const mean = { n: a.n, p: a.p, half: a.half, mean: mid(a.mean, b.mean), re: mid(a.re, b.re), im: mid(a.im, b.im), shift: null };
     const size = (s) => s.re.map((x, j) => Math.hypot(x, s.im[j]));
     const [ofA, ofB] = [size(a), size(b)], halves = mid(ofA, ofB);
     const large = (i, j) => halves[i * a.half + j] * (2 * (j + 1) === a.p ? Math.SQRT2 : 1);
@@ -29,6 +29,7 @@ Q.clusters = (() => {
       kept += mean.re[i * a.half + k] ** 2 + mean.im[i * a.half + k] ** 2;
     }
     if (kept >= SAME_PHASES * whole) return mean;
+    mean.shift = new Float64Array(a.n * a.half);
     for (let k = 0; k < a.half; k++) {
       // Of the two half sums, which differ by π, the one closer to what the neurons have in common.
       let re = 0, im = 0;
@@ -41,11 +42,25 @@ Q.clusters = (() => {
       for (let i = 0; i < a.n; i++) {
         const at = i * a.half + k, phase = Math.atan2(a.im[at], a.re[at]);
         const shift = common + upper(F.wrap(phase - Math.atan2(b.im[at], b.re[at]) - 2 * common)) / 2;
+        mean.shift[at] = shift;
         mean.re[at] = halves[at] * Math.cos(phase - shift);
         mean.im[at] = halves[at] * Math.sin(phase - shift);
       }
     }
     return mean;
+  }
+
+  /** δ_k, which turns cos u into cos(u + δ): what the neurons' shifts, angles modulo π, have in common; 0 where nothing. */
+  function commonShift({ shift, half }, k, neurons, rho, omega) {
+    if (!shift) return 0;
+    let re = 0, im = 0, all = 0;
+    for (const i of neurons) {
+      const weight = rho[i] * omega[i], twice = 2 * shift[i * half + k - 1];
+      re += weight * Math.cos(twice);
+      im += weight * Math.sin(twice);
+      all += weight;
+    }
+    return all > 0 && Math.hypot(re, im) >= COMMON_SHIFT * all ? Math.atan2(im, re) / 2 : 0;
   }
 
   /** What there is to say of neurons without frequencies: attention that depends on the tokens, or a task that no renaming makes addition. */
@@ -89,7 +104,7 @@ Q.clusters = (() => {
       if (!byK.has(kIn[i])) byK.set(kIn[i], []);
       byK.get(kIn[i]).push(i);
     }
-    const clusters = [...byK.keys()].sort((x, y) => x - y).map((k) => ({ k, neurons: byK.get(k) }));
+    const clusters = [...byK.keys()].sort((x, y) => x - y).map((k) => ({ k, neurons: byK.get(k), shift: commonShift(input, k, byK.get(k), rho, omega) }));
     const clusterOf = new Int32Array(d).fill(-1);
     clusters.forEach((cluster, index) => cluster.neurons.forEach((i) => (clusterOf[i] = index)));
     const sizes = clusters.map((cluster) => cluster.neurons.reduce((sum, i) => sum + rho[i] * omega[i], 0));
