@@ -240,7 +240,8 @@ def test_the_page_names_the_models_own_activation(activation: Any, words: str) -
     assert "ReLU neurons" not in page.split('id="task"')[1]
     assert bool(study.clusters) == (activation == "abs")
     if activation == "abs":
-        assert page.count("<table>") == 6
+        # Two of facts, four of bounds, and which frequencies' errors cancel.
+        assert page.count("<table>") == 7
         assert "∫ |cos(s + φ)| · cos(k w c + 2φ) dφ = (4/3)" in page
         assert not any(one.name.startswith(("integrated-relu", "3D")) for one in all_pictures(study))
 
