@@ -31,7 +31,7 @@ Q.collapse = (() => {
     return { ...found, task };
   }
 
-  /** gates[(h·p + a)·p + b] of every position: softmax over the positions seen, times its scale. */
+  /** gates[(h·p + a)·p + b] of every position: softmax over the positions seen, times its scale; means[h] over all inputs. */
   function setGates({ p, gated }, { softmax, n_heads: heads }) {
     for (const one of gated) one.gates = new Float64Array(heads * p * p);
     const score = ({ scores, rows, columns }, h, a, b) => scores[(h * rows + (a % rows)) * columns + (b % columns)];
@@ -42,6 +42,8 @@ Q.collapse = (() => {
           const total = powers.reduce((x, y) => x + y, 0);
           gated.forEach((one, t) => (one.gates[(h * p + a) * p + b] = (softmax.scale * powers[t]) / total));
         }
+    for (const one of gated)
+      one.means = Array.from({ length: heads }, (_, h) => one.gates.subarray(h * p * p, (h + 1) * p * p).reduce((x, y) => x + y, 0) / (p * p));
   }
 
   function mlp(config, w) {

@@ -113,20 +113,15 @@ Q.engine = (() => {
       this.attention = t;
       this.gated.forEach((one, j) => {
         for (let h = 0; h < one.heads; h++) {
-          const softmax = gated[j].gates.subarray(h * p * p, (h + 1) * p * p), mean = softmax.reduce((x, y) => x + y, 0) / (p * p);
-          one.gates.set(t === 1 ? softmax : softmax.map((x) => (1 - t) * mean + t * x), h * p * p);
+          const softmax = gated[j].gates.subarray(h * p * p, (h + 1) * p * p);
+          one.gates.set(t === 1 ? softmax : softmax.map((x) => (1 - t) * one.means[h] + t * x), h * p * p);
         }
       });
     }
 
     /** The clusters of the plane (a, b), with their waves at constant attention and at softmax; found when first asked for. */
     keysOfPlane() {
-      if (!this.planeKeys) {
-        const now = this.attention;
-        this.attend(0);
-        this.planeKeys = Q.lens.analyse(this.model, this.gated);
-        this.attend(now);
-      }
+      if (!this.planeKeys) this.planeKeys = Q.lens.analyse(this.model);
       return this.planeKeys;
     }
 

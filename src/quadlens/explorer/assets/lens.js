@@ -10,16 +10,20 @@ Q.lens = (() => {
 
   const applies = ({ p, gated, task }) => gated.length > 0 && task.cyclic !== null && p <= LARGEST_P;
 
-  /** Pre-activation of neuron i over the plane, elements renamed: [a, b] at a·p + b. `gated` carries the gates. */
-  function plane(model, gated, i, out) {
-    const { p, d, Ua, Ub, task: { cyclic: { ofA, ofB } } } = model;
-    for (let a = 0; a < p; a++)
-      for (let b = 0; b < p; b++) {
-        let x = Ua[i * p + a] + Ub[i * p + b];
-        for (const { position, heads, tokens, gates, U } of gated)
-          for (let h = 0, token = position === 0 ? a : position === 1 ? b : 0; h < heads; h++) x += gates[(h * p + a) * p + b] * U[(h * tokens + token) * d + i];
-        out[ofA[a] * p + ofB[b]] = x;
+  /** Pre-activation of neuron i over the plane, elements renamed: [a, b] at a·p + b. `mean`: every gate at its mean over all inputs. */
+  function plane(model, mean, i, out) {
+    const { p, d, gated, task: { cyclic: { ofA, ofB } } } = model, ua = model.Ua.slice(i * p, (i + 1) * p), ub = model.Ub.slice(i * p, (i + 1) * p);
+    const own = new Float64Array(p * p);
+    for (const { position, heads, tokens, gates, means, U } of gated)
+      for (let h = 0; h < heads; h++) {
+        // The neuron's own column first: what follows runs along memory.
+        const mine = Float64Array.from({ length: p }, (_, token) => U[(h * tokens + (tokens === 1 ? 0 : token)) * d + i]);
+        if (mean) for (let x = 0; x < p; x++) (position === 0 ? ua : ub)[x] += means[h] * mine[x];
+        else
+          for (let a = 0, at = 0, from = h * p * p; a < p; a++)
+            for (let b = 0; b < p; b++, at++) own[at] += gates[from + at] * (position === 0 ? mine[a] : mine[b]);
       }
+    for (let a = 0; a < p; a++) for (let b = 0, to = ofA[a] * p; b < p; b++) out[to + ofB[b]] = own[a * p + b] + ua[a] + ub[b];
     return out;
   }
 
@@ -28,7 +32,7 @@ Q.lens = (() => {
     const re = new Float64Array(p), im = new Float64Array(p);
     for (let a = 0; a < p; a++) {
       let r = 0, s = 0;
-      for (let b = 0, turn = 0; b < p; b++, turn = (turn + f) % p) {
+      for (let b = 0, turn = 0; b < p; b++, turn += turn + f < p ? f : f - p) {
         r += x[a * p + b] * cos[turn];
         s -= x[a * p + b] * sin[turn];
       }
@@ -41,7 +45,7 @@ Q.lens = (() => {
   /** The coefficient of e^{iw(ja + hb)}, from the sums over b at h. */
   function alongA({ re, im }, p, j, { cos, sin }) {
     let r = 0, s = 0;
-    for (let a = 0, turn = 0; a < p; a++, turn = (turn + j) % p) {
+    for (let a = 0, turn = 0; a < p; a++, turn += turn + j < p ? j : j - p) {
       r += re[a] * cos[turn] + im[a] * sin[turn];
       s += im[a] * cos[turn] - re[a] * sin[turn];
     }
@@ -51,35 +55,41 @@ Q.lens = (() => {
   const square = ([x, y]) => x * x + y * y;
   const mod = (x, p) => ((x % p) + p) % p;
 
-  /** Energy of the waves {0, ±k} × {0, ±k} but the constant, for every k; a wave that is its own mirror image counts once. */
-  function blocks(x, p, table) {
-    const half = Math.floor(p / 2), sums = alongB(x, p, 0, table), out = new Float64Array(half + 1);
-    for (let k = 1; k <= half; k++) {
+  /** The k whose waves {0, ±k} × {0, ±k} but the constant have most energy, and that energy; `guess` is tried first. */
+  function strongest(x, p, guess, table) {
+    const half = Math.floor(p / 2), sums = alongB(x, p, 0, table);
+    // A wave that is its own mirror image counts once.
+    const block = (k) => {
       const rows = alongB(x, p, k, table), pairs = [alongA(sums, p, k, table), alongA(rows, p, 0, table), alongA(rows, p, k, table)];
-      if (2 * k === p) out[k] = pairs.reduce((sum, one) => sum + square(one), 0);
-      else out[k] = 2 * pairs.reduce((sum, one) => sum + square(one), square(alongA(rows, p, p - k, table)));
+      const energy = pairs.reduce((sum, one) => sum + square(one), 0);
+      return 2 * k === p ? energy : 2 * (energy + square(alongA(rows, p, p - k, table)));
+    };
+    const first = block(guess), all = x.reduce((sum, y) => sum + y * y, 0) / p ** 2 - square(alongA(sums, p, 0, table));
+    // Blocks do not overlap: one with more than half of what varies is the strongest.
+    if (first > 0.51 * all) return [guess, first];
+    let best = [1, block(1)];
+    for (let k = 2; k <= half; k++) {
+      const energy = k === guess ? first : block(k);
+      if (energy > best[1]) best = [k, energy];
     }
-    return out;
+    return best;
   }
 
   /** The key clusters of the model as it is, each with its neurons' waves at mean gates and at softmax. */
-  function analyse(model, meanGated) {
-    const { p, d, gated, task } = model, table = F.tables(p), half = Math.floor(p / 2), x = new Float64Array(p * p);
+  function analyse(model) {
+    const { p, d, task } = model, table = F.tables(p), half = Math.floor(p / 2), x = new Float64Array(p * p);
     const output = F.spectrum(model.WL, d, p, table, task.cyclic.ofC), size = new Float64Array(d), members = new Map();
     for (let i = 0; i < d; i++) {
-      const energy = blocks(plane(model, gated, i, x), p, table);
-      let kIn = 1, kOut = 1;
-      for (let k = 2; k <= half; k++) {
-        if (energy[k] > energy[kIn]) kIn = k;
-        if (F.amplitude(output, i, k) > F.amplitude(output, i, kOut)) kOut = k;
-      }
-      size[i] = Math.sqrt(energy[kIn]) * F.amplitude(output, i, kIn);
+      let kOut = 1;
+      for (let k = 2; k <= half; k++) if (F.amplitude(output, i, k) > F.amplitude(output, i, kOut)) kOut = k;
+      const [kIn, energy] = strongest(plane(model, false, i, x), p, kOut, table);
+      size[i] = Math.sqrt(energy) * F.amplitude(output, i, kIn);
       if (kIn === kOut) members.set(kIn, [...(members.get(kIn) || []), i]);
     }
     const most = size.reduce((m, y) => Math.max(m, y), 0), all = size.reduce((m, y) => m + y, 0), keys = [];
     for (const k of [...members.keys()].sort((y, z) => y - z)) {
       const neurons = members.get(k).filter((i) => size[i] > SILENT * most);
-      if (neurons.length && neurons.reduce((m, i) => m + size[i], 0) >= KEY_SHARE * all) keys.push(cluster(model, meanGated, k, neurons, table));
+      if (neurons.length && neurons.reduce((m, i) => m + size[i], 0) >= KEY_SHARE * all) keys.push(cluster(model, k, neurons, table));
     }
     return keys;
   }
@@ -89,14 +99,14 @@ Q.lens = (() => {
   }
 
   /** Waves (j, h) of every neuron of a cluster: w[t][neuron][wave] = [re, im], and the energies that a blend needs. */
-  function cluster(model, meanGated, k, neurons, table) {
-    const { p, gated } = model, q = p / gcd(k, p), kept = [], waves = [[], []], energy = [0, 0, 0];
+  function cluster(model, k, neurons, table) {
+    const { p } = model, q = p / gcd(k, p), kept = [], waves = [[], []], energy = [0, 0, 0];
     for (let j = -DEGREE; j <= DEGREE; j++) if (-q < 2 * j && 2 * j <= q) kept.push(j);
     const pairs = kept.flatMap((h) => kept.map((j) => [j, h]));
     const planes = [new Float64Array(p * p), new Float64Array(p * p)];
     for (const i of neurons) {
-      [meanGated, gated].forEach((one, t) => {
-        const x = plane(model, one, i, planes[t]);
+      [true, false].forEach((mean, t) => {
+        const x = plane(model, mean, i, planes[t]);
         waves[t].push(kept.flatMap((h) => {
           const rows = alongB(x, p, mod(h * k, p), table);
           return kept.map((j) => alongA(rows, p, mod(j * k, p), table));

@@ -3,11 +3,12 @@ Q.views.shared = (() => {
   const D = Q.draw, { short, percent, csv } = Q.numbers, PAD = { left: 22, right: 8, top: 16, bottom: 18 };
   // Name and colour of each curve.
   const CURVES = [["F₀", "k2", (F, d) => F[0].re[d]], ["|F₁|", "plus", (F, d) => size(F[1], d)], ["|F₂|", "minus", (F, d) => size(F[2], d)]];
-  let dial, shown, panels = [], keys = [];
+  // Up to this many elements frequencies are found before the first picture.
+  const AT_ONCE = 71;
+  let dial, shown, panels = [], keys = null;
 
   function build(stage, info, app) {
     const label = document.createElement("label"), box = document.createElement("div");
-    keys = app.engine().keysOfPlane();
     label.htmlFor = "in-attention";
     label.textContent = "attention: constant ← → softmax ";
     shown = document.createElement("output");
@@ -23,6 +24,20 @@ Q.views.shared = (() => {
       word.style.color = `var(--${ink})`;
       return word;
     }), "- - - 2|cos u|");
+    stage.replaceChildren(label, dial, key, box);
+    // Large models have their first picture before this is found.
+    const engine = app.engine();
+    [keys, panels] = [null, []];
+    if (info.p <= AT_ONCE) find(engine, box);
+    else setTimeout(() => {
+      if (app.engine() !== engine) return;
+      find(engine, box);
+      app.redraw("shared");
+    }, 0);
+  }
+
+  function find(engine, box) {
+    keys = engine.keysOfPlane();
     panels = keys.map((one) => {
       const canvas = document.createElement("canvas");
       canvas.setAttribute("role", "img");
@@ -31,7 +46,6 @@ Q.views.shared = (() => {
       box.append(canvas);
       return canvas;
     });
-    stage.replaceChildren(label, dial, key, box);
   }
 
   const size = ({ re, im }, d) => Math.hypot(re[d], im[d]);
@@ -51,6 +65,7 @@ Q.views.shared = (() => {
   function draw(f) {
     dial.value = f.state.attention;
     shown.textContent = f.state.attention;
+    if (!keys) return;
     const now = keys.map((one) => Q.lens.at(one, f.state.attention)), here = difference(f);
     const top = now.reduce((most, { F }) => F.reduce((m, one) => one.re.reduce((x, _, d) => Math.max(x, size(one, d)), m), most), 2.1);
     keys.forEach((one, j) => panel(panels[j], one, now[j].F, top, here));
@@ -87,6 +102,7 @@ Q.views.shared = (() => {
 
   function words(f) {
     const { attention } = f.state, d = difference(f);
+    if (!keys) return "Looking for what the neurons share…";
     if (!keys.length) return "No neuron reads and writes the same frequency: nothing is shared.";
     const gates = attention === 1 ? "Softmax, as trained" : attention === 0 ? "Constant: every weight at its mean over all inputs" : `${percent(attention)} of the way from constant to softmax`;
     return `${gates}. At a − b = ${d}: ${keys.map((one) => {
@@ -96,8 +112,8 @@ Q.views.shared = (() => {
   }
 
   function data(f) {
-    const now = keys.map((one) => Q.lens.at(one, f.state.attention));
-    return csv(["k", "difference", "F0", "F1_re", "F1_im", "F2_re", "F2_im"], keys.flatMap((one, j) =>
+    const found = f.engine.keysOfPlane(), now = found.map((one) => Q.lens.at(one, f.state.attention));
+    return csv(["k", "difference", "F0", "F1_re", "F1_im", "F2_re", "F2_im"], found.flatMap((one, j) =>
       Array.from({ length: one.p }, (_, d) => [one.k, d, now[j].F[0].re[d], now[j].F[1].re[d], now[j].F[1].im[d], now[j].F[2].re[d], now[j].F[2].im[d]])));
   }
 
