@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report test quick check format docs bench clean
+.PHONY: report test quick check format docs site bench clean
 
 report: $(VENV)/.base
 	$(BIN)/quadlens report -o out/report
@@ -32,6 +32,10 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/analysis.py
 	$(BIN)/python benchmarks/certify.py
 
+# The site, offline, with every tutorial executed; a warning is an error.
+site: $(VENV)/.test
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
+
 docs: $(VENV)/.base
 	$(BIN)/python tools/refresh_docs.py
 
@@ -46,7 +50,7 @@ $(VENV)/.base: $(INPUTS) | $(BIN)/python
 # torch first and pinned: a CPU build arrives where one is at hand, and nothing later asks for another.
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[train,onnx,peers,cluster,dev]'
+	$(PIP) -e '.[train,onnx,peers,cluster,docs,dev]'
 	touch $@ $(VENV)/.base
 
 clean:

@@ -33,7 +33,6 @@ app = typer.Typer(
     help="Explains small networks that learned an operation such as addition modulo p, and proves what they answer.",
     epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
