@@ -140,3 +140,10 @@ def test_figures_of_proofs_need_proofs(toy: Study) -> None:
     zeros = type(model)(model.config, *(np.zeros_like(array) for array in (model.W_a, model.W_b, model.W_out)))
     with pytest.raises(BadConfig, match="this model has no cluster that is a quadrature rule; there is none"):
         figures.quadrature(zeros)
+
+
+def test_a_notebook_shows_the_figure_itself() -> None:
+    figure = figures.angles("mainline")
+    engine = figure.get_layout_engine()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert figure.get_layout_engine() is engine

@@ -70,12 +70,14 @@ def canvas(ax: Target, size: tuple[float, float], panels: int = 1, **layout: Any
     Raises:
         BadConfig: if `ax` is something else, or not as many axes as there are panels.
     """
-    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.figure import FigureBase
 
     projections = layout.get("projections") or (None,) * panels
     if ax is None:
+        from quadlens.figures.shown import ShownFigure
+
         with style():
-            yield Canvas(_made(Figure(figsize=size), panels, layout), ours=True)
+            yield Canvas(_made(ShownFigure(figsize=size), panels, layout), ours=True)
     elif isinstance(ax, FigureBase):
         yield Canvas(_made(ax, panels, layout), ours=False)
     else:
