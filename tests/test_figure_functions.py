@@ -143,7 +143,7 @@ def test_figures_of_proofs_need_proofs(toy: Study) -> None:
 
 
 def test_a_notebook_shows_the_figure_itself() -> None:
-    figure = figures.angles("mainline")
+    figure: Any = figures.angles("mainline")
     engine = figure.get_layout_engine()
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert figure.get_layout_engine() is engine
