@@ -155,15 +155,22 @@ def kill_case(run: Callable[[Path], None], kills: int, moments: random.Random, b
     done = finished = compared = 0
     part.mkdir()
     while done < kills:
-        child = start(run, part)
-        time.sleep(moments.uniform(0.0, 1.05 * seconds))
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        child, began = start(run, part), time.monotonic()
+        moment, status = began + moments.uniform(0.0, seconds), None
+        while status is None and time.monotonic() < moment:
+            time.sleep(0.001)
+            ended, code = os.waitpid(child, os.WNOHANG)
+            status = code if ended else None
+        if status is None:
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             done += 1
         else:
             assert status == 0, f"a run after a kill ended with {status}"
             finished += 1
+            # It resumed, or the machine is less busy than it was: later kills come sooner.
+            seconds = min(seconds, max(0.05, 0.8 * (time.monotonic() - began)))
         left = {n: content for n, content in contents(part).items() if n in wanted or not _in_the_making(n)}
         for name, content in left.items():
             if not _varies(name):
@@ -175,9 +182,9 @@ def kill_case(run: Callable[[Path], None], kills: int, moments: random.Random, b
             part.mkdir()
     _, status = os.waitpid(start(run, part), 0)
     assert status == 0, "the same command again failed"
-    ended = contents(part)
-    assert set(ended) == set(wanted), set(ended) ^ set(wanted)
-    different = [name for name in wanted if ended[name] != wanted[name] and not _varies(name)]
+    last = contents(part)
+    assert set(last) == set(wanted), set(last) ^ set(wanted)
+    different = [name for name in wanted if last[name] != wanted[name] and not _varies(name)]
     assert not different, different
     return Found(done, finished, compared)
 

@@ -386,3 +386,24 @@ def test_bad_flags_exit_2(tmp_path: Path, flags: list[str], message: str) -> Non
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.iterdir()) or flags[0] == "--seeds"
+
+
+def test_a_task_from_a_table_file_is_trained_and_its_command_needs_no_file(tmp_path: Path) -> None:
+    table = tmp_path / "maximum.csv"
+    table.write_text("".join(",".join(str(max(a, b)) for b in range(5)) + "\n" for a in range(5)))
+    small = {"d_model": 8, "d_mlp": 16, "n_heads": 2, "d_head": 4, "epochs": 5}
+    config = load_config(flags={"task": str(table), **small})
+    assert config.p == 5
+    assert config.model_config().task.answers.tolist() == [[max(a, b) for b in range(5)] for a in range(5)]
+    words = shlex.split(command_line(config, 1, "m.safetensors"))
+    flags = dict(word.split("=", 1) for word in words[words.index("--set") :] if "=" in word)
+    assert flags["task"] == config.task
+    assert "task=table)" in repr(config) or "task=table," in repr(config)
+    again = load_config(flags={"task": flags["task"], "p": 5, **small})
+    assert again.run_id() == config.run_id()
+    result = train(config, device="cpu", threads=1)
+    assert np.array_equal(result.params.config.task.answers, config.model_config().task.answers)
+    with pytest.raises(BadConfig, match="has 5 elements, but the model has p = 7"):
+        load_config(flags={"task": str(table), "p": 7, **small})
+    with pytest.raises(BadConfig, match="is not rows of numbers"):
+        load_config(flags={"task": "table:0,x", "p": 2, **small})

@@ -251,6 +251,18 @@ def task_from_table(answers: Int[np.ndarray, "n n"], name: str = "table") -> Tas
     return Task(name, len(answers), answers)
 
 
+def task_from_rows(text: str) -> Task:
+    """A task from the rows of its table.
+
+    >>> task_from_rows("0,1;1,0").answers.tolist()
+    [[0, 1], [1, 0]]
+    """
+    try:
+        return task_from_table(np.array([[int(word) for word in row.split(",")] for row in text.split(";")]))
+    except ValueError:
+        raise BadConfig(f"the table {text[:40]!r} … is not rows of numbers such as 0,1;1,0") from None
+
+
 def task_from_file(path: Path) -> Task:
     """A Cayley table from CSV (integers separated by commas, row a, column b) or `.npy`.
 

@@ -17,9 +17,12 @@ from quadlens.schema import parse_dataclass
 
 if TYPE_CHECKING:
     from quadlens.model.config import Config, MLPConfig
+    from quadlens.model.task import Task
 
 PRESETS = ("paper", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5")
 DEFAULT_PRESET = "paper"
+# What a task begins with that is given by its table: rows of answers, `table:0,1;1,0`.
+TABLE = "table:"
 
 Seeding = Literal["quadlens", "gbmi"]
 Precision = Literal["float32", "float64"]
@@ -57,7 +60,8 @@ class TrainConfig(Displayed):
         precision: Type of weights and activations; the loss is always float64.
         history_every: Epochs between two rows of the history.
         spectrum_every: Epochs between two collapsed spectra.
-        task: What is learned: add, subtract, linear:α,β, multiply, divide, multiply0, or a group such as S5 or D59.
+        task: What is learned: add, subtract, linear:α,β, multiply, divide, multiply0, a group such as S5 or D59, or a
+            file with a table of answers (.csv, .npy), kept as its rows: `table:0,1;1,0`.
         activation: The nonlinearity: relu, abs, square, quartic, gelu, tanh, silu or softplus.
         architecture: `transformer`, or `mlp` for two layers on one-hot tokens.
         attention_rate: Share of softmax in the attention: 0 is constant attention, 1 is softmax alone.
@@ -130,7 +134,7 @@ class TrainConfig(Displayed):
     def _facts(self) -> dict[str, object]:
         always = ("p", "d_mlp", "epochs", "seed")
         return {
-            one.name: getattr(self, one.name)
+            one.name: "table" if str(getattr(self, one.name)).startswith(TABLE) else getattr(self, one.name)
             for one in dataclasses.fields(self)
             if one.name in always or getattr(self, one.name) != one.default
         }
@@ -140,17 +144,15 @@ class TrainConfig(Displayed):
         # Here, so that the settings can be shown as flags without loading the numerical libraries.
         from quadlens.model.activation import parse_activation
         from quadlens.model.config import MLPConfig
-        from quadlens.model.task import task_by_name
 
         if self.architecture == "transformer":
             return self.transformer_config()
-        return MLPConfig(self.p, self.d_mlp, parse_activation(self.activation), task_by_name(self.task, self.p))
+        return MLPConfig(self.p, self.d_mlp, parse_activation(self.activation), self._task())
 
     def transformer_config(self) -> "Config":
         """The same, where it is a transformer."""
         from quadlens.model.activation import parse_activation
         from quadlens.model.config import Config, Softmax
-        from quadlens.model.task import task_by_name
 
         if self.architecture != "transformer":
             raise BadConfig(f"the architecture is {self.architecture}; expected transformer")
@@ -165,8 +167,15 @@ class TrainConfig(Displayed):
             attention=(rest,) * positions,
             softmax=Softmax(rate, math.sqrt(self.d_head)) if rate else None,
             activation=parse_activation(self.activation),
-            task=task_by_name(self.task, self.p),
+            task=self._task(),
         )
+
+    def _task(self) -> "Task":
+        """What is learned, by its name or, after `table:`, by its rows."""
+        from quadlens.model.task import task_by_name, task_from_rows
+
+        rows = self.task.removeprefix(TABLE)
+        return task_by_name(self.task, self.p) if rows == self.task else task_from_rows(rows)
 
     def learning_rate(self, epoch: int) -> float:
         """The learning rate of the step with index `epoch`, from 0."""
@@ -191,6 +200,12 @@ def load_config(
     if file is not None:
         settings |= _read_toml(file.read_bytes() if file.is_file() else None, str(file))
     settings |= dict(flags or {})
+    if str(settings.get("task", "")).endswith((".csv", ".npy")):
+        from quadlens.model.task import task_from_file
+
+        answers = task_from_file(Path(settings["task"])).answers
+        settings["task"] = TABLE + ";".join(",".join(map(str, row)) for row in answers.tolist())
+        settings["p"] = (flags or {}).get("p", len(answers))
     return parse_dataclass(TrainConfig, settings, str(file) if file is not None else f"preset {preset}")
 
 
