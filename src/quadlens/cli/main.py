@@ -1,4 +1,4 @@
-"""The door: `quadlens COMMAND …`. Each command is one file in this folder."""
+"""The door: `quadlens COMMAND …`. Each command is a function in this folder, related ones in one module."""
 
 import signal
 import sys
