@@ -12,13 +12,13 @@ from any_model import any_model, usual_weights
 from cli_runner import quadlens as run
 from explorer_chromium import pages, visit  # noqa: F401
 from quadlens.errors import BadConfig
-from quadlens.interventions import as_transformer
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import margins
 from quadlens.model.params import MLPParams
 from quadlens.spectrum.anatomy import Anatomy
+from quadlens.studies.interventions import as_transformer
 from test_explorer_numbers import READ, checked, edited, edits
 
 TABLES = ("U_a", "U_b", "W_L", "S_a", "S_b")

@@ -14,14 +14,21 @@ if TYPE_CHECKING:
     from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
     from quadlens.explanation import Explanation, Outline
     from quadlens.infinite_width import Lens
-    from quadlens.interventions import ablate, jitter_phases, jitter_weights, mix_attention, resample, swap_activation
     from quadlens.model import Collapsed, Config, Evaluation, MLPConfig, MLPParams, Model, Params, Recipe
     from quadlens.model.formats import Imported, from_state_dict
     from quadlens.pages import Report
+    from quadlens.pages.compare import Comparison
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
     from quadlens.studies import Study
-    from quadlens.studies.compare import Comparison
+    from quadlens.studies.interventions import (
+        ablate,
+        jitter_phases,
+        jitter_weights,
+        mix_attention,
+        resample,
+        swap_activation,
+    )
     from quadlens.studies.over_time import RunHistory
     from quadlens.training.config import TrainConfig
     from quadlens.training.train import TrainingResult
@@ -111,7 +118,7 @@ _HOME_OF = {
     "Certificate": "quadlens.proofs",
     "CheckReport": "quadlens_checker",
     "Collapsed": "quadlens.model",
-    "Comparison": "quadlens.studies.compare",
+    "Comparison": "quadlens.pages.compare",
     "RunHistory": "quadlens.studies.over_time",
     "Config": "quadlens.model",
     "Evaluation": "quadlens.model",
@@ -129,13 +136,13 @@ _HOME_OF = {
     "Study": "quadlens.studies",
     "TrainConfig": "quadlens.training.config",
     "TrainingResult": "quadlens.training.train",
-    "ablate": "quadlens.interventions",
+    "ablate": "quadlens.studies.interventions",
     "from_state_dict": "quadlens.model.formats",
-    "jitter_phases": "quadlens.interventions",
-    "jitter_weights": "quadlens.interventions",
-    "mix_attention": "quadlens.interventions",
-    "resample": "quadlens.interventions",
-    "swap_activation": "quadlens.interventions",
+    "jitter_phases": "quadlens.studies.interventions",
+    "jitter_weights": "quadlens.studies.interventions",
+    "mix_attention": "quadlens.studies.interventions",
+    "resample": "quadlens.studies.interventions",
+    "swap_activation": "quadlens.studies.interventions",
 }
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from quadlens.model import Collapsed, Evaluation, Model
     from quadlens.model.formats import Imported
     from quadlens.pages import Report
+    from quadlens.pages.compare import Comparison
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
     from quadlens.spectrum import Anatomy
     from quadlens.studies import Study
-    from quadlens.studies.compare import Comparison
     from quadlens.studies.over_time import RunHistory
     from quadlens.training.config import TrainConfig
     from quadlens.training.engine import StepMeasures
@@ -288,7 +288,7 @@ def compare(a: "ModelLike", b: "ModelLike") -> "Comparison":
     >>> quadlens.compare("mainline", quadlens.ablate("mainline", keep="abs"))
     Comparison(a=mainline, b=model, answers alike=100.0 %)
     """
-    from quadlens.studies.compare import Comparison
+    from quadlens.pages.compare import Comparison
 
     return Comparison(study(a), study(b))
 
