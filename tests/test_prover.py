@@ -1,5 +1,6 @@
 """What strategies say of themselves, what the proofs of one model share, and which of them can be written down."""
 
+import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any_model import any_model, extreme_weights
 from quadlens.errors import BadConfig
 from quadlens.model import load
 from quadlens.model.activation import Activation
 from quadlens.model.config import MLPConfig
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.native import save
+from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.certificate import summary
@@ -24,6 +26,7 @@ from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certif
 from quadlens.spectrum import anatomy as anatomy_module
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens_checker import check
+from quadlens_checker.verdict import verify
 
 
 @pytest.fixture
@@ -183,3 +186,14 @@ def test_what_is_computed_travels_to_another_process() -> None:
     there = pickle.loads(pickle.dumps(prover))
     assert {"collapsed", "spectra"} <= set(vars(there.anatomy))
     assert there.certify("arcs").to_bytes() == here
+
+
+@pytest.mark.parametrize("seed", [*range(12), 254])
+def test_certificates_of_models_with_weights_of_any_size_are_verified(seed: int) -> None:
+    """What is written can be checked: pre-activations beyond 2^52, output maps beyond 2^800."""
+    rng = np.random.default_rng((7, seed))
+    model = any_model(rng, extreme_weights(rng), largest=6)
+    for strategy in ("brute", "moments"):
+        one = certify(model, strategy)
+        if one.proof.margin is not None and one.checkable:
+            verify(json.loads(one.to_bytes()), to_bytes(model), lambda operations: None)

@@ -20,6 +20,7 @@ from quadlens.model.evaluate import evaluate
 from quadlens.model.formats import Hints, import_file
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.model.native import save
+from quadlens.numbers import significant
 from quadlens.proofs.produce import Prover
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens_checker.verdict import check_here
@@ -56,7 +57,7 @@ class Row:
             str(self.n),
             f"{self.proved:,} of {inputs:,}{rest}",
             f"`{self.strategy}`{rank}" + (f", {self.settled:,} settled" if self.settled else ""),
-            "–" if self.margin is None else f"{self.margin:.3g}",
+            "–" if self.margin is None else significant(self.margin, "down", 3),
             f"{self.true:.3g}" if self.true > 0 else "wrong",
             f"{self.cost:.1%}".replace("%", " %"),
             f"{self.seconds:.0f} s" if self.verdict == "VERIFIED" else self.verdict,
