@@ -78,6 +78,7 @@ def test_an_odd_activation_has_no_integral() -> None:
 
 def test_delta_says_what_the_strength_does() -> None:
     shifted = lens(pizza(31, (4,), 200, delta=0.7)).clusters[0]
+    assert shifted.phase_cosine == pytest.approx(1)
     assert shifted.kind == "shifted pizza"
     assert shifted.reading.cluster.mean_delta == pytest.approx(0.7)
     u = np.pi * 4 * np.arange(31) / 31

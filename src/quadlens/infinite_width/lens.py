@@ -67,6 +67,13 @@ class LensCluster:
         return len(self.reading.cluster.neurons)
 
     @property
+    def phase_cosine(self) -> float:
+        """Mean of cos(ψ - 2φ), neurons weighted by ρω: 1 where all write at twice the phase at which they read."""
+        cluster = self.reading.cluster
+        weights = cluster.rho * cluster.omega
+        return float((weights * np.cos(cluster.psi - 2 * cluster.phi)).sum() / weights.sum())
+
+    @property
     def kind(self) -> str:
         """What δ says about the strength's dependence on a - b, before looking at it."""
         cluster = self.reading.cluster
@@ -97,6 +104,7 @@ class LensCluster:
             "degree_share": cluster.share,
             "shared_function_fit": shared.fit,
             "r2_angles": self.r2_angles,
+            "phase_cosine": self.phase_cosine,
             "lambda_2": self.lambda_2,
             "delta": cluster.mean_delta,
             "delta_coherence": cluster.delta_coherence,
@@ -205,7 +213,7 @@ class Lens(Displayed):
                 str(one.neurons),
                 str(one.reading.cluster.degree),
                 short_of_one(one.reading.shared.fit, 4),
-                "–" if one.r2_angles is None else short_of_one(one.r2_angles, 4),
+                short_of_one(one.phase_cosine, 4),
                 decimals(one.lambda_2, 4),
                 one.kind,
                 decimals(one.dip, 2),
@@ -213,7 +221,7 @@ class Lens(Displayed):
             ]
             for one in self.clusters
         ]
-        header = ("k", "neurons", "degree", "shared fit", "R² ψ, 2φ", "λ₂", "δ alone", "dip", "reads")
+        header = ("k", "neurons", "degree", "shared fit", "cos ψ-2φ", "λ₂", "δ alone", "dip", "reads")
         shares = {f"integral: {name}": share for name, share in self.explained_by.items()} | self.residual
         return (
             Table("Each cluster as an integral", header, rows, left=(6, 8), caption=HOW_TO_READ),
