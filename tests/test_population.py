@@ -505,3 +505,10 @@ def test_published_attention_rates_are_all_there() -> None:
     assert sum(one.runs for one in attention.published()) == 2373
     assert all(list(one.quantiles[name]) == sorted(one.quantiles[name]) for one in attention.published()
                for name in attention.MEASURES)  # fmt: skip
+
+
+def test_the_shipped_attention_rates_are_all_accurate_and_proved() -> None:
+    shipped = attention.read(None)
+    assert shipped["attention_rate"].n_unique() == 21
+    assert (shipped["correct"] == shipped["inputs"]).all()
+    assert (shipped["certified_inputs"] == shipped["inputs"]).all()
