@@ -156,12 +156,11 @@ def kill_case(run: Callable[[Path], None], kills: int, moments: random.Random, b
     part.mkdir()
     while done < kills:
         child, began = start(run, part), time.monotonic()
-        moment, status = began + moments.uniform(0.0, seconds), None
-        while status is None and time.monotonic() < moment:
+        moment, ended = began + moments.uniform(0.0, seconds), 0
+        while not ended and time.monotonic() < moment:
             time.sleep(0.001)
-            ended, code = os.waitpid(child, os.WNOHANG)
-            status = code if ended else None
-        if status is None:
+            ended, status = os.waitpid(child, os.WNOHANG)
+        if not ended:
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
