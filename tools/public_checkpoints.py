@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of public checkpoints in docs/formats.md: read or refused and why, inputs right, margin, processor seconds.
+"""The table of public checkpoints in docs/formats.md: read or refused, inputs right, margin, frequencies, seconds.
 
     python tools/public_checkpoints.py DIR [--activation relu] [--only TEXT] [--rows FILE]
 
@@ -17,10 +17,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from quadlens import explain
 from quadlens.errors import QuadlensError
 from quadlens.model.evaluate import evaluate
-from quadlens.model.formats import Hints, import_file
+from quadlens.model.formats import Hints, Imported, import_file
 from quadlens.model.formats.registry import checkpoints_in
+
+# More key frequencies than this are counted, not listed.
+MOST = 12
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Row:
     inputs: int = 0
     right: int = 0
     margin: float = 0.0
+    frequencies: str = ""
 
     @property
     def family(self) -> tuple[str, str]:
@@ -58,8 +63,20 @@ def tried(path: Path, directory: Path, hints: Hints) -> Row:
         # What differs from file to file of one family is not its reason, nor are all the formats it is not in.
         told = re.sub(r"\d{3,}", "…", re.sub(r" \((quadlens|zhong): .*", "", told))
         return Row(name, time.process_time() - start, told)
-    seconds = time.process_time() - start
-    return Row(name, seconds, None, imported.format, found.pairs, found.correct, found.min_margin)
+    seconds, keys = time.process_time() - start, key_frequencies(imported)
+    return Row(name, seconds, None, imported.format, found.pairs, found.correct, found.min_margin, keys)
+
+
+def key_frequencies(imported: Imported) -> str:
+    """Those that `explain` names, or that there are none."""
+    if imported.model.config.task.cyclic is None:
+        return "no cyclic relabelling"
+    try:
+        found = explain(imported, logits=False).key_frequencies
+    except QuadlensError as error:
+        return str(error)
+    shown = ", ".join(map(str, found or ()))
+    return (shown if len(found or ()) <= MOST else f"{len(found or ())} frequencies") or "none"
 
 
 def line(rows: Sequence[Row]) -> str:
@@ -68,12 +85,13 @@ def line(rows: Sequence[Row]) -> str:
     name = first.path if len(rows) == 1 else f"{first.family[0]} ({len(rows)} files)"
     seconds = f"{max(row.seconds for row in rows):.1f}"
     if first.refusal is not None:
-        return f"| `{name}` | refused: {first.refusal} | | | {seconds} |"
+        return f"| `{name}` | refused: {first.refusal} | | | | {seconds} |"
     low, high = min(row.right for row in rows), max(row.right for row in rows)
     right = f"{low:,}" if low == high else f"{low:,} … {high:,}"
     margins = sorted({f"{row.margin:.3g}" for row in rows}, key=float)
     margin = margins[0] if len(margins) == 1 else f"{margins[0]} … {margins[-1]}"
-    return f"| `{name}` | {first.format} | {right} of {first.inputs:,} | {margin} | {seconds} |"
+    keys = first.frequencies if len({row.frequencies for row in rows}) == 1 else "they differ"
+    return f"| `{name}` | {first.format} | {right} of {first.inputs:,} | {margin} | {keys} | {seconds} |"
 
 
 def main() -> None:
@@ -98,7 +116,8 @@ def main() -> None:
     families: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows.values():
         families[row.family].append(row)
-    print("| checkpoint | read as | inputs right | smallest margin | processor seconds |\n|---|---|---|---|---|")
+    header = ("checkpoint", "read as", "inputs right", "smallest margin", "key frequencies", "processor seconds")
+    print(f"| {' | '.join(header)} |\n{'|---' * len(header)}|")
     print("\n".join(line(family) for family in families.values()))
 
 

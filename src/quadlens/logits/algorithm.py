@@ -1,6 +1,7 @@
 """Which algorithm is it? The three measures of Zhong et al., "The Clock and the Pizza" (arXiv 2306.17844)."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -14,7 +15,19 @@ from quadlens.model.deep import DeepParams
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.model.token_tables import HiddenLayer
 
-PUBLISHED_SAMPLES, PUBLISHED_SEED, MOST_SHUFFLED = 100, 42, 3 * 10**6
+PUBLISHED_P, PUBLISHED_SAMPLES, PUBLISHED_SEED, MOST_SHUFFLED = 59, 100, 42, 3 * 10**6
+# What the shuffle gives for p = 59, the only modulus they have: it takes a tenth of a second, every other number here
+# less. A test shuffles again.
+SHUFFLED_59 = (
+    *(101065, 172717, 141490, 46272, 200459, 14143, 193787, 55721, 16939, 91860, 77318, 149115, 84256, 2007),
+    *(5354, 70701, 124170, 150107, 164733, 87165, 117049, 111934, 60295, 84694, 195710, 36103, 162572, 90652),
+    *(194098, 113263, 110967, 88143, 194052, 82491, 149247, 198206, 134161, 12958, 128444, 90555, 47173, 31109),
+    *(1711, 93715, 4797, 156396, 104562, 80607, 162787, 112756, 171506, 24646, 197928, 1881, 45099, 180417),
+    *(130026, 88105, 65342, 170029, 88509, 20927, 197914, 162185, 198362, 186723, 161199, 28296, 46360, 112669),
+    *(125585, 17043, 125146, 114263, 50381, 130398, 179916, 198357, 74704, 116821, 141400, 166035, 137445, 11886),
+    *(57388, 79260, 72594, 105842, 203930, 1559, 60405, 148095, 69903, 103374, 185845, 27064, 92641, 145404),
+    *(11849, 91697),
+)
 SAMPLES = 1000
 PRINCIPAL_COMPONENTS = 4
 # Singular values this small beside the largest are rounding of float32 weights.
@@ -139,7 +152,10 @@ def published_triples(p: int) -> Int[np.ndarray, "n 3"]:
     Past `MOST_SHUFFLED` triples, of which they had fewer, the shuffle takes seconds, and 100 are drawn with that seed.
     """
     every, rng = range(p**3), random.Random(PUBLISHED_SEED)
-    if p**3 <= MOST_SHUFFLED:
+    found: Sequence[int]
+    if p == PUBLISHED_P:
+        found = SHUFFLED_59
+    elif p**3 <= MOST_SHUFFLED:
         shuffled = list(every)
         rng.shuffle(shuffled)
         found = shuffled[:PUBLISHED_SAMPLES]
