@@ -133,7 +133,7 @@ class Outline(Displayed):
         found = self.evaluation
         last = f" of the last of {self.layers} layers" if self.layers > 1 else ""
         sentences = [
-            f"{self.d_mlp} neurons{last} answer {self.task.words}: {found.correct} of {found.pairs} inputs are right, "
+            f"{self.d_mlp} neurons{last} answer {self.task.words}: {found.correct:,} of {found.pairs:,} inputs are right, "
             f"with a smallest margin of {at_least(found.min_margin, 3)}."
         ]
         if self.attention in ("softmax", "mixture"):

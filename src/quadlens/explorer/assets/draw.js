@@ -90,7 +90,7 @@ Q.draw = (() => {
     // As close as there is room for, and clear of the names at the ends.
     const tick = [10, 20, 50, 100].find((t) => t * cell >= 30) || 200;
     for (let t = first ? tick - first : 0; t < p; t += tick) {
-      if ((t + 0.5) * cell < side - 26) text(g, t + first, x0 + (t + 0.5) * cell, y0 + side + 13, "center");
+      if ((t + 0.5) * cell < side - 34) text(g, t + first, x0 + (t + 0.5) * cell, y0 + side + 13, "center");
       if ((t + 0.5) * cell < side - 14) text(g, t + first, x0 - 4, y0 + side - (t + 0.5) * cell + 4, "right");
     }
     text(g, "a →", x0 + side, y0 + side + 13, "right");
