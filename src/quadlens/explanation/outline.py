@@ -133,8 +133,8 @@ class Outline(Displayed):
         found = self.evaluation
         last = f" of the last of {self.layers} layers" if self.layers > 1 else ""
         sentences = [
-            f"{self.d_mlp} neurons{last} answer {self.task.words}: {found.correct:,} of {found.pairs:,} inputs are right, "
-            f"with a smallest margin of {at_least(found.min_margin, 3)}."
+            f"{self.d_mlp} neurons{last} answer {self.task.words}: {found.correct:,} of {found.pairs:,} inputs are "
+            f"right, with a smallest margin of {at_least(found.min_margin, 3)}."
         ]
         if self.attention in ("softmax", "mixture"):
             widest = max(self.attention_ranges, key=lambda one: one.high - one.low)
