@@ -91,7 +91,10 @@ def explain(
     no_logits: Annotated[
         bool, typer.Option("--no-logits", help="Only the neurons: fast at any p, no pass over the p³ logits.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the triples of gradient symmetricity.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, help="Draw 1,000 triples for gradient symmetricity, not Zhong et al.'s 100."),
+    ] = None,
 ) -> None:
     """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part.
 
@@ -117,7 +120,8 @@ def explain(
         short = outline(anatomy)
         out.emit({"model": model, **about(anatomy.model, anatomy.layer), **short.to_dict()}, short.render)
         return
-    explanation = explain_anatomy(anatomy, logits=not no_logits, rng=np.random.default_rng(seed))
+    drawn = None if seed is None else np.random.default_rng(seed)
+    explanation = explain_anatomy(anatomy, logits=not no_logits, rng=drawn)
     if neurons is not None:
         from quadlens.explanation.frame import write_neurons
 
