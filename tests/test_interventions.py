@@ -10,13 +10,13 @@ import pytest
 import quadlens
 from any_model import any_model, usual_weights
 from cli_runner import quadlens as run
-from explorer_chromium import pages, visit  # noqa: F401
+from explorer_chromium import pages, softmax_model, visit  # noqa: F401
 from quadlens.errors import BadConfig
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config, MLPConfig, Softmax
 from quadlens.model.evaluate import margins
-from quadlens.model.params import MLPParams
+from quadlens.model.params import MLPParams, Params
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.studies.interventions import as_transformer
 from test_explorer_numbers import READ, checked, edited, edits
@@ -78,15 +78,42 @@ def test_resampling_keeps_the_mean() -> None:
     assert np.sqrt(np.mean((mean - whole) ** 2)) < one / 2
 
 
-def test_attention_between_uniform_and_its_own() -> None:
+@pytest.mark.parametrize("kind", ["two tokens", "mixture", "three tokens"])
+def test_attention_between_its_mean_and_softmax(kind: str) -> None:
     model: Any = quadlens.load("clock")
-    pairs = np.array([[3, 8], [40, 2]])
-    assert quadlens.mix_attention(model, 1.0).config == model.config
-    flat: Any = quadlens.mix_attention(model, 0.0)
-    assert flat.config.attention == (0.5, 0.5)
-    assert flat.config.softmax is None
-    half = quadlens.mix_attention(model, 0.5)
-    np.testing.assert_allclose(half.forward(pairs), half.hidden_layer().pair_logits(pairs), rtol=1e-10)
+    if kind != "two tokens":
+        shape: dict[str, Any] = {
+            "p": 5,
+            "d_model": 6,
+            "d_mlp": 7,
+            "n_heads": 2,
+            "d_head": 3,
+            "d_vocab": 6,
+            "d_vocab_out": 5,
+            "n_ctx": 3,
+        }
+        constant = (0.3, -0.2, 0.4) if kind == "three tokens" else (0.25, 0.5)
+        config = Config(**shape, attention=constant, read_position=len(constant) - 1, softmax=Softmax(0.7, 1.3))
+        rng = np.random.default_rng(2)
+        model = Params(config, **{name: rng.normal(size=size) for name, size in Params.shapes(config).items()})
+    layer = model.hidden_layer()
+    mean = layer.with_mean_gates()
+    assert quadlens.mix_attention(model, 1.0) is model
+    for rate in (0.0, 0.3):
+        mixed = quadlens.mix_attention(model, rate).hidden_layer()
+        assert isinstance(mixed, Collapsed) == (rate == 0)
+        for a in (0, 3):
+            for part in ("pre", "skip"):
+                expected = (1 - rate) * getattr(mean, part)(a) + rate * getattr(layer, part)(a)
+                np.testing.assert_allclose(getattr(mixed, part)(a), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_explorer_mixes_attention_alike(visit: Any) -> None:  # noqa: F811
+    page, model = visit("softmax"), softmax_model()
+    for rate in (0.0, 0.4):
+        said = page.page.evaluate(READ, f"attention={rate}")
+        expected = margins(quadlens.mix_attention(model, rate).hidden_layer())
+        np.testing.assert_allclose(said["margin"], expected.ravel(), rtol=1e-9, atol=1e-9)
 
 
 def test_every_verb_takes_the_result() -> None:

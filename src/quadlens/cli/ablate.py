@@ -32,7 +32,10 @@ def command(
     ] = 0,
     activation: Annotated[str | None, typer.Option("--activation", help="Another activation.")] = None,
     attention_rate: Annotated[
-        float | None, typer.Option("--attention-rate", help="1 is the model's attention, 0 the same on all positions.")
+        float | None,
+        typer.Option(
+            "--attention-rate", help="1 is the model's attention, 0 every weight at its mean over all inputs."
+        ),
     ] = None,
     resample: Annotated[int | None, typer.Option("--resample", help="Draw so many neurons, with replacement.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of every draw; the explorer draws the same.")] = 1,

@@ -155,10 +155,14 @@ class TokenTables:
                 total += head[:, None] * rows[token]
         return total
 
+    def mean_gates(self) -> Float[np.ndarray, "positions heads"]:
+        """The mean of every gate over all inputs."""
+        sums = [self.gates(np.full(self.p, a), np.arange(self.p)).sum(axis=2) for a in range(self.p)]
+        return np.sum(sums, axis=0) / self.p**2
+
     def with_mean_gates(self) -> Collapsed:
         """The model in which every gate is at its mean over all inputs: what its neurons read, on average."""
-        sums = [self.gates(np.full(self.p, a), np.arange(self.p)).sum(axis=2) for a in range(self.p)]
-        means = np.sum(sums, axis=0) / self.p**2
+        means = self.mean_gates()
         added = {name: getattr(self, name).copy() for name in ("U_a", "U_b", "S_a", "S_b")}
         for table, gate in zip(self.gated, means, strict=True):
             side = "a" if table.position == 0 else "b"

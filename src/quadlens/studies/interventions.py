@@ -15,6 +15,7 @@ from quadlens.model.activation import parse_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.token_tables import TokenTables
 from quadlens.spectrum.anatomy import Anatomy
 
 if TYPE_CHECKING:
@@ -152,29 +153,70 @@ def swap_activation(model: "ModelLike", activation: str) -> Model:
 
 
 def mix_attention(model: "ModelLike", rate: float) -> Model:
-    """Attention (1 - rate) · uniform + rate · the model's own.
+    """Every attention weight at (1 - rate) · its mean over all inputs + rate · what softmax makes it.
 
-    Uniform gives every position that is seen the same weight, and as much in all as the model's attention has.
+    The result is another transformer: its residual stream knows which token stands where, so that heads that look the
+    same way at every input can bring each position's mean.
 
     Args:
-        model: A model with softmax attention, a study, a path or the name of a bundled model.
+        model: A one-layer transformer with softmax attention, a study, a path or the name of a bundled model.
         rate: From 0, constant attention, to 1, the model as it is.
 
     >>> import quadlens
-    >>> quadlens.evaluate(quadlens.mix_attention("clock", 0.0)).correct < quadlens.evaluate("clock").correct
-    True
+    >>> [quadlens.evaluate(quadlens.mix_attention("clock", rate)).correct for rate in (0.0, 0.5, 1.0)]
+    [2522, 3472, 3481]
     """
     _check_range("rate", rate, 0.0, 1.0)
-    params = _anatomy(model).model
-    if not isinstance(params, Params) or params.config.softmax is None:
-        raise BadConfig("this model's attention does not depend on the tokens; there is nothing to mix")
+    anatomy = _anatomy(model)
+    params, layer = anatomy.model, anatomy.layer
+    if not isinstance(params, Params) or params.config.softmax is None or not isinstance(layer, TokenTables):
+        raise BadConfig(
+            "this is no one-layer transformer whose attention depends on the tokens; there is nothing to mix"
+        )
+    if rate == 1.0:
+        return params
     config, softmax = params.config, params.config.softmax
-    seen, total = config.positions_seen, sum(config.attention) + softmax.scale
-    uniform = [total / seen if t < seen else 0.0 for t in range(len(config.attention))]
-    attention = tuple((1 - rate) * even + rate * mine for even, mine in zip(uniform, config.attention, strict=True))
-    mixed = replace(config, attention=attention, softmax=replace(softmax, scale=rate * softmax.scale) if rate else None)
-    tensors = params.tensors()
-    return Params(mixed, **{name: tensors[name] for name in Params.shapes(mixed)})
+    streams, heads = params.token_streams(), config.n_heads
+    w = {name: array.astype(np.float64) for name, array in params.tensors().items()}
+    # [position][head]: softmax's part of the weight, in the mean.
+    means = np.zeros((len(streams), heads))
+    means[: config.positions_seen] = layer.mean_gates()
+    scale, seen = rate * softmax.scale, config.positions_seen
+    # What the heads that look at nothing in particular put on each position, and what they bring of it: the means.
+    even = (
+        [alpha + scale / seen * (t < seen) for t, alpha in enumerate(config.attention)] if rate else [1.0] * len(means)
+    )
+    if 0.0 in even:
+        raise BadConfig("this mixture of a constant and softmax has weight 0 in the mean; it cannot be mixed further")
+    missing = (1 - rate) * means if rate else means + np.array(config.attention)[:, None]
+    values = [np.einsum("td,hdk->htk", x, w["W_V"]) + w["b_V"][:, None] for x in streams]
+    brought = [(missing[t] / even[t])[:, None, None] * values[t] for t in range(len(streams))]
+    tokens, d = sum(map(len, streams)), config.d_model
+    mixed = replace(
+        config,
+        d_model=tokens + d,
+        n_heads=2 * heads if rate else heads,
+        d_vocab=tokens,
+        b_token_offset=config.p,
+        n_ctx=len(streams),
+        attention=config.attention if rate else (1.0,) * len(streams),
+        softmax=replace(softmax, scale=scale) if rate else None,
+    )
+    new = {name: np.zeros(shape) for name, shape in Params.shapes(mixed).items()}
+    new["W_E"][:, :tokens], new["W_E"][:, tokens:] = np.eye(tokens), np.concatenate(streams)
+    new["W_V"][-heads:, :tokens] = np.concatenate(brought, axis=1)
+    new["W_O"][-heads:, :, tokens:] = w["W_O"]
+    if rate:
+        for name in ("W_Q", "W_K", "W_V"):
+            new[name][:heads, tokens:] = w[name]
+        for name in ("b_Q", "b_K", "b_V"):
+            new[name][:heads] = w[name]
+        new["W_O"][:heads, :, tokens:] = w["W_O"]
+    for name in ("W_in", "W_U"):
+        new[name][tokens:] = w[name]
+    new["W_out"][:, tokens:] = w["W_out"]
+    new["b_O"][tokens:], new["b_out"][tokens:], new["b_in"], new["b_U"] = w["b_O"], w["b_out"], w["b_in"], w["b_U"]
+    return Params(mixed, **new)
 
 
 def _anatomy(model: "ModelLike") -> Anatomy:
