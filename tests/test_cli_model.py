@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli_runner import quadlens, refused
-from quadlens.cli.main import app
+from quadlens.cli.main import COMMANDS as KNOWN
 from quadlens.cli.options import REGISTRIES
 from quadlens.explanation import explain
 from quadlens.figures.style import FIGURE_FORMATS
@@ -32,7 +32,7 @@ from quadlens.proofs import STRATEGIES
 from quadlens.studies import study_of
 from quadlens.training.config import TrainConfig
 
-COMMANDS = sorted(command.name or "" for command in app.registered_commands)
+COMMANDS = sorted(KNOWN)
 
 
 @pytest.fixture

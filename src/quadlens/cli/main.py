@@ -3,39 +3,16 @@
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable
+from importlib import import_module
 
 import typer
 
 from quadlens import __version__
-from quadlens.cli import (
-    ablate,
-    certify,
-    check,
-    compare,
-    files,
-    frontier,
-    history,
-    pictures,
-    population,
-    reading,
-    sweep,
-    train,
-)
 from quadlens.cli.options import Command, Commands, with_common_flags
 from quadlens.cli.output import surviving_streams
 from quadlens.errors import QuadlensError
 from quadlens.workers import INTERRUPTED
-
-app = typer.Typer(
-    name="quadlens",
-    cls=Commands,
-    help="Explains small networks that learned an operation such as addition modulo p, and proves what they answer.",
-    epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _version(show: bool) -> bool:
@@ -45,39 +22,61 @@ def _version(show: bool) -> bool:
     return show
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Options before the command."""
 
 
-# In the order a newcomer meets them; the example is the last line of each command's help.
-COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("report", pictures.report, "quadlens report mainline -o out/report"),
-    ("explore", pictures.explore, "quadlens explore mainline -o explorer.html"),
-    ("info", files.info, "quadlens info mainline"),
-    ("evaluate", reading.evaluate, "quadlens evaluate mainline --json"),
-    ("explain", reading.explain, "quadlens explain mainline --neurons neurons.csv"),
-    ("bounds", reading.bounds, "quadlens bounds mainline --json"),
-    ("lens", reading.lens, "quadlens lens mainline --json"),
-    ("certify", certify.command, "quadlens certify mainline -o mainline.cert.json"),
-    ("check", check.command, "quadlens check mainline.cert.json mainline"),
-    ("frontier", frontier.command, "quadlens frontier mainline -o frontier"),
-    ("train", train.command, "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
-    ("history", history.command, "quadlens history model.safetensors -o history.parquet"),
-    ("sweep", sweep.command, "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
-    ("population", population.command, "quadlens population sweep --where p=59 --figures figures"),
-    ("compare", compare.command, "quadlens compare mainline mismatched -o comparison.html"),
-    ("ablate", ablate.command, "quadlens ablate mainline --frequencies 5 -o without-5.safetensors"),
-    ("build", files.build, "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
-    ("import", files.import_, "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
-    ("export", files.export, "quadlens export mainline --format transformer-lens -o model.pt"),
-    ("figures", pictures.figures, "quadlens figures mainline -o figures --format svg,png"),
-)
-for _name, _command, _example in COMMANDS:
-    _class = certify.Help if _name == "certify" else Command
-    app.command(_name, cls=_class, epilog=f"Example: {_example}")(with_common_flags(_command))
+# Name: module of this folder, function, and the example that ends its help; in the order a newcomer meets them.
+COMMANDS = {
+    "report": ("pictures", "report", "quadlens report mainline -o out/report"),
+    "explore": ("pictures", "explore", "quadlens explore mainline -o explorer.html"),
+    "info": ("files", "info", "quadlens info mainline"),
+    "evaluate": ("reading", "evaluate", "quadlens evaluate mainline --json"),
+    "explain": ("reading", "explain", "quadlens explain mainline --neurons neurons.csv"),
+    "bounds": ("reading", "bounds", "quadlens bounds mainline --json"),
+    "lens": ("reading", "lens", "quadlens lens mainline --json"),
+    "certify": ("certify", "command", "quadlens certify mainline -o mainline.cert.json"),
+    "check": ("check", "command", "quadlens check mainline.cert.json mainline"),
+    "frontier": ("frontier", "command", "quadlens frontier mainline -o frontier"),
+    "train": ("train", "command", "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
+    "history": ("history", "command", "quadlens history model.safetensors -o history.parquet"),
+    "sweep": ("sweep", "command", "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
+    "population": ("population", "command", "quadlens population sweep --where p=59 --figures figures"),
+    "compare": ("compare", "command", "quadlens compare mainline mismatched -o comparison.html"),
+    "ablate": ("ablate", "command", "quadlens ablate mainline --frequencies 5 -o without-5.safetensors"),
+    "build": ("files", "build", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
+    "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
+    "export": ("files", "export", "quadlens export mainline --format transformer-lens -o model.pt"),
+    "figures": ("pictures", "figures", "quadlens figures mainline -o figures --format svg,png"),
+}
+
+
+def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands: each costs time to load, and only one is run."""
+    app = typer.Typer(
+        name="quadlens",
+        cls=Commands,
+        help="Explains small networks that learned an operation such as addition modulo p; proves what they answer.",
+        epilog="Start with: quadlens report -o out/report. Every command has --help with an example, and --json.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name in names:
+        module, function, example = COMMANDS[name]
+        found = import_module(f"quadlens.cli.{module}")
+        shown = getattr(found, "Help", Command)
+        app.command(name, cls=shown, epilog=f"Example: {example}")(with_common_flags(getattr(found, function)))
+    return app
+
+
+def _asked_for() -> Iterable[str]:
+    """The one command that is to be run; all of them for help, completion or a name that is none."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    return (name,) if name in COMMANDS else COMMANDS
 
 
 def main() -> None:
@@ -97,7 +96,7 @@ def main() -> None:
             # Whoever meets a number that overflowed says so in words; NumPy's lines beside them do not help.
             warnings.simplefilter("ignore", RuntimeWarning)
         try:
-            app()
+            program(_asked_for())()
         except Exception as error:
             if stopped:  # a library made another error of the interrupt
                 sys.exit(INTERRUPTED)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quadlens.cli.options import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.cli.output import Output
+from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.errors import BadConfig, BadFile
 from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
 

@@ -1,0 +1,113 @@
+"""The settings of a training run as flags; apart, so that commands that train nothing need not load them."""
+
+import dataclasses
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from quadlens.cli.options import with_signature
+from quadlens.errors import BadConfig
+from quadlens.training.config import PRESETS, TrainConfig
+
+PresetOption = Annotated[str, typer.Option("--preset", metavar="|".join(PRESETS), help="Which settings to start from.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="TOML", help="Settings that override the preset's.")
+]
+CheckpointOption = Annotated[int, typer.Option("--checkpoint-every", min=1, help="Epochs between two checkpoints.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any setting by its name; may be repeated.")
+]
+
+
+def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command with one flag for every setting of a training run, and `--set` for all of them.
+
+    The command takes `settings`, what was given of them.
+
+    Args:
+        without: Settings that the command has in a form of its own.
+    """
+    hints, words = get_type_hints(TrainConfig), attribute_words(TrainConfig)
+    names = [field.name for field in dataclasses.fields(TrainConfig) if field.name not in without]
+    flags: dict[str, Any] = {}
+    for name in names:
+        flag = f"--{name.replace('_', '-')}"
+        flag += f"/--no-{flag[2:]}" if hints[name] is bool else ""
+        option = typer.Option(flag, help=words.get(name, ""), rich_help_panel="Settings")
+        flags[name] = Annotated[hints[name] | None, option]
+    flags["set_"] = SetOption
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(function, eval_str=True).parameters
+
+        def command(*, set_: list[str] | None, **others: Any) -> None:
+            given = {name: others.pop(name) for name in names}
+            function(settings=parse_settings(set_ or [], given), **others)
+
+        return with_signature(command, function, [one for one in own.values() if one.name != "settings"], flags, None)
+
+    return decorate
+
+
+def attribute_words(cls: type) -> dict[str, str]:
+    """Attribute → what its class's docstring says of it.
+
+    >>> attribute_words(TrainConfig)["d_mlp"]
+    'Number of neurons.'
+    """
+    section = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:\n")[2]
+    words: dict[str, str] = {}
+    for line in section.splitlines():
+        name, colon, text = line.strip().partition(": ")
+        if colon and name.isidentifier():
+            words[name] = text
+        elif words:  # the text goes on in the next line
+            words[list(words)[-1]] += f" {line.strip()}"
+    return words
+
+
+def parse_settings(words: Sequence[str], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that were given.
+
+    Args:
+        words: `NAME=VALUE` each, values written as in TOML; a bare word is a string.
+        flags: Settings that have a flag of their own; None where it was not given.
+
+    Raises:
+        BadConfig: when a word is not of that form, or a setting is given twice.
+    """
+    settings = {name: value for name, value in flags.items() if value is not None}
+    for word in words:
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or not name.isidentifier():
+            raise BadConfig(f"--set {word!r}; expected NAME=VALUE, for example --set d_mlp=256")
+        if name in settings:
+            raise BadConfig(f"--set {word!r}: {name} was already given as {settings[name]}; give it once")
+        settings[name] = _value(value, word)
+    return settings
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds from `A:B`, without B."""
+    try:
+        first, last = (int(word) for word in text.split(":"))
+    except ValueError:
+        raise BadConfig(f"--seeds {text!r}; expected A:B, for example 0:8 for seeds 0 … 7") from None
+    if last <= first:
+        raise BadConfig(f"--seeds {text!r} names no seed; expected A:B with A below B")
+    return list(range(first, last))
+
+
+def _value(text: str, word: str) -> Any:
+    for toml in (f"value = {text}", f'value = "{text}"'):
+        try:
+            document = tomllib.loads(toml)
+        except tomllib.TOMLDecodeError:
+            continue
+        if list(document) == ["value"]:
+            return document["value"]
+    raise BadConfig(f"--set {word!r}; expected NAME=VALUE, for example --set d_mlp=256")
