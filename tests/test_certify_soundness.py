@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from quadlens.errors import BadConfig
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config, MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
@@ -394,3 +394,11 @@ def test_square_models_are_refused_by_arcs_with_a_reason() -> None:
     certificate = certify(model, "arcs")
     assert certificate.verdict == "UNPROVED"
     assert "piecewise linear" in str(certificate.proof.reason)
+
+
+def test_collapse_cost_of_attention_that_looks_nowhere() -> None:
+    rng = np.random.default_rng(0)
+    config = Config(3, 2, 2, 1, 2, 3, 3, 2, (0.0, 0.0), 0)
+    test_collapse_cost_counts_every_product_of_the_exact_collapse.hypothesis.inner_test(  # type: ignore[attr-defined]
+        Params(config, **{name: rng.normal(size=shape) for name, shape in Params.shapes(config).items()})
+    )

@@ -83,7 +83,7 @@ def _ungated(model: Params) -> ExactCollapsed:
         (Dyadic.from_floats(model.W_V[h]), Dyadic.from_floats(model.b_V[h][None]), Dyadic.from_floats(model.W_O[h]))
         for h in range(config.n_heads)
     ]
-    OV = _sum(W_V @ W_O for W_V, _, W_O in heads) if any(config.attention) else None
+    OV = _sum(W_V @ W_O for W_V, _, W_O in heads) if config.softmax is None or any(config.attention) else None
     attended_bias = _sum(b_V @ W_O for _, b_V, W_O in heads)
     parts = []
     for position, (alpha, x) in enumerate(zip(config.attention, _streams(model, config), strict=True)):
