@@ -49,7 +49,7 @@ NOT_QUICK = {
         "test_snapshots",
         "test_kills",
     ),
-    *("test_sweep_ray", "test_team", "test_training_figures", "test_training_run", "test_training_step"),
+    *("test_site", "test_sweep_ray", "test_team", "test_training_figures", "test_training_run", "test_training_step"),
     *("test_certify_soundness", "test_certify_full_size", "test_certify_any", "test_certify_thin", "test_prover"),
     *(
         "test_checker_networks",
