@@ -1,15 +1,53 @@
 """Shapes and types of every function are checked while testing; tests are repeatable."""
 
+import functools
+import inspect
 import os
 import shutil
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ForwardRef, Literal, get_args, get_origin
 
+import jaxtyping
 import pytest
+from beartype import beartype
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
+from jaxtyping import AbstractArray, install_import_hook, jaxtyped
 
-# Before any room is imported: from here on every annotated shape is checked at run time.
+
+def checked(**how: Any) -> Callable[[Any], Any]:
+    """As `jaxtyped`, with less around each call: beartype alone where there is no shape, and shapes checked once.
+
+    Annotations that are text may name what is not known yet, or only to type checkers; those `jaxtyped` knows to read.
+    """
+
+    def decorate(function: Any) -> Any:
+        parts = [part for hint in getattr(function, "__annotations__", {}).values() for part in _parts(hint)]
+        if not inspect.isfunction(function) or any(isinstance(part, (str, ForwardRef)) for part in parts):
+            return jaxtyped(function, **how)
+        alone = beartype(function)
+        if not any(isinstance(part, type) and issubclass(part, AbstractArray) for part in parts):
+            return alone
+
+        @functools.wraps(function)
+        def tied(*args: Any, **kwargs: Any) -> Any:
+            with jaxtyped("context"):  # in which one name is one length
+                return alone(*args, **kwargs)
+
+        return tied
+
+    return decorate
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """An annotation, what stands in its brackets, and so on."""
+    yield hint
+    if get_origin(hint) is not Literal:
+        for one in get_args(hint):
+            yield from _parts(one)
+
+
+# Before any room is imported: from here on every annotated type and shape is checked at run time.
+jaxtyping.jaxtyped = checked  # type: ignore[assignment]
 install_import_hook("quadlens", "beartype.beartype")
 
 settings.register_profile(

@@ -23,13 +23,12 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
-from any_model import any_model, usual_weights
+from any_model import network
 from enclosed_truth import Truth, check_enclosed, enclosed_margins
 from quadlens.model import load
 from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.native import save, sha256
 from quadlens.model.params import MLPParams, Model, Params
-from quadlens.model.task import task_from_table
 from quadlens.proofs.arcs import ArcsStrategy
 from quadlens.proofs.certificate import Certificate, attention_kind, operation
 from quadlens.proofs.lipschitz import Lipschitz
@@ -79,33 +78,6 @@ def small(number: int, first: int) -> Counter[str]:
     )
     quiet(given(small_models)(check_every_strategy))()
     return Counter(models=number)
-
-
-def network(rng: np.random.Generator) -> Model:
-    """A small model of any kind, half of the time asked for what it answers itself, so that all is to be proved."""
-    kind = str(rng.choice(["usual", "usual", "integers"]))
-    draw = usual_weights(float(rng.choice([0.3, 1.0, 3.0])))
-    if kind == "integers":
-        largest = int(rng.integers(1, 3))
-        draw = lambda rng, shape: rng.integers(-largest, largest + 1, shape).astype(float)  # noqa: E731
-    model = any_model(rng, draw, largest=6)
-    return own_answers(model) if rng.random() < 0.5 else model
-
-
-def own_answers(model: Model) -> Model:
-    """The model with its own answers for its task."""
-    n = model.config.p
-    pairs = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=2).reshape(-1, 2)
-    own = task_from_table(model.forward(pairs)[:, :n].argmax(axis=1).reshape(n, n))
-    return with_config(model, task=own)
-
-
-def with_config(model: Model, **changes: Any) -> Model:
-    """The model with another config."""
-    if isinstance(model, MLPParams):
-        return replace(model, config=replace(model.config, **changes))
-    assert isinstance(model, Params)
-    return replace(model, config=replace(model.config, **changes))
 
 
 def networks(number: int, first: int, folder: Path) -> Iterator[Counter[str]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from any_models import any_models
+from any_model import networks
 from enclosed_truth import check_enclosed, enclosed_margins
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.config import Config, Softmax
@@ -21,8 +21,8 @@ from quadlens.proofs.proof import attempt
 from quadlens.spectrum.anatomy import Anatomy
 
 
-@settings(max_examples=60)
-@given(any_models())
+@settings(max_examples=80)
+@given(networks)
 def test_no_strategy_claims_more_than_is_true_of_any_model(model: Model) -> None:
     """Task × attention × activation × strategy."""
     truth = enclosed_margins(model)
@@ -30,8 +30,8 @@ def test_no_strategy_claims_more_than_is_true_of_any_model(model: Model) -> None
         check_enclosed(attempt(strategy, model), truth, model.config.task.answers)
 
 
-@settings(max_examples=60)
-@given(any_models())
+@settings(max_examples=80)
+@given(networks)
 def test_brute_force_proves_all_that_is_clearly_right(model: Model) -> None:
     """What leads by more than the room that a claim leaves is certified; what is behind by more is a witness."""
     proof = attempt(STRATEGIES["brute"], model)
@@ -45,8 +45,8 @@ def test_brute_force_proves_all_that_is_clearly_right(model: Model) -> None:
                 assert not proof.certified[a, b]
 
 
-@settings(max_examples=60)
-@given(any_models())
+@settings(max_examples=80)
+@given(networks)
 def test_operations_are_counted_where_they_are_done(model: Model) -> None:
     """Brute force and moments by enclosure against the closed formula (scores too far apart take another way)."""
     config = model.config

@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any_models import any_models
+from any_model import networks
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.groups import chughtai_table, group_table
@@ -286,7 +286,7 @@ def slightly(x: arb, offset: Fraction) -> Fraction:
 
 
 @settings(max_examples=2000 if LONG else 50)
-@given(any_models(), st.sampled_from(["auto", "brute", "moments"]))
+@given(networks, st.sampled_from(["auto", "brute", "moments"]))
 def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Model, strategy: str) -> None:
     """Claims, words and operation counts, of two programs that share no line."""
     certificate = certify(model, strategy)

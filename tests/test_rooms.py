@@ -2,10 +2,13 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from beartype.roar import BeartypeCallHintParamViolation
+from jaxtyping import TypeCheckError
 
 import quadlens
 
@@ -62,3 +65,21 @@ def test_what_is_no_room_imports_no_room() -> None:
 )
 def test_an_import_is_seen(line: str) -> None:
     assert list(imported(line)) == ["cli"]
+
+
+def test_types_and_shapes_are_checked_while_testing() -> None:
+    """Of functions with shapes, which tie arguments to each other; without; and whose annotations are text."""
+    from quadlens.model import Params
+    from quadlens.model.config import Config, check_modulus
+    from quadlens.model.handmade import waves
+
+    violations = (BeartypeCallHintParamViolation, TypeCheckError)
+    assert waves(5, np.arange(2), np.zeros(2)).shape == (5, 2)
+    wrong: list[Callable[[], object]] = [
+        lambda: waves(5, np.arange(2), np.zeros(3)),
+        lambda: check_modulus("5"),  # type: ignore[arg-type]
+        lambda: Params.with_zero_biases(Config.paper(5), W_E="0"),  # type: ignore[arg-type]
+    ]
+    for call in wrong:
+        with pytest.raises(violations):
+            call()
