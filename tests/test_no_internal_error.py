@@ -77,6 +77,7 @@ def run_all(numbers: range, folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.timeout(0 if LONG else 300)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_no_command_ends_in_an_internal_error(share: int, tmp_path: Path) -> None:
     assert run_all(range(share, MODELS, SHARES), tmp_path) == []

@@ -128,7 +128,8 @@ def run_one(
     if checkpoint is not None and any(epoch < checkpoint.epoch for epoch in missing):
         out.note("the run starts again: snapshots from before its checkpoint are missing")
         checkpoint = None
-    directory = prepare(output, moments) if moments else output.parent
+    # A run from the beginning keeps no snapshot: those of another run would stand among its own until it is done.
+    directory = prepare(output, moments if checkpoint else ()) if moments else output.parent
     if output.exists():
         out.note(f"{output} exists and will be replaced when this run is done")
     # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process would abort.

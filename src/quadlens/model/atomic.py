@@ -58,6 +58,9 @@ def make_directory(path: Path) -> None:
 def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     """As `write_atomic` for files that belong together: none is renamed before all are written.
 
+    The last one says that all are there: an old one goes before anything is renamed and the new one comes at the end,
+    so that a process killed between two renames leaves it absent, never beside files of another time.
+
     Raises:
         BadFile: when one cannot be written; then none is.
     """
@@ -65,6 +68,8 @@ def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     try:
         for path, content in files.items():
             staged.append((_stage(path, content), Path(os.path.realpath(path))))
+        if len(staged) > 1:
+            staged[-1][1].unlink(missing_ok=True)
         for temporary, target in staged:
             os.replace(temporary, target)
     except OSError as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.atomic import write_atomic
+from quadlens.model.atomic import write_all_atomic
 from quadlens.model.evaluate import Evaluation, evaluate
 from quadlens.model.native import MAX_FILE_BYTES, read_limited, to_bytes
 from quadlens.schema import from_json, to_json
@@ -210,13 +210,11 @@ def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> Traini
     curves, spectrum = io.BytesIO(), io.BytesIO()
     result.history.curve_frame().write_parquet(curves)
     result.history.spectrum_frame().write_parquet(spectrum)
-    write_atomic(files.history, curves.getvalue())
-    write_atomic(files.spectrum, spectrum.getvalue())
-    write_atomic(files.model, model)
     answers = evaluate(result.params.hidden_layer())
     digest = hashlib.sha256(model).hexdigest()
     manifest = TrainingManifest.of(result, answers, {files.model.name: digest}, seconds)
-    write_atomic(files.manifest, to_json(manifest))
+    contents = {files.history: curves.getvalue(), files.spectrum: spectrum.getvalue(), files.model: model}
+    write_all_atomic({**contents, files.manifest: to_json(manifest)})
     files.checkpoint.unlink(missing_ok=True)
     return manifest
 

@@ -47,7 +47,7 @@ def snapshot_directory(model: Path) -> Path:
 
 
 def prepare(model: Path, epochs: tuple[int, ...]) -> Path:
-    """Make the directory, and clear it of moments that are not asked for; returns it."""
+    """Make the directory, and clear it of all but these moments of the run that is resumed; returns it."""
     directory = snapshot_directory(model)
     make_directory(directory)
     wanted = {snapshot_file(directory, epoch) for epoch in epochs}

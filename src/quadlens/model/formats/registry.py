@@ -304,11 +304,13 @@ def export_file(model: Model, format_name: str, path: str | Path) -> tuple[tuple
         what = "is read, not written" if format_name in READERS else "is not known"
         raise BadConfig(f"format {format_name!r} {what}; expected one of {', '.join(WRITERS)}")
     path, exported = Path(path), WRITERS[format_name](model)
-    files = {path: _content(exported, path)}
+    files = {}
     if exported.sidecar is not None:
         files[sidecar_path(path)] = (json.dumps(exported.sidecar, indent=2) + "\n").encode()
+    # Last, because weights without their config would be taken for a whole export.
+    files[path] = _content(exported, path)
     write_all_atomic(files)
-    return tuple(files), exported.notes
+    return tuple(reversed(files)), exported.notes
 
 
 def _content(exported: Exported, path: Path) -> bytes:
