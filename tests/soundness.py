@@ -2,7 +2,11 @@
 
 from fractions import Fraction
 
-from quadlens.model.exact import exact_logits
+import numpy as np
+from jaxtyping import Int64, Shaped
+
+from quadlens.model.exact import collapse_exactly, exact_logits
+from quadlens.model.integers import integer_model
 from quadlens.model.params import Model
 from quadlens.proofs.proof import Proof
 
@@ -15,6 +19,61 @@ def true_margins(model: Model) -> list[list[Fraction]]:
         table = [[int(x) for x in row] for row in exact.slices[a].tolist()]
         rights = [row.pop((a + b) % p) for b, row in enumerate(table)]
         margins.append([Fraction(right - max(row), 1 << exact.shift) for right, row in zip(rights, table, strict=True)])
+    return margins
+
+
+PIECE = 20  # bits; a sum of products of two pieces, one of them the sum of two, over 4,096 neurons is below 2^53
+WORD = 3  # pieces that are compared at once
+
+
+def pieces(x: Shaped[np.ndarray, "m n"], count: int = 1) -> Int64[np.ndarray, "pieces m n"]:
+    """At least `count` digits to the base 2^PIECE, the lowest first; all but the last, 0 or -1, are not negative."""
+    digits: list[np.ndarray] = []
+    while len(digits) < count - 1 or np.any((x != 0) & (x != -1)):
+        digits.append((x & ((1 << PIECE) - 1)).astype(np.int64))
+        x = x >> PIECE
+    return np.stack([*digits, x.astype(np.int64)])
+
+
+def quick_margins(model: Model) -> list[list[Fraction]]:
+    """What `true_margins` says, as exactly, of relu or |x| and up to 4,096 neurons: products of short integers."""
+    exact = integer_model(collapse_exactly(model))
+    p, d = exact.p, exact.d_mlp
+    assert d <= 4096
+    ranks = [
+        np.unique(np.concatenate([-u, v]), return_inverse=True)[1]
+        for u, v in zip(exact.U_a.T, exact.U_b.T, strict=True)
+    ]
+    rank_a, rank_b = np.array(ranks).T[:p], np.array(ranks).T[p:]
+    W = pieces(exact.W_L.T)
+    width = max(len(pieces(exact.U_a)), len(pieces(exact.U_b)))
+    U_a, U_b = (pieces(U, width).astype(float) for U in (exact.U_a, exact.U_b))
+    length = max(width + len(W), len(pieces(exact.S_a)), len(pieces(exact.S_b))) + 3
+    length += -length % WORD
+    S_a, S_b = pieces(exact.S_a, length), pieces(exact.S_b, length)
+    columns, margins = W.astype(float).transpose(1, 0, 2).reshape(d, -1), []
+    for a in range(p):
+        active = rank_b > rank_a[a]
+        hidden = ((U_a[:, a, None] + U_b) * active).reshape(-1, d)
+        products = (hidden @ columns).astype(np.int64).reshape(width, p, len(W), p)
+        logits = S_a[:, a, None] + S_b
+        for k in range(width):
+            logits[k : k + len(W)] += products[k].transpose(1, 0, 2)
+        for k in range(length - 1):
+            logits[k + 1] += logits[k] >> PIECE
+            logits[k] &= (1 << PIECE) - 1
+        words = [logits[k] + (logits[k + 1] << PIECE) + (logits[k + 2] << 2 * PIECE) for k in range(0, length, WORD)]
+        best, b = np.ones((p, p), dtype=bool), np.arange(p)
+        best[b, (a + b) % p] = False
+        for word in words[::-1]:
+            best &= word == np.where(best, word, np.iinfo(np.int64).min).max(axis=1, keepdims=True)
+        lead = [(word[b, (a + b) % p] - word[b, best.argmax(axis=1)]).tolist() for word in words]
+        margins.append(
+            [
+                Fraction(sum(x << WORD * PIECE * k for k, x in enumerate(of_b)), 1 << exact.shift)
+                for of_b in zip(*lead, strict=True)
+            ]
+        )
     return margins
 
 

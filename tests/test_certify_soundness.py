@@ -38,7 +38,7 @@ from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
 from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import verify
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
-from soundness import check_complete, check_sound, true_margins
+from soundness import check_complete, check_sound, quick_margins, true_margins
 from strategies import mlps, seeds
 
 
@@ -54,6 +54,12 @@ def test_a_thousand_models_without_a_counter_example(kind: str, number: str) -> 
         [sys.executable, str(marathon), kind, number], capture_output=True, text=True, check=False, env=one_thread
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+@settings(max_examples=60)
+@given(small_models)
+def test_the_quick_truth_is_the_truth(model: Model) -> None:
+    assert quick_margins(model) == true_margins(model)
 
 
 @settings(max_examples=120)

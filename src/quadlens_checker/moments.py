@@ -5,7 +5,7 @@ from operator import mul
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import Bounds, hidden_sums, in_order, read_plan, with_skip
+from quadlens_checker.arcs import Bounds, in_order, low_rank_scores, read_plan
 from quadlens_checker.collapse import Model, with_relu
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 
@@ -31,14 +31,11 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
     rows_of_w = zip(model.W_L, answers, strict=True)
     R = [[w - sum(map(mul, b, m)) for w, m in zip(row, columns, strict=True)] for row, b in ticking(rows_of_w, clock)]
     spread = [max(column) - min(column) for column in zip(*R, strict=True)]
-    h = zip(*[hidden_sums(weights, model, plan, clock) for weights in M], strict=True)
-    lower = with_skip(model, ([sum(map(mul, b, x)) for b in answers] for x in h), clock)
-    left = hidden_sums(spread, model, plan, clock)
     exact = {tuple(integers(pair, "exact", 2, 0, p - 1)) for pair in hints.get("exact", ())}
     require(len(exact) <= p, "more than p inputs are to be settled exactly")
     bounds = (
         (every_logit(model, *divmod(n, p)), 0) if divmod(n, p) in exact else bound
-        for n, bound in enumerate(zip(lower, left, strict=True))
+        for n, bound in enumerate(low_rank_scores(model, B, M, spread, plan, clock))
     )
     flops = 2 * p * p * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + (rank + 1) * 4 * p * d_mlp + (2 * rank + 2) * p**3
     flops += len(exact) * (2 * p * d_mlp + 2 * d_mlp + 3 * p)

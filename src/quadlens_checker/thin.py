@@ -8,11 +8,10 @@ to what is left out.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import mul
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.arcs import Bounds, hidden_sums, in_order, read_plan, with_skip
+from quadlens_checker.arcs import Bounds, in_order, low_rank_scores, read_plan
 from quadlens_checker.collapse import Model, Weights, float32_error, residual_streams, skip_terms, used_weights
 from quadlens_checker.matrices import Matrix, Rows, at_shift, minus, plus, rows, times, to_bits, transposed
 from quadlens_checker.model_file import Config, Tensors
@@ -26,10 +25,10 @@ INPUT_BITS, NORM_BITS, HINT_BITS = 48, 64, 24
 class ThinModel(Model):
     """The model along a few directions: U_a, U_b are Ũ, and W_L holds B by rows and, last, r.
 
-    answers: H, by answer. loss: Σ_i s_i (e_a[i] + e_b[i]) for each a and b. rank: r'. flops: cost but for the arcs.
+    basis: H, by direction. loss: Σ_i s_i (e_a[i] + e_b[i]) for each a and b. rank: r'. flops: cost but for the arcs.
     """
 
-    answers: list[tuple[int, ...]]
+    basis: Rows
     loss: list[list[Fraction]]
     rank: int
     flops: int
@@ -131,7 +130,7 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
         p=p, d_mlp=config.d_mlp, activation="relu", U_a=U_a, U_b=U_b, W_L=W_L,
         S_a=at_shift(S_a, shift), S_b=at_shift(S_b, shift), shift=shift, shift_w=shift - INPUT_BITS,
         collapse_flops=0, float32_error=float32_error(config, tensors, weights, clock),
-        answers=list(zip(*H[0], strict=True)), rank=len(H[0]), flops=flops,
+        basis=H[0], rank=len(H[0]), flops=flops,
         loss=[[rounded_up(x + z + rounding) for z in lost[p:]] for x in lost[:p]],
     )  # fmt: skip
 
@@ -159,9 +158,7 @@ def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
     if not isinstance(model, ThinModel):
         raise Rejected("the model was not cut down")
     plan, rank, (*weights, residual) = read_plan(model, hints["arcs"], clock), model.rank, model.W_L
-    h = zip(*[hidden_sums(row, model, plan, clock) for row in weights], strict=True)
-    lower = with_skip(model, ([sum(map(mul, c, x)) for c in model.answers] for x in h), clock)
-    left = hidden_sums(residual, model, plan, clock)
+    scores = low_rank_scores(model, model.basis, weights, residual, plan, clock)
     lost = (int(x * (1 << model.shift)) for row in model.loss for x in row)
-    bounds = ((scores, rho + x) for scores, rho, x in zip(lower, left, lost, strict=True))
+    bounds = ((lead, rho + x) for (lead, rho), x in zip(scores, lost, strict=True))
     return Bounds(bounds, model.shift, model.flops + plan.count(2 * rank + 2, 2 * rank + 3))
