@@ -26,8 +26,10 @@ from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import load_file, names_for, save, to_bytes
 from quadlens.model.task import task_from_table
 from quadlens.model.token_tables import LastMLP
+from quadlens.numbers import significant
 from quadlens.proofs.deep import enclosed_logits, exponential, prove_deep
 from quadlens.proofs.enclosed import Enclosed
+from quadlens.proofs.frontier import frontier
 from quadlens.proofs.operations import Operations
 
 
@@ -398,6 +400,16 @@ def test_verbs(tmp_path: Path) -> None:
     report = quadlens.report(path, tmp_path / "report")
     page = report.page.read_text()
     assert "the model has 2 layers, and the last reads what the neurons before it computed" in page
+    margin = f"at least {significant(proof.proof.margin, 'down', 4)}"
+    for words in (
+        proof.statement,
+        margin,
+        f"{proof.total_flops:,}",
+        "There is no certificate file: the checker has no",
+    ):
+        assert words in page
+    (point,) = frontier(model).points
+    assert (point.strategy, point.verdict, point.flops) == ("brute", "PARTLY", proof.total_flops)
     for name in ("onnx", "transformer-lens"):
         with pytest.raises(QuadlensError, match="layer"):
             quadlens.export_file(path, name, tmp_path / "out.pt")

@@ -75,7 +75,7 @@ def test_strategies_say_what_they_are() -> None:
         assert facts.description.endswith(".")
         assert set(facts.activations) >= {"relu"}
     assert strategies() == ("brute", "lipschitz", "arcs", "moments", "thin")
-    assert strategies(10, p=11, d_mlp=48) == ("lipschitz", "moments")
+    assert strategies(MLPConfig(11, 48), 10) == ("lipschitz", "moments")
     marks = [strategy.facts.mark.shape for strategy in STRATEGIES.values()]
     assert len(set(marks)) == len(marks)
 

@@ -129,12 +129,12 @@ def _irreps_words(study: Study) -> Words | None:
     key = [i for i in np.argsort(-share, kind="stable").tolist() if share[i] >= KEY_SHARE]
     parts = study.irreps.parts
     words = ", ".join(f"{parts[i].name} {percent(float(share[i]))}" for i in key[:MOST_IRREPS])
-    ranks, rank = sum(parts[i].rank for i in key), int(np.linalg.matrix_rank(study.anatomy.layer.W_L))
+    ranks, outline = sum(parts[i].rank for i in key), study.outline
     return Words(
         title="Irreps of the group that the model uses",
         finding=f"{len(key)} of {len(parts)} irreps of {study.config.task.name} hold at least "
-        f"{percent(KEY_SHARE, 0)} of W_L each: {words or 'none'}. Functions in them have {ranks} dimensions; W_L "
-        f"has rank {rank}.",
+        f"{percent(KEY_SHARE, 0)} of W_L each: {words or 'none'}. Functions in them have {ranks} dimensions"
+        + (f"; {outline.rank} directions hold 99.9 % of W_L." if outline else "."),
         how_to_read="One group of bars per irreducible representation, its dimension in brackets, those with most "
         "of W_L first. For a cyclic group these would be the frequencies. A model that uses the group's structure "
         "has a few tall groups; a random one spreads over all in proportion to the squares of their dimensions.",

@@ -248,6 +248,8 @@ def _kind(config: Config | MLPConfig) -> dict[str, Any]:
 def _unknown_model(config: Config | MLPConfig) -> str | None:
     """Why the checker refuses every model of this kind."""
     p, activation = config.p, config.activation
+    if isinstance(config, Config) and config.n_layers > 1:
+        return f"the checker has no theorem for several layers, and this model has {config.n_layers}"
     most = limits.MAX_MODULUS if attention_kind(config) == "constant" else limits.MAX_DIRECT_MODULUS
     if p > most:
         return f"the checker takes p up to {most}, and this model has p = {p}"

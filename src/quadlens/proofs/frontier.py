@@ -8,7 +8,7 @@ from quadlens.model.params import Model
 from quadlens.numbers import double_below
 from quadlens.proofs.budget import WaterfallStep, waterfall
 from quadlens.proofs.certificate import Certificate
-from quadlens.proofs.produce import MAX_INTEGER_OPERATIONS, Prover, strategies
+from quadlens.proofs.produce import Prover, strategies
 from quadlens.proofs.proof import Verdict
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.table import csv_text
@@ -64,7 +64,7 @@ def frontier(subject: Model | Anatomy, progress: Callable[[str], None] = lambda 
     config = prover.anatomy.config
     points: list[FrontierPoint] = []
     steps: tuple[WaterfallStep, ...] = ()
-    for name in strategies(MAX_INTEGER_OPERATIONS, config.p, config.d_mlp):
+    for name in strategies(config):
         progress(name)
         began = time.perf_counter()
         certificate = prover.certify(name)

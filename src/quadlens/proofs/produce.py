@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from quadlens.errors import BadConfig
+from quadlens.model.config import Config, MLPConfig
 from quadlens.model.deep import DeepParams
 from quadlens.model.native import sha256
 from quadlens.model.params import Model
@@ -74,15 +75,16 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def strategies(most: int | None = None, p: int = 0, d_mlp: int = 0) -> tuple[str, ...]:
+def strategies(config: Config | MLPConfig | None = None, most: int = MAX_INTEGER_OPERATIONS) -> tuple[str, ...]:
     """Names of the strategies that prove something themselves.
 
     Args:
+        config: Of the model they are for: with several layers there is brute force alone. None for all strategies.
         most: Where brute force would take more operations than this, what works in integers is left out.
-        p: Modulus of the model they are for.
-        d_mlp: Its neurons.
     """
-    too_large = most is not None and brute_force_operations(p, d_mlp) > most
+    if isinstance(config, Config) and config.n_layers > 1:
+        return (Brute.facts.name,)
+    too_large = config is not None and brute_force_operations(config.p, config.d_mlp) > most
     return tuple(
         name
         for name, strategy in STRATEGIES.items()

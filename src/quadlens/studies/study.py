@@ -207,7 +207,7 @@ class Study(Displayed):
     @cached_property
     def proofs(self) -> tuple[Certificate, ...]:
         """One certificate per strategy, cheapest first; brute force only where no cheaper strategy is exact."""
-        tried = strategies(EXACT_LIMIT, self.p, self.config.d_mlp)
+        tried = strategies(self.config, EXACT_LIMIT)
         found = [self.certify(name) for name in tried if name != "brute"]
         if "brute" in tried and not any(one.proof.exact for one in found):
             found.append(self.certify("brute"))
