@@ -24,6 +24,9 @@ from quadlens.training.layout import Layout
 from quadlens.training.train import available_threads
 
 WARM_STEPS = 3
+# Seconds of steps at the start of a turn that do not count: caches are cold, and the other's OpenMP threads spin for a
+# while after their last product, on the cores of whoever is next.
+SETTLING = 0.3
 # Turns are short, so that noise on a shared machine meets all contestants alike.
 STEPS_PER_TURN = {"quadlens": 20, "transformer_lens": 3, "gemm_floor": 20}
 
@@ -63,6 +66,9 @@ def benchmark_training(
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for turn in range(turns):
         for name, step in contestants.items():
+            began = time.perf_counter()
+            while time.perf_counter() - began < SETTLING:
+                step()
             began = time.perf_counter()
             for _ in range(STEPS_PER_TURN[name]):
                 step()
@@ -104,6 +110,9 @@ def _ours(config: TrainConfig, engine: CpuEngine) -> Callable[[], None]:
 
 def _phases(config: TrainConfig, engine: CpuEngine, turns: int) -> dict[str, float]:
     """Median milliseconds of each phase of our step; the optimiser is the rest of the whole step."""
+    import torch
+
+    torch.set_num_threads(1)
     times: dict[str, list[float]] = {name: [] for name in (*engine.phases(), "optimiser")}
     for epoch in range(turns * STEPS_PER_TURN["quadlens"]):
         for name, phase in engine.phases().items():

@@ -15,10 +15,10 @@ class SoftmaxAttention:
     Attributes:
         gates: scale · softmax, [position, head, a, b].
         values: What each head takes from the tokens of a and b, less what it takes from '=', [head, 2p, d_head].
-        d_gates: Gradients by the gates of a and b: one per share of the neurons and one of the skip path.
+        d_gates: Gradients by the gates of a and b, [through the neurons or the skip path, position, head, a, b].
     """
 
-    def __init__(self, config: Config, softmax: Softmax, shares: int, dtype: "torch.dtype") -> None:
+    def __init__(self, config: Config, softmax: Softmax, dtype: "torch.dtype") -> None:
         import torch
 
         p, heads = config.p, config.n_heads
@@ -27,7 +27,7 @@ class SoftmaxAttention:
         self.gates, self._d_scores = torch.zeros_like(self._scores), torch.zeros_like(self._scores)
         self.values = torch.zeros(heads, 2 * p, config.d_head, dtype=dtype)
         # Pairs that are not trained on keep a gradient of 0.
-        self.d_gates = [torch.zeros(2, heads, p, p, dtype=dtype) for _ in range(shares + 1)]
+        self.d_gates = torch.zeros(2, 2, heads, p, p, dtype=dtype)
 
     def _by_head(self, rows: "Tensor") -> list["Tensor"]:
         """Tokens and positions, [p + positions, heads·d_head] → per position [head, token, d_head]."""
@@ -69,9 +69,7 @@ class SoftmaxAttention:
         """Set the gradients of W_Q and W_K; returns what V and X get through softmax."""
         import torch
 
-        p, query, d_gates = self._config.p, self._query, self.d_gates[0]
-        for part in self.d_gates[1:]:
-            d_gates += part
+        p, query, d_gates = self._config.p, self._query, self.d_gates.sum(dim=0)
         # The gate of '=' is in neither table: its gradient is 0.
         mean = (self.gates[:2] * d_gates).sum(dim=0) / self._softmax.scale
         torch.sub(d_gates, mean, out=self._d_scores[:2])

@@ -1,9 +1,9 @@
 """One full-batch step on a CPU: three large matrix products, and as little as possible beside them.
 
 Every linear map is applied to p tokens instead of p² pairs: weights → tables (U, W_L, S) → pairs → gradients of the
-tables → gradients of the weights. Only the middle touches (training pairs × d_mlp) numbers. Neurons are shared out over
-the threads: each thread owns a share of W_in, W_out and everything between, and the threads meet three times a step: to
-add up logits, to share the loss, and at the end.
+tables → gradients of the weights. Only the middle touches (training pairs × d_mlp) numbers. It takes the pairs a few
+hundred at a time, from tables to loss and back, so that a block's numbers stay in the second-level cache. Threads share
+out the pairs in the middle and, where the tables are large, the neurons before and after it.
 
 Constant attention has one table per operand. Softmax adds one per operand and head, which its gates γ multiply
 (`networks.md` §2). The last position is read and sees all, and gates sum to `scale`: with '=' its own gate is what the
@@ -12,6 +12,7 @@ it had all the attention.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,11 +28,14 @@ from quadlens.training.layout import Layout
 from quadlens.training.team import Team, share_out
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 # Logits are stored this wide, with zero columns after p: BLAS is much faster on whole vector registers (59 → 64).
 PADDING = 8
+# Pairs taken from tables to gradients at a time: with 512 neurons in float32 a block has 1 MB.
+ROWS = 256
+# Rows of the tables from which sharing out the neurons saves more than the threads' meeting costs.
+SHARED_ROWS = 400
 
 
 def has_fused_step(config: TrainConfig) -> bool:
@@ -40,43 +44,68 @@ def has_fused_step(config: TrainConfig) -> bool:
     return plain and config.vocabularies == 1
 
 
-class _Pairs:
-    """A set of pairs with the buffers that have a row per pair: logits (a slice per thread) and their gradient.
+class _Desk:
+    """One thread's place of work: its pairs in blocks of `ROWS`, buffers for one block, and sums over all of them.
 
-    Where there are gates, the last slice is the skip path.
+    Attributes:
+        dU, dW_L, dS: Gradients of the tables, summed over the thread's training pairs.
+        loss, correct: Of the pairs of the last pass, summed.
     """
 
-    def __init__(
-        self, pairs: Int[np.ndarray, "n 2"], task: Task, sizes: tuple[int, int, int], dtype: "torch.dtype"
-    ) -> None:
+    def __init__(self, tables: tuple["Tensor", "Tensor", "Tensor"], gated: bool) -> None:
         import torch
 
-        width, threads, slices = sizes
-        self.a, self.b = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        self.right = task.answer(self.a, self.b)
-        self.rows = share_out(len(pairs), threads)
-        self.logits = torch.zeros(slices, len(pairs), width, dtype=dtype)
-        self.gradient = torch.zeros(len(pairs), width, dtype=dtype)
+        self.dU, self.dW_L, self.dS = (torch.zeros_like(one) for one in tables)
+        neurons, width, dtype = self.dU.shape[1], self.dS.shape[1], self.dU.dtype
+        self._hidden, self._d_hidden = (torch.zeros(ROWS, neurons, dtype=dtype) for _ in range(2))
+        # Where there are gates, the second slice is the skip path.
+        self._logits = torch.zeros(2 if gated else 1, ROWS, width, dtype=dtype)
+        self._gradient = torch.zeros(ROWS, width, dtype=dtype)
+        self.loss, self.correct = 0.0, 0
+
+    def blocks(self, pairs: Int[np.ndarray, "n 2"], task: Task) -> list["_Block"]:
+        """The thread's pairs, in runs of `ROWS` that share the buffers."""
+        made = []
+        for first in range(0, len(pairs), ROWS):
+            a, b = (np.ascontiguousarray(pairs[first : first + ROWS, side]) for side in range(2))
+            k = len(a)
+            gradient = self._gradient[:k]
+            buffers = (self._hidden[:k], self._d_hidden[:k], self._logits[:, :k], gradient, gradient[:, : task.n])
+            made.append(_Block(a, b, task.answer(a, b), *buffers))
+        return made
+
+
+@dataclass(frozen=True)
+class _Block:
+    """At most `ROWS` pairs with their answers, and the part of a desk's buffers that is theirs."""
+
+    a: Int[np.ndarray, " rows"]
+    b: Int[np.ndarray, " rows"]
+    right: Int[np.ndarray, " rows"]
+    hidden: "Tensor"
+    d_hidden: "Tensor"
+    logits: "Tensor"
+    gradient: "Tensor"
+    by_logits: "Tensor"  # `gradient` without the columns after p
 
 
 class _Share:
-    """One thread's neurons: their weights and gradients (views), and the buffers that have a column per neuron."""
+    """One thread's neurons: views of their weights, gradients and columns of the tables."""
 
-    def __init__(self, neurons: slice, w: dict[str, "Tensor"], dw: dict[str, "Tensor"], sizes: tuple[int, ...]) -> None:
+    def __init__(
+        self, neurons: slice, w: dict[str, "Tensor"], dw: dict[str, "Tensor"], tables: tuple["Tensor", ...]
+    ) -> None:
         import torch
 
-        rows, width, d, train, validation = sizes
-        count, dtype = neurons.stop - neurons.start, w["W_in"].dtype
+        self.neurons = neurons
         self.W_in, self.dW_in = w["W_in"][:, neurons], dw["W_in"][:, neurons]
         self.b_in, self.db_in = w["b_in"][neurons], dw["b_in"][neurons]
         self.W_out, self.dW_out = w["W_out"][neurons], dw["W_out"][neurons]
-        self.U, self.dU = torch.zeros(rows, count, dtype=dtype), torch.zeros(rows, count, dtype=dtype)
-        self.W_L, self.dW_L = torch.zeros(width, count, dtype=dtype), torch.zeros(width, count, dtype=dtype)
-        self.hidden = torch.zeros(train, count, dtype=dtype)
-        self.d_hidden = torch.zeros(train, count, dtype=dtype)
-        self.validation_hidden = torch.zeros(validation, count, dtype=dtype)
+        U, W_L, by_neuron = tables
+        self.U, self.W_L, self.W_L_by_neuron = U[:, neurons], W_L[:, neurons], by_neuron[neurons]
         # This share's part of gradients that are sums over neurons.
-        self.dW_U, self.dR = torch.zeros(d, width, dtype=dtype), torch.zeros(rows, d, dtype=dtype)
+        d, dtype = len(self.W_in), U.dtype
+        self.dW_U, self.dR = torch.zeros(d, len(W_L), dtype=dtype), torch.zeros(len(U), d, dtype=dtype)
 
 
 class CpuEngine:
@@ -113,25 +142,34 @@ class CpuEngine:
         self._w, self._dw = self._views(self._theta), self._views(self._gradient)
         self._attention, self._alpha = None, list(config.attention)
         if config.softmax is not None:
-            self._attention = SoftmaxAttention(config, config.softmax, threads, dtype)
+            self._attention = SoftmaxAttention(config, config.softmax, dtype)
             self._no_skip = np.zeros((2 * p, width), dtype=state.theta.dtype)
             if config.has_equals:
                 self._alpha[2] += config.softmax.scale
-        slices = threads + (self._attention is not None)
-        self._train = _Pairs(train, config.task, (width, threads, slices), dtype)
-        self._validation = _Pairs(validation, config.task, (width, threads, slices), dtype)
-        sizes = (rows, width, d, len(train), len(validation))
-        self._shares = [_Share(part, self._w, self._dw, sizes) for part in share_out(config.d_mlp, threads)]
+        m = config.d_mlp
+        self._U, self._S = torch.zeros(rows, m, dtype=dtype), torch.zeros(rows, width, dtype=dtype)
+        # W_L twice, each way as one of the products reads it fastest.
+        self._W_L, self._W_L_by_neuron = torch.zeros(p, m, dtype=dtype), torch.zeros(m, width, dtype=dtype)
+        gated = self._attention is not None
+        self._desks = [_Desk((self._U, self._W_L, self._S), gated) for _ in range(threads)]
+        self._train, self._validation = (self._shared_out(pairs, config.task) for pairs in (train, validation))
+        self._counts = len(train), len(validation)
+        tables = (self._U, self._W_L, self._W_L_by_neuron)
+        parts = threads if rows >= SHARED_ROWS else 1
+        self._shares = [_Share(part, self._w, self._dw, tables) for part in share_out(m, parts)]
         self._team = Team(threads)
         # Streams are the p tokens, then position 0, position 1 and (with '=') its token and position.
         streams, heads = p + len(config.attention), config.n_heads * config.d_head
         self._X, self._dX = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
         self._V, self._dV = torch.zeros(streams, heads, dtype=dtype), torch.zeros(streams, heads, dtype=dtype)
         self._A, self._dA = torch.zeros(streams, d, dtype=dtype), torch.zeros(streams, d, dtype=dtype)
-        # R, the residual stream before the MLP, and S: rows 0 … p-1 for a, rows p … 2p-1 for b; then 2p of each head.
+        # R, the residual stream before the MLP, as U and S: rows 0 … p-1 for a, p … 2p-1 for b; then 2p of each head.
         self._R = torch.zeros(rows, d, dtype=dtype)
-        self._S, self._dS = torch.zeros(rows, width, dtype=dtype), torch.zeros(rows, width, dtype=dtype)
         self._W_U = torch.zeros(d, width, dtype=dtype)
+
+    def _shared_out(self, pairs: Int[np.ndarray, "n 2"], task: Task) -> list[list[_Block]]:
+        runs = share_out(len(pairs), len(self._desks))
+        return [desk.blocks(pairs[run], task) for desk, run in zip(self._desks, runs, strict=True)]
 
     def _views(self, flat: "Tensor") -> dict[str, "Tensor"]:
         views = {}
@@ -172,29 +210,35 @@ class CpuEngine:
 
     def step_gradient(self) -> Measure:
         """Set `gradient` to that of the mean training loss at `theta`; returns loss and accuracy there."""
-        self._streams_from_weights()
-        self._team.run(self._logits_of_share)
-        measure = self._loss(self._train)
-        self._team.run(self._gradient_of_share)
-        self._streams_gradient()
-        return measure
+        for phase in self.phases().values():
+            phase()
+        return self._measure(self._counts[0])
 
     def phases(self) -> dict[str, Callable[[], object]]:
         """The parts of `step_gradient` in order, by name, so that a benchmark can say where the time goes."""
         return {
             "tokens through attention": self._streams_from_weights,
-            "hidden units and logits": lambda: self._team.run(self._logits_of_share),
-            "loss and its gradient": lambda: self._loss(self._train),
-            "gradients of the neurons": lambda: self._team.run(self._gradient_of_share),
+            "tables of the neurons": lambda: self._by_share(self._tables_of_share),
+            "pairs, there and back": lambda: self._team.run(self._pairs_of_desk),
+            "gradients of the neurons": lambda: self._by_share(self._gradient_of_share),
             "tokens backwards": self._streams_gradient,
         }
 
     def validate(self) -> Measure | None:
         """Loss and accuracy on the validation pairs at the weights of the last `step_gradient`; None without pairs."""
-        if not len(self._validation.a):
+        if not self._counts[1]:
             return None
-        self._team.run(lambda member: self._hidden(member, self._validation, self._shares[member].validation_hidden))
-        return self._loss(self._validation)
+        self._team.run(self._validation_of_desk)
+        return self._measure(self._counts[1])
+
+    def _by_share(self, task: Callable[[int], None]) -> None:
+        if len(self._shares) == 1:
+            task(0)
+        else:
+            self._team.run(task)
+
+    def _measure(self, count: int) -> Measure:
+        return Measure(sum(d.loss for d in self._desks) / count, sum(d.correct for d in self._desks) / count)
 
     def _streams_from_weights(self) -> None:
         """Weights → the residual stream R before the MLP, and S."""
@@ -227,88 +271,95 @@ class CpuEngine:
     def _by_head(self, W_O: "Tensor") -> "Tensor":
         return W_O.view(self._config.n_heads, self._config.d_head, -1)
 
-    def _hidden(self, member: int, pairs: _Pairs, hidden: "Tensor") -> None:
-        """One share's hidden units on every pair, and what they add to the logits; one member adds the skip path."""
-        import torch
-
-        share, p, attention = self._shares[member], self._config.p, self._attention
-        if attention is None:
-            kernels.hidden(share.U.numpy(), pairs.a, pairs.b, p, hidden.numpy())
-        else:
-            gates = attention.gates.numpy()
-            kernels.gated(share.U.numpy(), gates, pairs.a, pairs.b, p, True, hidden.numpy())
-            if member == 0:
-                kernels.gated(self._S.numpy(), gates, pairs.a, pairs.b, p, False, pairs.logits[-1].numpy())
-        torch.mm(hidden, share.W_L.t(), out=pairs.logits[member])
-
-    def _logits_of_share(self, member: int) -> None:
-        """One share's U and W_L, its hidden units on every training pair, and what they add to the logits."""
+    def _tables_of_share(self, member: int) -> None:
+        """One share's columns of U and W_L."""
         import torch
 
         share, p = self._shares[member], self._config.p
         torch.mm(self._R, share.W_in, out=share.U)
         share.U[p : 2 * p] += share.b_in
-        torch.mm(self._W_U.t(), share.W_out.t(), out=share.W_L)
-        self._hidden(member, self._train, share.hidden)
+        torch.mm(share.W_out, self._W_U, out=share.W_L_by_neuron)
+        share.W_L.copy_(share.W_L_by_neuron[:, :p].t())
 
-    def _loss(self, pairs: _Pairs) -> Measure:
-        """Logits → loss, accuracy and the gradient by the logits; each thread takes a run of rows."""
-        found: list[tuple[float, int]] = [(0.0, 0)] * len(pairs.rows)
-        logits, gradient = pairs.logits.numpy(), pairs.gradient.numpy()
-        S = self._S.numpy() if self._attention is None else self._no_skip
-        count, p = len(pairs.a), self._config.p
-
-        def task(member: int) -> None:
-            rows = pairs.rows[member]
-            found[member] = kernels.loss_gradient(
-                logits, S, pairs.a, pairs.b, pairs.right, p, gradient, rows.start, rows.stop, count
-            )
-
-        self._team.run(task)
-        return Measure(sum(loss for loss, _ in found) / count, sum(correct for _, correct in found) / count)
-
-    def _gradient_of_share(self, member: int) -> None:
-        """Gradient by the logits → one share's gradients, and its part of what is summed over neurons."""
+    def _loss_of_block(self, desk: _Desk, block: _Block, count: int) -> None:
+        """Tables → hidden units, logits, loss and the gradient by the logits of one block of pairs."""
         import torch
 
-        share, pairs, p, attention = self._shares[member], self._train, self._config.p, self._attention
-        torch.mm(pairs.gradient.t(), share.hidden, out=share.dW_L)
-        torch.mm(pairs.gradient, share.W_L, out=share.d_hidden)
-        gradient, hidden, dU = share.d_hidden.numpy(), share.hidden.numpy(), share.dU.numpy()
-        last = member == len(self._shares) - 1
-        by_logits, dS, a, b = pairs.gradient.numpy(), self._dS.numpy(), pairs.a, pairs.b
+        p, attention, a, b = self._config.p, self._attention, block.a, block.b
+        hidden, logits, S = block.hidden.numpy(), block.logits.numpy(), self._S.numpy()
         if attention is None:
-            kernels.scatter(gradient, hidden, a, b, p, dU)
-            if last:
-                kernels.scatter_all(by_logits, a, b, p, dS)
+            kernels.hidden(self._U.numpy(), a, b, p, hidden)
         else:
-            gates, d_gates = attention.gates.numpy(), [one.numpy() for one in attention.d_gates]
-            kernels.gated_scatter(gradient, hidden, True, share.U.numpy(), gates, a, b, p, dU, d_gates[member])
-            if last:
-                S = self._S.numpy()
-                kernels.gated_scatter(by_logits, by_logits, False, S, gates, a, b, p, dS, d_gates[-1])
-        torch.mm(share.dW_L.t(), self._W_U.t(), out=share.dW_out)
-        torch.mm(share.W_out.t(), share.dW_L.t(), out=share.dW_U)
-        torch.mm(self._R.t(), share.dU, out=share.dW_in)
-        torch.sum(share.dU[p : 2 * p], dim=0, out=share.db_in)
-        torch.mm(share.dU, share.W_in.t(), out=share.dR)
+            gates = attention.gates.numpy()
+            kernels.gated(self._U.numpy(), gates, a, b, p, True, hidden)
+            kernels.gated(S, gates, a, b, p, False, logits[1])
+            S = self._no_skip
+        torch.mm(block.hidden, self._W_L_by_neuron, out=block.logits[0])
+        loss, correct = kernels.loss_gradient(logits, S, a, b, block.right, p, block.gradient.numpy(), count)
+        desk.loss, desk.correct = desk.loss + loss, desk.correct + correct
+
+    def _validation_of_desk(self, member: int) -> None:
+        desk = self._desks[member]
+        desk.loss, desk.correct = 0.0, 0
+        for block in self._validation[member]:
+            self._loss_of_block(desk, block, self._counts[1])
+
+    def _pairs_of_desk(self, member: int) -> None:
+        """Loss of one thread's training pairs, and the gradients of the tables summed over them."""
+        import torch
+
+        desk, p, attention = self._desks[member], self._config.p, self._attention
+        desk.loss, desk.correct = 0.0, 0
+        for table in (desk.dU, desk.dW_L, desk.dS):
+            table.zero_()
+        U, S, dU, dS = (one.numpy() for one in (self._U, self._S, desk.dU, desk.dS))
+        for block in self._train[member]:
+            self._loss_of_block(desk, block, self._counts[0])
+            desk.dW_L.addmm_(block.by_logits.t(), block.hidden)
+            torch.mm(block.by_logits, self._W_L, out=block.d_hidden)
+            a, b = block.a, block.b
+            hidden, d_hidden, by_logits = block.hidden.numpy(), block.d_hidden.numpy(), block.gradient.numpy()
+            if attention is None:
+                kernels.scatter(d_hidden, hidden, a, b, p, dU)
+                kernels.scatter_all(by_logits, a, b, p, dS)
+            else:
+                gates, d_gates = attention.gates.numpy(), attention.d_gates.numpy()
+                kernels.gated_scatter(d_hidden, hidden, True, U, gates, a, b, p, dU, d_gates[0])
+                kernels.gated_scatter(by_logits, by_logits, False, S, gates, a, b, p, dS, d_gates[1])
+
+    def _gradient_of_share(self, member: int) -> None:
+        """Gradients of the tables → one share's gradients, and its part of what is summed over neurons."""
+        import torch
+
+        share, p = self._shares[member], self._config.p
+        dU, dW_L = self._desks[0].dU[:, share.neurons], self._desks[0].dW_L[:, share.neurons]
+        for desk in self._desks[1:]:
+            dU += desk.dU[:, share.neurons]
+            dW_L += desk.dW_L[:, share.neurons]
+        torch.mm(dW_L.t(), self._w["W_U"].t(), out=share.dW_out)
+        torch.mm(share.W_out.t(), dW_L.t(), out=share.dW_U)
+        torch.mm(self._R.t(), dU, out=share.dW_in)
+        torch.sum(dU[p : 2 * p], dim=0, out=share.db_in)
+        torch.mm(dU, share.W_in.t(), out=share.dR)
 
     def _streams_gradient(self) -> None:
         """Gradients of R and S → gradients of embeddings, attention and unembedding: backwards through the streams."""
         import torch
 
         w, dw, config, p = self._w, self._dw, self._config, self._config.p
-        alpha, dA, dX = self._alpha, self._dA, self._dX
+        alpha, dA, dX, dS = self._alpha, self._dA, self._dX, self._desks[0].dS
+        for desk in self._desks[1:]:
+            dS += desk.dS
         dR, dW_U = self._shares[0].dR, self._shares[0].dW_U
         for share in self._shares[1:]:
             dR += share.dR
             dW_U += share.dW_U
-        dW_U.addmm_(self._R.t(), self._dS)
-        constant = self._dS[p : 2 * p].sum(dim=0)
-        dW_U.addr_(w["b_out"], constant)
-        dw["W_U"].copy_(dW_U[:, :p])
-        torch.mv(self._W_U, constant, out=dw["b_out"])
-        dR.addmm_(self._dS, self._W_U.t())
+        by_logits = dS[:, :p]
+        dW_U.addmm_(self._R.t(), by_logits)
+        constant = by_logits[p : 2 * p].sum(dim=0)
+        torch.addr(dW_U, w["b_out"], constant, out=dw["W_U"])
+        torch.mv(w["W_U"], constant, out=dw["b_out"])
+        dR.addmm_(dS, self._W_U.t())
         sums = [dR[:p].sum(dim=0), dR[p : 2 * p].sum(dim=0)]
         torch.mul(dR[:p], alpha[0], out=dA[:p])
         dA[:p].add_(dR[p : 2 * p], alpha=alpha[1])

@@ -50,19 +50,18 @@ def hidden(U, a, b, p, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def loss_gradient(logits, S, a, b, right, p, gradient, first, last, count):  # type: ignore[no-untyped-def]
-    """Cross-entropy in float64 of rows first … last-1, and its gradient; returns (summed loss, correct answers).
+def loss_gradient(logits, S, a, b, right, p, gradient, count):  # type: ignore[no-untyped-def]
+    """Cross-entropy in float64, and its gradient; returns (summed loss, correct answers).
 
     gradient[r, c] = (softmax(Σ_t logits[t, r] + S[a] + S[p + b])[c] - [c = right[r]]) / count, for c < p, where
-    t runs over the shares of the neurons that `logits` was computed from. Entries that float32 would store as denormal
-    numbers are 0.
+    t runs over the parts of the logits. Entries that float32 would store as denormal numbers are 0.
     """
     scores, powers = np.empty(p), np.empty(p)
     exponents = powers.view(np.int64)  # the same memory: 2^n is written by its bits
     # Once the model is sure, many entries are denormal in float32, and products with them take four times as long.
     smallest = _SMALLEST_NORMAL if gradient.itemsize == 4 else 0.0
     total, correct = 0.0, 0
-    for r in range(first, last):
+    for r in range(a.shape[0]):
         row, skip_a, skip_b = logits[0, r], S[a[r]], S[p + b[r]]
         for c in range(p):
             scores[c] = np.float64(row[c]) + (np.float64(skip_a[c]) + np.float64(skip_b[c]))
@@ -102,12 +101,11 @@ def loss_gradient(logits, S, a, b, right, p, gradient, first, last, count):  # t
 
 @compiled
 def scatter(d_hidden, h, a, b, p, d_U):  # type: ignore[no-untyped-def]
-    """d_U[a] and d_U[p + b] get the rows of d_hidden where the neuron was active.
+    """Add the rows of d_hidden to d_U[a] and d_U[p + b], where the neuron was active.
 
     Rows are sorted by a, so that the row being summed into stays in cache.
     """
     zero = d_U.dtype.type(0)
-    d_U[:] = zero
     for r in range(a.shape[0]):
         to_a, to_b, gradient, active = d_U[a[r]], d_U[p + b[r]], d_hidden[r], h[r]
         for i in range(gradient.shape[0]):
@@ -118,8 +116,7 @@ def scatter(d_hidden, h, a, b, p, d_U):  # type: ignore[no-untyped-def]
 
 @compiled
 def scatter_all(gradient, a, b, p, d_S):  # type: ignore[no-untyped-def]
-    """d_S[a] and d_S[p + b] get the rows of `gradient`."""
-    d_S[:] = d_S.dtype.type(0)
+    """Add the rows of `gradient` to d_S[a] and d_S[p + b]."""
     for r in range(a.shape[0]):
         to_a, to_b, row = d_S[a[r]], d_S[p + b[r]], gradient[r]
         for c in range(row.shape[0]):
@@ -151,9 +148,11 @@ def gated(tables, gates, a, b, p, relu, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def gated_scatter(gradient, h, relu, tables, gates, a, b, p, d_tables, d_gates):  # type: ignore[no-untyped-def]
-    """Gradients of tables and gates of `gated`, from that of its result h; `gradient` is set to 0 where ReLU was."""
+    """Gradients of `gated` from that of its result h: those of tables are added, those of gates set.
+
+    `gradient` is set to 0 where ReLU was.
+    """
     zero = gradient.dtype.type(0)
-    d_tables[:] = zero
     for r in range(a.shape[0]):
         of_a, of_b = a[r], p + b[r]
         row, active, to_a, to_b = gradient[r], h[r], d_tables[of_a], d_tables[of_b]

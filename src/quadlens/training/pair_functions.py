@@ -48,7 +48,7 @@ class CrossEntropy(torch.autograd.Function):
         gradient, nothing = torch.empty_like(logits), np.zeros(count, dtype=np.int64)
         no_skip = np.zeros((p + 1, p), dtype=gradient.numpy().dtype)
         loss, correct = kernels.loss_gradient(
-            logits.numpy()[None], no_skip, nothing, nothing, right.numpy(), p, gradient.numpy(), 0, count, count
+            logits.numpy()[None], no_skip, nothing, nothing, right.numpy(), p, gradient.numpy(), count
         )
         ctx.save_for_backward(gradient)
         share = torch.tensor(correct / count, dtype=torch.float64)
