@@ -12,7 +12,7 @@ report: $(VENV)/.base
 
 test: $(VENV)/.test check
 	tools/install-browser
-	$(BIN)/python -m pytest -n 3 --cov --cov-report=term
+	$(BIN)/python -m pytest -n 3 --dist worksteal --cov --cov-report=term
 
 # The working day: format, lint, types and the tests that need no browser, no Ray, no training.
 quick: $(VENV)/.test check

@@ -1,8 +1,6 @@
 """Random models of every family the package reads: architectures, tasks, activations, attention, sizes of weights."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 from quadlens.model.activation import ACTIVATIONS, parse_activation
 from quadlens.model.config import Config, MLPConfig, Softmax
 from quadlens.model.groups import group_table
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.params import MLPParams, Model, Params, asked
 from quadlens.model.task import Task, task_by_name, task_from_table
 
 GROUPS = ("C4", "C7", "D3", "S3", "D4", "A4", "C2xC2", "C2xC3", "C3xC3", "C2xD3")
@@ -132,15 +130,7 @@ def own_answers(model: Model) -> Model:
     n = model.config.p
     pairs = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=2).reshape(-1, 2)
     own = task_from_table(model.forward(pairs)[:, :n].argmax(axis=1).reshape(n, n))
-    return with_config(model, task=own)
-
-
-def with_config(model: Model, **changes: Any) -> Model:
-    """The model with another config."""
-    if isinstance(model, MLPParams):
-        return replace(model, config=replace(model.config, **changes))
-    assert isinstance(model, Params)
-    return replace(model, config=replace(model.config, **changes))
+    return asked(model, own)
 
 
 # For hypothesis, which then shows the model's number when a test fails.

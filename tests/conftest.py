@@ -111,7 +111,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not quick."""
+    """Searches do not count for coverage, which doubles their time; leave out what is not quick."""
+    for one in items:
+        if getattr(getattr(one, "obj", None), "is_hypothesis_test", False):
+            one.add_marker("no_cover")
     if config.getoption("--quick"):
         kept = [one for one in items if one.path.stem not in NOT_QUICK]
         config.hook.pytest_deselected(items=[one for one in items if one.path.stem in NOT_QUICK])

@@ -1,8 +1,10 @@
 """What a model of any kind answers, enclosed by Arb to 200 bits from the plain forward pass: the judge of proofs."""
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from flint import arb, ctx, fmpq
 
 from quadlens.model.activation import NONLINEARITIES
@@ -21,7 +23,13 @@ def _exact(value: float) -> Any:
 
 
 def _rows(array: Any) -> list[list[Any]]:
-    return [[_exact(x) for x in row] for row in array.tolist()]
+    return _converted(array.astype(np.float64).tobytes(), array.shape, ctx.prec)
+
+
+@lru_cache(maxsize=1 << 10)
+def _converted(content: bytes, shape: tuple[int, ...], precision: int) -> list[list[Any]]:
+    """Once for each weight, not for each input; `precision` is that of the balls."""
+    return [[_exact(x) for x in row] for row in np.frombuffer(content).reshape(shape).tolist()]
 
 
 def _times(row: list[Any], table: list[list[Any]]) -> list[Any]:

@@ -22,7 +22,7 @@ from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.groups import chughtai_table, group_table
 from quadlens.model.native import to_bytes
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.params import MLPParams, Model, Params, asked
 from quadlens.model.task import Task, task_by_name, task_from_table
 from quadlens.proofs import certify
 from quadlens_checker.activations import CUBICS, enclosed
@@ -234,11 +234,7 @@ def answering_itself(model: Model) -> Model:
     """The model with its own answers for a task, so that it is right everywhere."""
     p = model.config.p
     answers = np.array([[max(range(p), key=lambda c: float(row[c])) for row in rows] for rows in arb_logits(model)])
-    task = task_from_table(answers)
-    if isinstance(model, Params):
-        return replace(model, config=replace(model.config, task=task))
-    assert isinstance(model, MLPParams)
-    return replace(model, config=replace(model.config, task=task))
+    return asked(model, task_from_table(answers))
 
 
 def true_margin(model: Model) -> arb:

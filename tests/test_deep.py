@@ -24,6 +24,7 @@ from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.registry import READERS, recognise
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import load_file, names_for, save, to_bytes
+from quadlens.model.params import asked
 from quadlens.model.task import task_from_table
 from quadlens.model.token_tables import LastMLP
 from quadlens.numbers import significant
@@ -350,7 +351,7 @@ def test_proofs_of_layers_never_claim_more_than_is_true(softmax: Softmax | None,
         model = random_deep(config_of(layers, positions, softmax, activation=activation), seed)
         p = model.config.p
         own = task_from_table(model.forward(all_pairs(p)).argmax(axis=1).reshape(p, p))
-        model = dataclasses.replace(model, config=dataclasses.replace(model.config, task=own))
+        model = asked(model, own)
         found, proof = enclosed_logits(model, all_pairs(p), Operations()), prove_deep(model)
         assert proof.margin is None or proof.certified.any()
         with ctx.workprec(200):

@@ -71,7 +71,8 @@ def adder(heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: f
     offset = 1 + (3 * lost + 1) * float(tiny)
     b_U[:2] = -offset / 2, offset / 2
     b_U[3:] = 100
-    return Params(config, W_E, zeros(3, d), W_V, zeros(heads, width), W_O, b_O, W_in, b_in, W_out, zeros(d), W_U, b_U)
+    weights = {"W_E": W_E, "W_pos": zeros(3, d), "W_V": W_V, "W_O": W_O, "b_O": b_O, "W_in": W_in, "b_in": b_in}
+    return Params.with_zero_biases(config, **weights, W_out=W_out, W_U=W_U, b_U=b_U)
 
 
 def forward_float32(model: Params) -> np.ndarray:

@@ -8,12 +8,11 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadWeights
 from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config
-from quadlens.model.params import Pairs, Params, check_tensors, freeze, weight_facts
+from quadlens.model.params import Layer, Pairs, Params, Weighted, check_tensors, freeze
 from quadlens.model.token_tables import HiddenLayer, LastMLP
 
 # The weights that all layers share.
@@ -24,26 +23,8 @@ BLOCK = 1 << 11
 Streams = Float[np.ndarray, "n positions d_model"]
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """One layer's weights, named and shaped as those of `Params`; queries and keys exactly where there is softmax."""
-
-    W_V: Float[np.ndarray, "n_heads d_model d_head"]
-    b_V: Float[np.ndarray, "n_heads d_head"]
-    W_O: Float[np.ndarray, "n_heads d_head d_model"]
-    b_O: Float[np.ndarray, " d_model"]
-    W_in: Float[np.ndarray, "d_model d_mlp"]
-    b_in: Float[np.ndarray, " d_mlp"]
-    W_out: Float[np.ndarray, "d_mlp d_model"]
-    b_out: Float[np.ndarray, " d_model"]
-    W_Q: Float[np.ndarray, "n_heads d_model d_head"] | None = None
-    b_Q: Float[np.ndarray, "n_heads d_head"] | None = None
-    W_K: Float[np.ndarray, "n_heads d_model d_head"] | None = None
-    b_K: Float[np.ndarray, "n_heads d_head"] | None = None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class DeepParams(Displayed):
+class DeepParams(Weighted):
     """A transformer of several layers; each adds what attention brings, then what its MLP computes of that.
 
     A layer's weight on position t, seen from position q, is attention[t] + scale · softmax_t(q · k / divisor); where
@@ -71,9 +52,6 @@ class DeepParams(Displayed):
         object.__setattr__(self, "layers", tuple(frozen))
         for name in OUTER:
             object.__setattr__(self, name, freeze(getattr(self, name)))
-
-    def _facts(self) -> dict[str, object]:
-        return weight_facts(self)
 
     @staticmethod
     def shapes(config: Config) -> dict[str, tuple[int, ...]]:

@@ -1,7 +1,8 @@
 """The weights of a model as frozen values that check themselves when built."""
 
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,6 +12,7 @@ from quadlens.errors import BadConfig, BadWeights
 from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
+from quadlens.model.task import Task
 from quadlens.model.token_tables import GatedTable, HiddenLayer, TokenTables, attention_scores
 
 Pairs = Int[np.ndarray, "n 2"]
@@ -42,6 +44,14 @@ class Model(Protocol):
         """The collapsed model, or token tables where attention depends on the tokens (`networks.md` §2)."""
 
 
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+def asked(model: ModelT, task: Task) -> ModelT:
+    """The same weights, asked another task."""
+    return replace(model, config=replace(model.config, task=task))  # type: ignore[type-var]
+
+
 def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
     """Refuse wrong shapes, dtypes other than float32/float64, NaN and infinity: all problems at once."""
     problems = []
@@ -58,22 +68,6 @@ def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ..
         raise BadWeights("; ".join(problems))
 
 
-def weight_facts(model: Model) -> dict[str, object]:
-    """What a model shows of itself."""
-    weights = sum(array.size for array in model.tensors().values())
-    config, task = model.config, model.config.task
-    special = [] if task.name == "add" else [task.words]
-    if isinstance(config, Config):
-        special += [config.attention_kind] if config.softmax is not None else []
-        special += [f"{config.n_layers} layers"] if config.n_layers > 1 else []
-    return {
-        "p": config.p,
-        "d_mlp": config.d_mlp,
-        "": ", ".join([config.activation, *special]),
-        "weights": f"{weights:,}",
-    }
-
-
 def freeze(array: np.ndarray) -> np.ndarray:
     """`array` contiguous and read-only; a copy while anyone could still write to it, so that it cannot change."""
     if not array.flags.writeable and array.flags.c_contiguous:
@@ -84,15 +78,45 @@ def freeze(array: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Params(Displayed):
-    """A one-layer transformer; W_Q, W_K and their biases are there exactly when attention is not constant.
+class Weighted(Displayed):
+    """What the architectures have in common: weights by name, as a config says, checked and frozen when built."""
 
-    Row-vector mathematics, TransformerLens' names. Biases that a checkpoint does not have are zero.
-    """
+    config: Any
 
-    config: Config
-    W_E: Float[np.ndarray, "d_vocab d_model"]
-    W_pos: Float[np.ndarray, "n_ctx d_model"]
+    @staticmethod
+    @abstractmethod
+    def shapes(config: Any) -> dict[str, tuple[int, ...]]:
+        """The shape every weight must have."""
+
+    def __post_init__(self) -> None:
+        arrays = self.tensors()
+        check_tensors(arrays, self.shapes(self.config))
+        for name, array in arrays.items():
+            object.__setattr__(self, name, freeze(array))
+
+    def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
+        """Every weight by the name it has in our files."""
+        return {name: getattr(self, name) for name in self.shapes(self.config)}
+
+    def _facts(self) -> dict[str, object]:
+        weights = sum(array.size for array in self.tensors().values())
+        config, task = self.config, self.config.task
+        special = [] if task.name == "add" else [task.words]
+        if isinstance(config, Config):
+            special += [config.attention_kind] if config.softmax is not None else []
+            special += [f"{config.n_layers} layers"] if config.n_layers > 1 else []
+        return {
+            "p": config.p,
+            "d_mlp": config.d_mlp,
+            "": ", ".join([config.activation, *special]),
+            "weights": f"{weights:,}",
+        }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layer:
+    """One layer's weights; queries and keys exactly where there is softmax."""
+
     W_V: Float[np.ndarray, "n_heads d_model d_head"]
     b_V: Float[np.ndarray, "n_heads d_head"]
     W_O: Float[np.ndarray, "n_heads d_head d_model"]
@@ -101,29 +125,36 @@ class Params(Displayed):
     b_in: Float[np.ndarray, " d_mlp"]
     W_out: Float[np.ndarray, "d_mlp d_model"]
     b_out: Float[np.ndarray, " d_model"]
-    W_U: Float[np.ndarray, "d_model d_vocab_out"]
-    b_U: Float[np.ndarray, " d_vocab_out"]
     W_Q: Float[np.ndarray, "n_heads d_model d_head"] | None = None
     b_Q: Float[np.ndarray, "n_heads d_head"] | None = None
     W_K: Float[np.ndarray, "n_heads d_model d_head"] | None = None
     b_K: Float[np.ndarray, "n_heads d_head"] | None = None
 
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Params(Weighted, Layer):
+    """A one-layer transformer: its layer's weights, and those before and after it.
+
+    Row-vector mathematics, TransformerLens' names. Biases that a checkpoint does not have are zero.
+    """
+
+    config: Config
+    W_E: Float[np.ndarray, "d_vocab d_model"]
+    W_pos: Float[np.ndarray, "n_ctx d_model"]
+    W_U: Float[np.ndarray, "d_model d_vocab_out"]
+    b_U: Float[np.ndarray, " d_vocab_out"]
+
     def __post_init__(self) -> None:
         if self.config.n_layers != 1:
             raise BadConfig(f"n_layers is {self.config.n_layers}; these are the weights of one layer, expected 1")
-        arrays = {name: getattr(self, name) for name in self.shapes(self.config)}
+        arrays: dict[str, np.ndarray | None] = {name: getattr(self, name) for name in self.shapes(self.config)}
         missing = [name for name, array in arrays.items() if array is None]
         needless = [name for name in QUERY_KEY if name not in arrays and getattr(self, name) is not None]
         if missing or needless:
             raise BadWeights(
                 f"attention is {self.config.attention_kind}: missing weights {missing}, weights without use {needless}"
             )
-        check_tensors(arrays, self.shapes(self.config))
-        for name, array in arrays.items():
-            object.__setattr__(self, name, freeze(array))
-
-    def _facts(self) -> dict[str, object]:
-        return weight_facts(self)
+        super().__post_init__()
 
     @staticmethod
     def shapes(config: Config) -> dict[str, tuple[int, ...]]:
@@ -158,10 +189,6 @@ class Params(Displayed):
         filled = {name: weights.get(name, np.zeros(shape, dtype=dtype)) for name, shape in shapes.items()}
         check_tensors(filled, shapes)
         return cls(config=config, **filled)
-
-    def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
-        """Every weight by the name it has in our files."""
-        return {name: getattr(self, name) for name in self.shapes(self.config)}
 
     def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
         """The full transformer, step by step as the paper lists it (§2.2), in float64."""
@@ -296,7 +323,7 @@ class Params(Displayed):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MLPParams(Displayed):
+class MLPParams(Weighted):
     """A two-layer MLP: logits = W_out σ(W_a[a] + W_b[b]), the networks of He et al. and of Gromov."""
 
     config: MLPConfig
@@ -304,24 +331,11 @@ class MLPParams(Displayed):
     W_b: Float[np.ndarray, "p d_mlp"]
     W_out: Float[np.ndarray, "d_mlp p"]
 
-    def __post_init__(self) -> None:
-        arrays = self.tensors()
-        check_tensors(arrays, self.shapes(self.config))
-        for name, array in arrays.items():
-            object.__setattr__(self, name, freeze(array))
-
-    def _facts(self) -> dict[str, object]:
-        return weight_facts(self)
-
     @staticmethod
     def shapes(config: MLPConfig) -> dict[str, tuple[int, ...]]:
         """The shape every weight must have."""
         p, m = config.p, config.d_mlp
         return {"W_a": (p, m), "W_b": (p, m), "W_out": (m, p)}
-
-    def tensors(self) -> dict[str, Float[np.ndarray, "..."]]:
-        """Every weight by the name it has in our files."""
-        return {"W_a": self.W_a, "W_b": self.W_b, "W_out": self.W_out}
 
     def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
         """One-hot vectors through two layers, in float64."""

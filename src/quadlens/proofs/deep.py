@@ -23,8 +23,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.model.activation import NONLINEARITIES, Activation
-from quadlens.model.deep import DeepParams, Layer
-from quadlens.model.params import Pairs
+from quadlens.model.deep import DeepParams
+from quadlens.model.params import Layer, Pairs
 from quadlens.proofs.enclosed import UNIT, Enclosed, upward
 from quadlens.proofs.float_layer import (
     CURVATURE,

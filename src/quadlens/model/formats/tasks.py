@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from quadlens.errors import BadConfig, QuadlensError
-from quadlens.model.deep import DeepParams
 from quadlens.model.formats.facts import agreed
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.groups import group_orders
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.params import Model, asked
 from quadlens.model.task import Task, task_by_name, task_from_file, task_from_table
 
 # How many times as many answers an order of a group's elements must make right, to be taken, as guessing does (1 in n)
@@ -36,20 +35,10 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
             if not task.by_formula:
                 task, order = _in_its_order(imported.model, task.name)
                 said = f"{said}; {order}"
-        model = _asked(imported.model, task)
+        model = asked(imported.model, task)
     except QuadlensError as error:
         raise type(error)(f"{source}: {error}") from None
     return dataclasses.replace(imported, model=model, notes=(*imported.notes, f"task {task.words}: {said}"))
-
-
-def _asked(model: Model, task: Task) -> Model:
-    if isinstance(model, Params):
-        return dataclasses.replace(model, config=dataclasses.replace(model.config, task=task))
-    if isinstance(model, DeepParams):
-        return dataclasses.replace(model, config=dataclasses.replace(model.config, task=task))
-    if isinstance(model, MLPParams):
-        return dataclasses.replace(model, config=dataclasses.replace(model.config, task=task))
-    raise BadConfig(f"a {type(model).__name__} has no task")
 
 
 def _own_answers(model: Model) -> np.ndarray:
