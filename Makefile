@@ -36,7 +36,7 @@ bench: $(VENV)/.test
 site: $(VENV)/.test
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
 
-docs: $(VENV)/.base
+docs: $(VENV)/.test
 	$(BIN)/python tools/refresh_docs.py
 
 $(BIN)/python:

@@ -86,6 +86,18 @@ SLIDERS: dict[str, tuple[float, set[str]]] = {
 }
 
 
+def test_a_word_says_its_meaning_with_and_without_script(visit: Any) -> None:
+    for script in (True, False):
+        page = visit("mainline", script=script).page
+        page.click("#view-circle button[popovertarget=word-phi-psi]")
+        said = page.locator("#word-phi-psi")
+        assert said.is_visible()
+        assert "input and output phase of neuron i" in said.inner_text()
+        page.keyboard.press("Escape")
+        assert not said.is_visible()
+        assert page.locator("#word-margin").count() == 1
+
+
 def test_sliders_change_their_views_and_reset_brings_all_back(visit: Any) -> None:
     page = visit("small")
     before = words(page)

@@ -21,6 +21,7 @@ from quadlens.errors import BadFile
 from quadlens.figures.answers import secondary_repair
 from quadlens.figures.registry import all_pictures, chosen_pictures
 from quadlens.figures.style import FIGURE_FORMATS, OUTLINES, figure_bytes
+from quadlens.glossary import mentioned, typeset
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, replaced_directory
@@ -76,8 +77,9 @@ DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_byt
 
 
 def words_of(study: Study, picture: Rendered = DOT) -> str:
-    """The page with one picture in every place."""
-    return page_html(study, {one.name: picture for one in all_pictures(study)})
+    """The page with one picture in every place, its sentences without links to the glossary."""
+    page = page_html(study, {one.name: picture for one in all_pictures(study)})
+    return re.sub(r'<a class="term"[^>]*>(.*?)</a>', r"\1", page)
 
 
 def test_the_command_says_what_it_made(made: tuple[Path, dict[str, Any]]) -> None:
@@ -110,6 +112,27 @@ def test_every_link_of_the_page_leads_to_a_file_or_an_anchor(made: tuple[Path, d
     assert links
     for link in links:
         assert link[1:] in anchors if link.startswith("#") else (directory / link).is_file(), link
+
+
+def test_words_and_symbols_lead_to_their_meanings(made: tuple[Path, dict[str, Any]]) -> None:
+    """The glossary's own words, beside the sentences that use them; every link is followed by the test above."""
+    text = (made[0] / "index.html").read_text(encoding="utf-8")
+    links = set(re.findall(r'<a class="term" href="#word-([\w-]+)"', text))
+    entries = {one.name: one for one in typeset().entries}
+    assert (
+        {"phi-psi", "rho-omega", "cluster", "moments", "margin", "collapse", "key-frequency"} <= links <= set(entries)
+    )
+    for name in links:
+        assert f'<dt id="word-{name}">{entries[name].term}</dt><dd>{entries[name].meaning}</dd>' in text
+    # No link where there is one already, in a heading or in a formula.
+    assert not re.search(r'<(h[12]|a|math|strong)\b[^>]*>(?:(?!</\1>).)*<a class="term"', text, re.DOTALL)
+
+
+def test_every_word_asked_for_is_in_the_glossary() -> None:
+    wanted = ["φ", "ψ", "δ", "ω", "cluster", "clusters", "kink", "T1", "T2", "T3", "moments", "thin", "margin"]
+    wanted += ["collapse", "key frequency", "the key frequencies", "lens"]
+    assert all(len(mentioned([word])) == 1 for word in wanted)
+    assert mentioned(["thinner, clusterings, a-cluster, T12"]) == ()
 
 
 def test_files_do_not_depend_on_the_number_of_processes(made: tuple[Path, dict[str, Any]]) -> None:
@@ -242,7 +265,7 @@ def test_the_page_names_the_models_own_activation(activation: Any, words: str) -
     if activation == "abs":
         # Two of facts, four of bounds, and which frequencies' errors cancel.
         assert page.count("<table>") == 7
-        assert "∫ |cos(s + φ)| · cos(k w c + 2φ) dφ = (4/3)" in page
+        assert "<mo>&#x0003D;</mo><mfrac><mrow><mn>4</mn></mrow><mrow><mn>3</mn></mrow></mfrac>" in page
         assert not any(one.name.startswith(("integrated-relu", "3D")) for one in all_pictures(study))
 
 

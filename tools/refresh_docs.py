@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keep output quoted in the documents true: rerun each command and put its output back; and the shipped summary.
+"""Keep what is derived true: output quoted in the documents, the shipped summary, what pages have typeset.
 
 A block starts with `<!-- output of: quadlens … -->` and ends with `<!-- end of output -->`. From the root:
 
@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 START, END = re.compile(r"<!-- output of: quadlens (.+?) -->"), "<!-- end of output -->"
@@ -43,11 +44,63 @@ def refresh_summary() -> None:
     shipped_path().with_suffix(".json").write_text(text, encoding="utf-8")
 
 
+GLOSSARY, TEMPLATE = Path("docs/glossary.md"), Path("src/quadlens/pages/page.html.j2")
+TYPESET = Path("src/quadlens/data/typeset.json")
+WORD = re.compile(r"^(\S.*)\n: (.*)$", re.MULTILINE)
+SYMBOL = re.compile(r"^\| (\$.*?\$) \| (.*) \|$", re.MULTILINE)
+FORMULA = re.compile(r"{% filter (?:formula|math) %}(.*?){% endfilter %}", re.DOTALL)
+# Symbols by which sentences mean nothing else, as they write them.
+LETTERS = {
+    r"\varphi": "φ",
+    r"\psi": "ψ",
+    r"\rho": "ρ",
+    r"\omega": "ω",
+    r"\delta": "δ",
+    "R^2": "R²",
+    "C_k": "C_k",
+    "D_k": "D_k",
+}
+
+
+def typeset() -> str:
+    """The glossary and the report's formulas as HTML and MathML, which need no program to be shown."""
+    from latex2mathml.converter import convert
+
+    def as_html(markdown: str) -> str:
+        without_links = re.sub(r" ?\[[^]]*\]\([^)]*\)\.?", "", markdown)
+        escaped = without_links.replace("&", "&amp;").replace("<", "&lt;").replace("\\|", "|")
+        return re.sub(r"\$(.+?)\$", lambda match: convert(match[1]), escaped)
+
+    text = GLOSSARY.read_text(encoding="utf-8")
+    entries = []
+    for term, meaning in WORD.findall(text):
+        parts = term.split(", ")
+        # "primary, secondary frequency" are two frequencies; T1, T2 and T3 are words of their own.
+        noun = parts[-1].partition(" ")[2]
+        words = [part if part is parts[-1] or not noun else f"{part} {noun}" for part in parts]
+        entries.append(
+            {"name": re.sub(r"\W+", "-", term.lower()), "term": term, "words": words, "meaning": as_html(meaning)}
+        )
+    for symbols, meaning in SYMBOL.findall(text):
+        known = [letter for latex, letter in LETTERS.items() if re.search(re.escape(latex) + r"(?![a-zA-Z])", symbols)]
+        if known:
+            name = "-".join(unicodedata.name(letter[0]).split()[-1].lower() for letter in known)
+            entries.append({"name": name, "term": as_html(symbols), "words": known, "meaning": as_html(meaning)})
+    formulas = FORMULA.findall(TEMPLATE.read_text(encoding="utf-8"))
+    value = {"formulas": {latex: convert(latex) for latex in sorted(set(formulas))}, "glossary": entries}
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
 def main() -> int:
     """Every document; the number of those that changed decides the exit code of --check."""
     if "--check" not in sys.argv:
         refresh_summary()
     changed = []
+    now = typeset()
+    if not TYPESET.exists() or TYPESET.read_text(encoding="utf-8") != now:
+        changed.append(TYPESET)
+        if "--check" not in sys.argv:
+            TYPESET.write_text(now, encoding="utf-8")
     for path in [Path("README.md"), *sorted(Path("docs").glob("*.md"))]:
         before = path.read_text()
         after = refreshed(before)

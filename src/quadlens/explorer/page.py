@@ -13,6 +13,7 @@ from quadlens.explorer.pictures import PICTURES
 from quadlens.explorer.words import (
     TITLES,
     VIEWS,
+    WORDS,
     View,
     absences,
     at_most,
@@ -22,6 +23,7 @@ from quadlens.explorer.words import (
     words_for_script,
 )
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
+from quadlens.glossary import mentioned, popovers
 from quadlens.model.config import Config
 from quadlens.model.native import sha256, to_bytes
 from quadlens.model.params import Model
@@ -97,6 +99,7 @@ def build_page(model: Model | Anatomy, name: str) -> str:
         "views": "\n".join(_card(view, frame, None if view.name in missing else words[view.name]) for view in VIEWS),
         **_status(frame),
     }
+    values["meanings"] = popovers(values["views"])
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], asset("page.html"))
 
 
@@ -121,6 +124,13 @@ def _card(view: View, frame: FirstFrame, words: str | None) -> str:
     """One view; without words it does not apply, and only waits for a model that is opened later."""
     how = view.how_to_read(frame.layer.activation, frame.waves)
     picture = "" if words is None else PICTURES[view.name](frame)
+    # Of all that the view can say: the page may open a model of another kind.
+    said = (view.how_to_read(activation, waves) for activation in WORDS for waves in (True, False))
+    meanings = "".join(
+        f' <button id="term-{view.name}-{one.name}" type="button" popovertarget="word-{one.name}">'
+        f"{', '.join(one.words)}</button>"
+        for one in mentioned([view.title, words or "", *said])
+    )
     return f"""<figure id="view-{view.name}"{" hidden" if words is None else ""}>
 <header><h2 id="title-{view.name}">{view.title}</h2>
 <button id="data-{view.name}" class="live-only" type="button" aria-label="Download data of: {view.title}">CSV</button>
@@ -128,7 +138,8 @@ def _card(view: View, frame: FirstFrame, words: str | None) -> str:
 </header>
 <div id="stage-{view.name}" class="stage">{picture}</div>
 <figcaption><p class="how" id="how-{view.name}">{html.escape(how)}</p>
-<p class="words" id="words-{view.name}">{html.escape(words or "")}</p></figcaption>
+<p class="words" id="words-{view.name}">{html.escape(words or "")}</p>
+<p class="terms">{meanings and f"Meaning of{meanings}"}</p></figcaption>
 </figure>"""
 
 

@@ -9,6 +9,7 @@ from quadlens import __version__
 from quadlens.figures.neurons import ACTIVATION_WORDS
 from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
+from quadlens.glossary import linked, typeset
 from quadlens.numbers import at_least, at_most, decimals, listed, percent, significant
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
@@ -69,6 +70,7 @@ def rule_errors(study: Study) -> RuleErrors | None:
 def _template() -> "Template":
     """The page's template, compiled once."""
     import jinja2
+    from markupsafe import Markup
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("quadlens.pages", "."),
@@ -80,6 +82,8 @@ def _template() -> "Template":
         {one.__name__: one for one in (at_least, at_most, decimals, listed, percent, significant)}
     )
     environment.filters["thousands"] = lambda value: f"{value:,}"
+    environment.filters["math"] = lambda latex: Markup(typeset().formulas[latex])
+    environment.filters["formula"] = lambda latex: Markup(typeset().formulas[latex].replace("inline", "block", 1))
     return environment.get_template("page.html.j2")
 
 
@@ -87,24 +91,30 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
     """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     pictures, tables = pictures_by_family(study), page_tables(study)
     first = study.clusters[0].k if study.clusters else None
-    return _template().render(
-        study=study,
-        activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
-        certificate=study.certificate,
-        rules=rule_errors(study),
-        good_rule=GOOD_RULE,
-        strongest=study.strongest_keys,
-        most=MAX_FREQUENCIES,
-        angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None) if first else None,
-        pictures=pictures,
-        paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
-        bound_tables=[table for table in tables if not table.name.endswith("-facts")],
-        tables={table.name: table for table in tables},
-        paper_models=MODELS,
-        paper_models_in_figures=MODELS_IN_FIGURES,
-        explorer=explorer,
-        addresses={name: one.address for name, one in rendered.items()},
-        sizes={name: size_of(one) for name, one in rendered.items()},
-        style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
-        version=__version__,
+    page, entries = linked(
+        _template().render(
+            study=study,
+            activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
+            certificate=study.certificate,
+            rules=rule_errors(study),
+            good_rule=GOOD_RULE,
+            strongest=study.strongest_keys,
+            most=MAX_FREQUENCIES,
+            angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None)
+            if first
+            else None,
+            pictures=pictures,
+            paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
+            bound_tables=[table for table in tables if not table.name.endswith("-facts")],
+            tables={table.name: table for table in tables},
+            paper_models=MODELS,
+            paper_models_in_figures=MODELS_IN_FIGURES,
+            explorer=explorer,
+            addresses={name: one.address for name, one in rendered.items()},
+            sizes={name: size_of(one) for name, one in rendered.items()},
+            style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
+            version=__version__,
+        )
     )
+    words = (f'<dt id="word-{one.name}">{one.term}</dt><dd>{one.meaning}</dd>' for one in entries)
+    return page.replace("<!-- words -->", "\n".join(words))
