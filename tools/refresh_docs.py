@@ -64,12 +64,14 @@ LETTERS = {
 
 def typeset() -> str:
     """The glossary and the report's formulas as HTML and MathML, which need no program to be shown."""
-    from latex2mathml.converter import convert
+    # The site's own way to typeset, with the extra `docs`.
+    sys.path.insert(0, "docs/_ext")
+    from mathml import mathml
 
     def as_html(markdown: str) -> str:
         without_links = re.sub(r" ?\[[^]]*\]\([^)]*\)\.?", "", markdown)
         escaped = without_links.replace("&", "&amp;").replace("<", "&lt;").replace("\\|", "|")
-        return re.sub(r"\$(.+?)\$", lambda match: convert(match[1]), escaped)
+        return re.sub(r"\$(.+?)\$", lambda match: mathml(match[1]), escaped)
 
     text = GLOSSARY.read_text(encoding="utf-8")
     entries = []
@@ -87,7 +89,7 @@ def typeset() -> str:
             name = "-".join(unicodedata.name(letter[0]).split()[-1].lower() for letter in known)
             entries.append({"name": name, "term": as_html(symbols), "words": known, "meaning": as_html(meaning)})
     formulas = FORMULA.findall(TEMPLATE.read_text(encoding="utf-8"))
-    value = {"formulas": {latex: convert(latex) for latex in sorted(set(formulas))}, "glossary": entries}
+    value = {"formulas": {latex: mathml(latex) for latex in sorted(set(formulas))}, "glossary": entries}
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
