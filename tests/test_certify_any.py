@@ -17,6 +17,7 @@ from quadlens.proofs import STRATEGIES, certify
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.direct import DirectHints, direct_operations, prove_brute, prove_moments
 from quadlens.proofs.float_layer import float_layer
+from quadlens.proofs.low_rank import low_rank, output_spectrum, turned, without_least
 from quadlens.proofs.proof import attempt
 from quadlens.spectrum.anatomy import Anatomy
 
@@ -58,7 +59,22 @@ def test_operations_are_counted_where_they_are_done(model: Model) -> None:
     proof = prove_moments("moments", Anatomy(model))
     assert isinstance(proof.hints, DirectHints)
     settled = len(proof.hints.exact)
-    assert proof.operations.total == direct_operations(config, proof.hints.form.rank, settled)
+    assert proof.operations.total == direct_operations(config, proof.hints.form.rank, settled, proof.hints.form.terms)
+
+
+def test_a_turned_basis_spans_the_same_and_the_least_coefficients_go_first() -> None:
+    """Neurons that each write one of three functions: turned, each has one coefficient that counts."""
+    rng = np.random.default_rng(0)
+    waves, owner, size = np.linalg.qr(rng.standard_normal((11, 3)))[0], np.arange(30) % 3, rng.uniform(1, 2, 30)
+    waves -= waves.mean(axis=0)
+    spectrum = output_spectrum(waves[:, owner] * rng.uniform(1, 3, 30), size)
+    dense, sparse = low_rank(spectrum, 3), low_rank(turned(spectrum, 3, size), 3)
+    product = [form.basis.T @ form.coefficients * 0.5**form.shift for form in (dense, sparse)]
+    np.testing.assert_allclose(*product, atol=1e-5)  # basis and coefficients are rounded
+    kept = without_least(sparse, size, 60)
+    assert (kept.rank, kept.terms, sparse.terms) == (3, 30, 90)
+    assert (np.count_nonzero(kept.coefficients, axis=0) == 1).all()
+    np.testing.assert_allclose(kept.basis.T @ kept.coefficients * 0.5**kept.shift, spectrum.W_L, atol=0.3)
 
 
 @pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if NONLINEARITIES[name].far is not None])

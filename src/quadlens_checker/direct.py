@@ -242,7 +242,11 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
             lead = unpacked(sum(map(mul, h, functions)) + (skip << finer), p, size)
             yield lead, sum(map(mul, spread, map(abs, layer))) + (layers.loss << finer)
 
-    return Bounds(found(), layers.shift + finer, direct_flops(layers.config, rank, len(exact)))
+    return Bounds(
+        found(),
+        layers.shift + finer,
+        direct_flops(layers.config, rank, len(exact), sum(x != 0 for row in M for x in row)),
+    )
 
 
 def brute_flops(config: Config) -> int:
@@ -252,15 +256,16 @@ def brute_flops(config: Config) -> int:
     return direct_flops(config, None)
 
 
-def direct_flops(config: Config, rank: int | None, settled: int = 0) -> int:
+def direct_flops(config: Config, rank: int | None, settled: int = 0, nonzero: int = 0) -> int:
     """Operations of sums over all neurons, for all logits or for a form of this rank, beyond the tables.
 
     Gates: 20 for an exponential; for each head and input a sum over the positions seen, a quotient, and a product for
     each weight. A head brings w (X[a] + Y[b]), 3 operations for each neuron and answer: with two positions w is the
     first gate and b's table joins the rest; read at '=' w is scale/Σe, and X and Y have e in them. Else it brings 2 for
     each position but '=', which is taken off the tables and added once. σ: 1, or 20 where it is not rational (2 for
-    x⁴). All logits: 2 n³ d_mlp, and n³ for the margins. Rank m: (2m+3) n d_mlp for what the form leaves out, 2 (m+1) n²
-    d_mlp for h and ρ, (2m+1) n³ for scores and margins, and n²; 2 n d_mlp + 2 n for each input that is exact.
+    x⁴). All logits: 2 n³ d_mlp, and n³ for the margins. Rank m with t coefficients that are not 0: (2 t + 3 d_mlp) n
+    for what the form leaves out, 2 (t + d_mlp) n² for h and ρ, (2m+1) n³ for scores and margins, and n²; for each
+    input that is exact 2 n d_mlp + 2 n.
     """
     n, d, seen, heads = config.p, config.d_mlp, config.seen, config.n_heads
     both, gates, terms = d + n, 0, 0
@@ -274,5 +279,5 @@ def direct_flops(config: Config, rank: int | None, settled: int = 0) -> int:
     shared = gates + (terms + 1) * n * n * both + sigma * n * n * d + n**3
     if rank is None:
         return shared + 2 * n**3 * d + n**3
-    low = (2 * rank + 3) * n * d + 2 * (rank + 1) * n * n * d + (2 * rank + 1) * n**3 + n * n
+    low = (2 * nonzero + 3 * d) * n + 2 * (nonzero + d) * n * n + (2 * rank + 1) * n**3 + n * n
     return shared + low + settled * (2 * n * d + 2 * n)

@@ -22,6 +22,7 @@ An entry of W_L too small for a relative rounding is off by at most 2^-1075, and
 
 Inputs that a low rank leaves out, or proves by less than a quarter of what the sample's margins promise, are settled by
 every logit of theirs, as brute force does it, if they are at most a quarter of all; so that the rank is chosen by cost.
+Of M's entries the least are then set to 0, as many as the same quarter allows: sums over neurons are that much shorter.
 
 A claim is made with room for another enclosure: the margin is rounded down by `slack`, the larger of 2^-20 and three
 times all that was lost, to a multiple of 2^-24.
@@ -49,7 +50,7 @@ from quadlens.proofs.float_layer import (
     float_layer,
     rounding,
 )
-from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum
+from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum, turned, without_least
 from quadlens.proofs.operations import Operations, score_count
 from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
@@ -60,6 +61,8 @@ MARGIN_BITS = 24
 SAMPLE = 6
 # At most one input in so many is settled by every logit.
 SETTLED_SHARE = 4
+# By how much more than the floor the sample is to be proved when coefficients are set to 0.
+CUSHION = 1.35
 LARGEST_EXACT = 2.0**53
 SMALLEST = 2.0**-1074
 
@@ -100,7 +103,7 @@ class Margins:
     exact: Bool[np.ndarray, "p p"]
 
 
-def direct_operations(config: Config | MLPConfig, rank: int | None, settled: int = 0) -> int:
+def direct_operations(config: Config | MLPConfig, rank: int | None, settled: int = 0, terms: int | None = None) -> int:
     """What brute force (rank None) or `moments` of this rank, with so many inputs settled, costs beyond the tables.
 
     With N = d_mlp + n columns of U and S. Gates: 20 for each exponential; for each head and input a sum over the
@@ -108,11 +111,12 @@ def direct_operations(config: Config | MLPConfig, rank: int | None, settled: int
     it, 2 n N. '=' is taken off the tables and added once; so is b's where two positions are seen. Pre-activations and
     skip terms: n² N, and 3 n² N for each head, or 2 n² N for each head and position with a weight of its own. σ: 1 for
     each of its roundings or comparisons, 20 where it is not rational. Skip terms join the scores, n³. Brute force:
-    2 n³ d_mlp, margins n³. Moments: the remainder of W_L 2 m n d_mlp and its spread 3 n d_mlp; h and ρ
-    2 (m + 1) n² d_mlp; scores 2 m n³, margins n³ and ρ taken off n². An input settled: 2 n d_mlp + 2 n.
+    2 n³ d_mlp, margins n³. Moments with t coefficients that are not 0 (None for all, m d_mlp): the remainder of W_L
+    2 t n and its spread 3 n d_mlp; h and ρ 2 n² (t + d_mlp); scores 2 m n³, margins n³ and ρ taken off n². An input
+    settled: 2 n d_mlp + 2 n.
     """
     n, d = config.p, config.d_mlp
-    columns, gates, terms = d + n, 0, 1
+    columns, gates, parts = d + n, 0, 1
     if isinstance(config, Config) and config.softmax is not None:
         seen, heads = config.positions_seen, config.n_heads
         shared = seen == 3 and config.read_position == 2
@@ -120,11 +124,12 @@ def direct_operations(config: Config | MLPConfig, rank: int | None, settled: int
         gates = heads * (EXPONENTIAL_PRICE * score_count(config) + (seen + weights) * n * n)
         gates += heads * 2 * n * columns if shared else 0
         gates += {1: 0, 2: (heads + 1) * n * columns, 3: 2 * heads * n * columns + (heads + n) * columns}[seen]
-        terms += heads * (3 if shared or seen == 2 else 2 * min(seen, 2))
-    shared_cost = gates + terms * n * n * columns + activation_price(config.activation) * n * n * d + n**3
+        parts += heads * (3 if shared or seen == 2 else 2 * min(seen, 2))
+    shared_cost = gates + parts * n * n * columns + activation_price(config.activation) * n * n * d + n**3
     if rank is None:
         return shared_cost + 2 * n**3 * d + n**3
-    low_rank_cost = (2 * rank + 3) * n * d + 2 * (rank + 1) * n * n * d + (2 * rank + 1) * n**3 + n * n
+    terms = rank * d if terms is None else terms
+    low_rank_cost = (2 * terms + 3 * d) * n + 2 * (terms + d) * n * n + (2 * rank + 1) * n**3 + n * n
     return shared_cost + low_rank_cost + settled * _settling(n, d)
 
 
@@ -162,7 +167,16 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
         best = (price, rank) if best is None or price < best[0] else best
     if best is None or best[0] == math.inf:
         best = (math.inf, most)
-    return _of_rank(name, layer, low_rank(spectrum, best[1]), floor)
+    form = low_rank(turned(spectrum, best[1], size), best[1])
+    # Coefficients that are 0 cost nothing: as many as leave the sample as well proved as it is with all, and a little
+    # better, since every other input below the floor is to be settled.
+    above = CUSHION * floor
+    most_left, least, most = share_left(layer, form, sample, above), 0, form.coefficients.size
+    while most - least > 1:
+        middle = (least + most) // 2
+        well = share_left(layer, without_least(form, size, middle), sample, above) <= most_left
+        least, most = (middle, most) if well else (least, middle)
+    return _of_rank(name, layer, without_least(form, size, least), floor)
 
 
 Sample = list[tuple[int, Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p p"]]]
@@ -202,7 +216,7 @@ def _of_rank(name: str, layer: FloatLayer, form: LowRank, floor: float) -> Proof
     R, M = _factors(form)
     spread, ops = _spread(layer, R, M), replace(layer.operations)
     n, m = layer.d_mlp, form.rank
-    ops.count_product(layer.task.n, m, n)
+    ops.count_product(layer.task.n, form.terms, 1)
     ops.additions += 3 * layer.task.n * n
     loss = 2 * _logit_error(layer, np.abs(R) @ np.abs(M), rounding(n + m + 8))
     loss += float(spread @ layer.error + rounding(n + 3) * (spread @ layer.size + UNDERFLOW))
@@ -252,7 +266,7 @@ def _margins(
     """
     n, d, answers = layer.task.n, layer.d_mlp, layer.task.answers
     margins, clear, rival, largest = np.empty((n, n)), np.empty((n, n)), np.empty((n, n), dtype=np.int64), 0.0
-    exact = np.zeros((n, n), dtype=bool)
+    exact, terms = np.zeros((n, n), dtype=bool), 0 if form is None else int(np.count_nonzero(form[1]))
     for a in range(n):
         hidden, skip = layer.hidden(a, ops), layer.skip(a, ops)
         if form is None:
@@ -261,7 +275,7 @@ def _margins(
             ops.comparisons += n * n
             continue
         R, M, spread = form
-        ops.count_product(n, d, len(M) + 1)
+        ops.count_product(n, terms + d, 1)
         ops.count_product(n, len(M), n)
         rho = np.abs(hidden) @ spread
         lead, rival[a], ahead = _leads(ops.add(hidden @ M.T @ R.T, skip), answers[a])

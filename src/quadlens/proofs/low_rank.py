@@ -7,7 +7,7 @@ neurons are tidy. In the Fourier basis a hard model needs many frequencies; in i
 weighted by the size of what they read) it does not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,6 +23,8 @@ COEFFICIENT_BITS = 26
 LARGEST_COEFFICIENT = 10 ** (limits.MAX_INTEGER_DIGITS - 1)
 # Singular values below this share of the whole (root of the sum of squares) are left to the remainder.
 TAIL = 2e-3
+# Steps of the search for a turned basis.
+TURNS = 100
 # Bits of the directions P: |D| is of this size, and an error of |A| |D| |F| must not be felt.
 DIRECTION_BITS = 24
 # How much more the reading side weighs than the writing side when directions are chosen; the best is kept.
@@ -47,6 +49,11 @@ class LowRank:
     def rank(self) -> int:
         """How many functions, m."""
         return len(self.basis)
+
+    @property
+    def terms(self) -> int:
+        """How many coefficients are not 0; the sums over neurons have no others."""
+        return int(np.count_nonzero(self.coefficients))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +111,25 @@ def low_rank(spectrum: OutputSpectrum, rank: int) -> LowRank:
     if np.abs(coefficients).max(initial=0.0) >= LARGEST_COEFFICIENT:
         raise ValueError("coefficients of W_L are too large for a certificate")
     return LowRank(basis, coefficients.astype(np.int64), BASIS_BITS + bits)
+
+
+def turned(spectrum: OutputSpectrum, rank: int, size: Float[np.ndarray, " d_mlp"]) -> OutputSpectrum:
+    """The first `rank` vectors turned among themselves (varimax), so that each neuron writes along few of them."""
+    V = spectrum.vectors[:, :rank]
+    weights, turn = (spectrum.W_L * size).T @ V, np.eye(rank)
+    for _ in range(TURNS):
+        seen = weights @ turn
+        left, _, right = np.linalg.svd(weights.T @ (seen**3 - seen * np.square(seen).mean(axis=0)))
+        turn = left @ right
+    return replace(spectrum, vectors=V @ turn)
+
+
+def without_least(form: LowRank, size: Float[np.ndarray, " d_mlp"], count: int) -> LowRank:
+    """The form with the `count` coefficients that write least set to 0; what they wrote is left to the remainder."""
+    reach = np.ptp(form.basis, axis=1).astype(float)[:, None] * size
+    coefficients = form.coefficients.copy()
+    coefficients.ravel()[np.argsort(np.abs(coefficients) * reach, axis=None, kind="stable")[:count]] = 0
+    return replace(form, coefficients=coefficients)
 
 
 def directions(read: Float[np.ndarray, "rows d"], write: Float[np.ndarray, "d columns"], r: int) -> Dyadic:
