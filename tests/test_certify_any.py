@@ -69,8 +69,8 @@ def test_a_turned_basis_spans_the_same_and_the_least_coefficients_go_first() -> 
     waves -= waves.mean(axis=0)
     spectrum = output_spectrum(waves[:, owner] * rng.uniform(1, 3, 30), size)
     dense, sparse = low_rank(spectrum, 3), low_rank(turned(spectrum, 3, size), 3)
-    product = [form.basis.T @ form.coefficients * 0.5**form.shift for form in (dense, sparse)]
-    np.testing.assert_allclose(*product, atol=1e-5)  # basis and coefficients are rounded
+    whole, same = (form.basis.T @ form.coefficients * 0.5**form.shift for form in (dense, sparse))
+    np.testing.assert_allclose(same, whole, atol=1e-5)  # basis and coefficients are rounded
     kept = without_least(sparse, size, 60)
     assert (kept.rank, kept.terms, sparse.terms) == (3, 30, 90)
     assert (np.count_nonzero(kept.coefficients, axis=0) == 1).all()
