@@ -274,3 +274,15 @@ def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None
         report = check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors"))
         assert report.verdict == ("VERIFIED" if certificate.proof.margin is not None else "REJECTED"), report.reason
     assert certify(model, "arcs").verdict == "CERTIFIED"
+
+
+def test_a_margin_of_thousands_of_digits_is_said_in_a_few(tmp_path: Path) -> None:
+    """Python refuses to write integers of more than 4,300 digits; x⁴ of large weights has such margins."""
+    model = build_transformer(Recipe(5, (1, 2), 20, seed=1))
+    large = {name: array.astype(np.float64) * 2.0**900 for name, array in model.tensors().items()}
+    model = dataclasses.replace(model, config=dataclasses.replace(model.config, activation="quartic"), **large)
+    certificate = certify(model, "brute")
+    assert certificate.proof.margin is not None
+    assert certificate.proof.margin > 10**4300
+    assert "by at least" in certificate.statement
+    assert len(certificate.statement) < 400

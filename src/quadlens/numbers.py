@@ -8,20 +8,26 @@ from typing import Literal
 
 # What stands where a number has no meaning.
 NONE = "–"
+# Nobody reads the digits of more, and Python refuses to write integers of more than 4,300.
+LARGEST_WRITTEN_OUT = 10**100
 Direction = Literal["nearest", "down", "up"]
 _ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
 
 def decimals(value: float | Fraction | None, digits: int = 3, towards: Direction = "nearest") -> str:
-    """So many digits after the point; a dash for None.
+    """So many digits after the point; a dash for None, and significant digits where too many stand before the point.
 
     >>> decimals(2 / 3), decimals(Fraction(2, 3), 3, "down"), decimals(None)
     ('0.667', '0.666', '–')
+    >>> decimals(Fraction(-2, 3) * 10**5000, 3, "down")
+    '-6.66666666667e+4999'
     """
     if value is None:
         return NONE
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if abs(value) >= LARGEST_WRITTEN_OUT:
+        return significant(value, towards, 12)
     scaled = Fraction(value) * 10**digits
     whole = math.floor(scaled) if towards == "down" else math.ceil(scaled) if towards == "up" else round(scaled)
     text = f"{abs(whole):0{digits + 1}d}"
