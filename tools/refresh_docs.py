@@ -69,7 +69,7 @@ def typeset() -> str:
     from mathml import mathml
 
     def as_html(markdown: str) -> str:
-        without_links = re.sub(r" ?\[[^]]*\]\([^)]*\)\.?", "", markdown)
+        without_links = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", markdown)
         escaped = without_links.replace("&", "&amp;").replace("<", "&lt;").replace("\\|", "|")
         return re.sub(r"\$(.+?)\$", lambda match: mathml(match[1]), escaped)
 

@@ -75,6 +75,11 @@ class Table:
         top, bottom = ("".join(f"<tr>{line}</tr>\n" for line in many) for many in (lines, body))
         return f"<table>\n<thead>\n{top}</thead>\n<tbody>\n{bottom}</tbody>\n</table>"
 
+    def _repr_html_(self) -> str:
+        """With its title, for a notebook."""
+        caption = f"<caption>{html.escape(self.title)}</caption>"
+        return self.to_html().replace("<table>", f"<table>{caption}", 1)
+
     def to_latex(self, label: str | None = None) -> str:
         """A booktabs tabular; with a label a whole table, the title its caption. A cell with $ is LaTeX already."""
         places = range(len(self.header))

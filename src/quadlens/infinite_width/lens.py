@@ -179,7 +179,7 @@ class Lens(Displayed):
 
     def _repr_html_(self) -> str:
         """The clusters and the parts, for a notebook."""
-        return "".join(table.to_html() for table in self.tables())
+        return "".join(table._repr_html_() for table in self.tables())
 
     @property
     def fourier(self) -> dict[str, float]:

@@ -44,7 +44,7 @@ class Comparison(Displayed):
 
     def _repr_html_(self) -> str:
         """The tables, for a notebook."""
-        return "".join(table.to_html() for table in self.tables)
+        return "".join(table._repr_html_() for table in self.tables)
 
     @cached_property
     def agreement(self) -> float | None:
