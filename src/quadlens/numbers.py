@@ -26,7 +26,7 @@ def decimals(value: float | Fraction | None, digits: int = 3, towards: Direction
         return NONE
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if abs(value) >= LARGEST_WRITTEN_OUT:
+    if not -LARGEST_WRITTEN_OUT < value < LARGEST_WRITTEN_OUT:
         return significant(value, towards, 12)
     scaled = Fraction(value) * 10**digits
     whole = math.floor(scaled) if towards == "down" else math.ceil(scaled) if towards == "up" else round(scaled)
