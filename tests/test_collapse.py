@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from quadlens.model.evaluate import all_pairs, pair_logits
+from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import exact_logits
 from quadlens.model.params import MLPParams, Params
 from strategies import mlps, transformers
@@ -29,14 +29,14 @@ def magnitude(model: Params) -> float:
 @given(transformers())
 def test_collapse_equals_the_full_forward_pass(model: Params) -> None:
     pairs = all_pairs(model.config.p)
-    difference = np.abs(pair_logits(model.collapse(), pairs) - model.forward(pairs)).max()
+    difference = np.abs(model.collapse().pair_logits(pairs) - model.forward(pairs)).max()
     assert difference <= 1e-12 * magnitude(model)
 
 
 @given(mlps())
 def test_collapse_of_an_mlp_equals_its_forward_pass(model: MLPParams) -> None:
     pairs = all_pairs(model.config.p)
-    assert relative_difference(pair_logits(model.collapse(), pairs), model.forward(pairs)) <= 1e-12
+    assert relative_difference(model.collapse().pair_logits(pairs), model.forward(pairs)) <= 1e-12
 
 
 @given(transformers())

@@ -110,17 +110,10 @@ def import_(
 
     With a directory: read every checkpoint in it and print one row per file, read or refused and why.
     """
-    from quadlens.model.formats import Hints, parse_attention, parse_weights
+    from quadlens.model.formats.registry import hints_of
 
-    hints = Hints(
-        None if attention is None else parse_attention(attention),
-        p,
-        activation,
-        replace_attention=None if replace_attention is None else parse_weights(replace_attention),
-        task=task,
-        answers=answers,
-        checkpoint=checkpoint,
-    )
+    known = {"p": p, "activation": activation, "task": task, "answers": answers, "checkpoint": checkpoint}
+    hints = hints_of(attention, replace_attention, **known)
     if source.is_dir():
         _directory(source, output, format_name, config, hints, out)
         return

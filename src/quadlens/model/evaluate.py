@@ -65,11 +65,6 @@ def all_pairs(p: int) -> Int[np.ndarray, "pp 2"]:
     return np.stack(np.divmod(np.arange(p * p), p), axis=1)
 
 
-def pair_logits(layer: HiddenLayer, pairs: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n p"]:
-    """Logits of the pairs given."""
-    return layer.pair_logits(pairs)
-
-
 def evaluate(
     layer: HiddenLayer,
     pairs: Int[np.ndarray, "n 2"] | None = None,

@@ -1,6 +1,6 @@
 """Other people's checkpoints: readers, one class per format behind the protocol `Reader`, and a few writers."""
 
-from quadlens.model.formats.facts import parse_attention, parse_weights
+from quadlens.model.formats.facts import parse_attention
 from quadlens.model.formats.protocol import Hints, Imported, SoftmaxAttention
 from quadlens.model.formats.registry import (
     READERS,
@@ -22,5 +22,4 @@ __all__ = [
     "import_directory",
     "import_file",
     "parse_attention",
-    "parse_weights",
 ]

@@ -16,12 +16,12 @@ from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
 from quadlens.model.atomic import write_all_atomic
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
-from quadlens.model.formats.facts import parse_attention
+from quadlens.model.formats.facts import parse_attention, parse_weights
 from quadlens.model.formats.gbmi import Gbmi
 from quadlens.model.formats.mlps import Gromov, He, ZhongLinear
 from quadlens.model.formats.nanda_layout import Nanda, Zhong
 from quadlens.model.formats.onnx_graph import write_onnx
-from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff, SoftmaxAttention
+from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
@@ -214,16 +214,16 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
 
 
 def hints_of(
-    attention: Sequence[float] | str | None = None, replace_attention: Sequence[float] | None = None, **known: Any
+    attention: Sequence[float] | str | None = None, replace_attention: Sequence[float] | str | None = None, **known: Any
 ) -> Hints:
-    """What a user says in Python: weights as numbers, or the words of `--attention`; other fields of `Hints` as is."""
-    claim: tuple[float, ...] | SoftmaxAttention | None = None
-    if isinstance(attention, str):
-        claim = parse_attention(attention)
-    elif attention is not None:
-        claim = tuple(float(weight) for weight in attention)
-    instead = None if replace_attention is None else tuple(float(weight) for weight in replace_attention)
+    """What a user says: weights as numbers, or as the words of `--attention`; other fields of `Hints` as they are."""
+    claim = parse_attention(attention) if isinstance(attention, str) else _numbers(attention)
+    instead = parse_weights(replace_attention) if isinstance(replace_attention, str) else _numbers(replace_attention)
     return Hints(claim, replace_attention=instead, **known)
+
+
+def _numbers(weights: Sequence[float] | None) -> tuple[float, ...] | None:
+    return None if weights is None else tuple(map(float, weights))
 
 
 @contextmanager
