@@ -37,6 +37,7 @@ def test_a_tutorial_has_one_idea_and_two_exercises(path: Path) -> None:
     assert text.count("**How to read this figure.**") >= 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_takes_seconds(path: Path) -> None:
     names: dict[str, object] = {}

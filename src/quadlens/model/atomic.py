@@ -66,8 +66,9 @@ def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     """
     staged: list[tuple[Path, Path]] = []
     try:
-        for path, content in files.items():
-            staged.append((_stage(path, content), Path(os.path.realpath(path))))
+        # The last first: it is the one that the user named, so that a complaint is about that.
+        for path, content in reversed(list(files.items())):
+            staged.insert(0, (_stage(path, content), Path(os.path.realpath(path))))
         if len(staged) > 1:
             staged[-1][1].unlink(missing_ok=True)
         for temporary, target in staged:
