@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from quadlens.explorer import build_page
-from quadlens.model.bundled import load
+from quadlens.model.bundled import data_directory, load
 from quadlens.model.config import Config, MLPConfig, Softmax
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.model.task import task_by_name
+from quadlens.studies.moments import read_moments
 
 READY = "html[data-ready=true][data-settled=true]"
 # Generous: the machine that runs the tests may be busy, and conditions are waited for, not times.
@@ -119,7 +120,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for name, model in models.items():
         paths[name] = folder / f"{name}.html"
-        paths[name].write_text(build_page(model, name), encoding="utf-8")
+        moments = read_moments(data_directory() / "mainline.moments") if name == "mainline" else None
+        paths[name].write_text(build_page(model, name, moments), encoding="utf-8")
     return paths
 
 

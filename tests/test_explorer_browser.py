@@ -21,6 +21,7 @@ from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams
 from quadlens.model.task import task_by_name
 from quadlens.model.token_tables import TokenTables
+from quadlens.studies.over_time import history as quadlens_history
 
 # ruff: noqa: F811
 # The views of a model with constant attention.
@@ -769,3 +770,79 @@ def test_large_and_odd_models(visit: Any) -> None:
         for step in range(1, 8):
             page.page.evaluate("(step) => Q.app.goTo(step)", step)
             assert "NaN" not in "".join(words(page).values()) + page.text("tour-words")
+
+
+def test_a_run_plays_and_every_moment_is_a_network(visit: Any) -> None:
+    page = visit("mainline")
+    press, read = page.page.keyboard.press, page.page.evaluate
+    assert page.text("out-time") == "the model itself"
+    page.page.locator("#in-time").focus()
+    press("Home")
+    assert (page.state()["epoch"], page.text("out-time")) == (0, "epoch 0 of 10,000")
+    rows = {one.epoch: one for one in quadlens_history("mainline").moments}
+    wrong = [int(page.text("status-wrong").split(" of ")[0].replace(",", ""))]
+    # Rounded weights answer nearly as the snapshot did, and what the panel says is of the snapshot itself.
+    for epoch in (107, 601):
+        read(f"location.hash = 'epoch={epoch}'")
+        page.page.locator("#out-time", has_text=f"epoch {epoch} of").wait_for()
+        wrong.append(int(page.text("status-wrong").split(" of ")[0].replace(",", "")))
+        assert abs(wrong[-1] - 3481 * (1 - rows[epoch].accuracy)) <= 10
+        assert f"{rows[epoch].inputs_proved:,} of 3,481" in page.text("words-time")
+    assert wrong[0] > 3400
+    assert wrong[-1] == 0
+    # The dials bend the moment on show, and a step in time puts them back.
+    page.set_range("in-arc", 0.4)
+    assert not page.text("status-wrong").startswith("0 of")
+    page.page.locator("#play").focus()
+    press("ArrowRight")
+    assert (page.state()["epoch"], page.state()["arc"]) == (703, 0)
+    press("End")
+    assert page.state()["epoch"] is None
+    assert page.text("status-smallest") == f"smallest margin {evaluate(load('mainline').collapse()).min_margin:.3g}"
+    # Where the reader wants no motion, space still plays, from moment to moment.
+    page.page.locator("#play").blur()
+    press("Space")
+    page.page.wait_for_selector("#play[aria-pressed=true]")
+    page.page.locator("#out-time", has_text="epoch 2 of").wait_for()
+    press("Space")
+    page.page.wait_for_selector("#play[aria-pressed=false]")
+    assert page.state()["epoch"] in rows
+
+
+def test_playing_leaves_time_for_thirty_pictures_a_second(visit: Any) -> None:
+    """Processor time of the page's thread, which a busy machine does not change."""
+    page = visit("mainline", reduced_motion="no-preference")
+    session = page.page.context.new_cdp_session(page.page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def seconds() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
+
+    before = seconds()
+    frames = page.page.evaluate(
+        """async () => {
+          Q.app.play();
+          let frames = 0;
+          while (Q.app.playing() && frames < 120) {
+            await new Promise((done) => requestAnimationFrame(done));
+            frames++;
+          }
+          if (Q.app.playing()) Q.app.play();
+          return frames;
+        }"""
+    )
+    assert (seconds() - before) / frames < 1 / 30
+
+
+def test_a_model_without_a_run_has_no_time(visit: Any) -> None:
+    page = visit("small", "#epoch=107")
+    assert not page.page.locator("#time").is_visible()
+    assert page.state()["epoch"] is None
+    page = visit("mainline", "#epoch=107")
+    assert page.page.locator("#time").is_visible()
+    drop_file(page, "small.safetensors", to_bytes(small_model()))
+    page.page.wait_for_selector("html[data-model='small.safetensors']")
+    assert not page.page.locator("#time").is_visible()
+    page.page.keyboard.press("Space")
+    assert page.state()["epoch"] is None

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import math
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 import quadlens as quadlens_package
 from cli_runner import quadlens, refused
 from quadlens.model.bundled import load
+from quadlens.model.evaluate import margins
 from quadlens.model.native import load_file, save
-from quadlens.studies.over_time import cross_entropy, history, key_waves
+from quadlens.studies.moments import read_moments, waves_of
+from quadlens.studies.over_time import cross_entropy, files_of, history, key_waves, model_in
 from quadlens.training.config import load_config
 from quadlens.training.initial import start_of
 from quadlens.training.snapshots import load_snapshot, save_snapshot, snapshot_directory, snapshot_epochs
@@ -128,7 +131,8 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
     shown = quadlens("history", model, "--json", "-o", tmp_path / "rows.parquet").document
     rows = shown["moments"]
     assert [row["epoch"] for row in rows] == list(snapshot_epochs(9, 120))
-    assert all(0 <= row["inputs_proved"] <= 49 and row["operations"] > 0 for row in rows)
+    assert all((row["inputs_proved"] > 0) == (row["operations"] is not None) for row in rows)
+    assert rows[-1]["inputs_proved"] <= 49
     assert quadlens_package.history(model, proofs=False).moments[-1].inputs_proved is None
     # The manifest beside the snapshots says which pairs were trained on.
     curves = load_history_losses(tmp_path)
@@ -150,7 +154,46 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
     assert last.excluded_loss > 3
     assert found.frame().columns[-len(found.keys) :] == [f"amplitude_{k}" for k in found.keys]
     refused(quadlens("history", tmp_path / "none.safetensors"), "no such directory; keep snapshots with")
+    refused(quadlens("history", model, "-q", "--no-proofs", "-o", tmp_path / "m.moments"), "has no frequencies to play")
     refused(quadlens("history", model, "-o", tmp_path / "rows.txt"), "expected a name that ends in .parquet or .csv")
+
+
+def test_moments_are_the_run_rounded_and_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    model = tmp_path / "m.safetensors"
+    assert quadlens("train", *SMALL, "--attention-rate", "0", "-o", model).code == 0
+    file = tmp_path / "m.moments"
+    assert quadlens("history", model, "-o", file).code == 0
+    found, files = read_moments(file), dict(files_of(model))
+    assert [one.epoch for one in found.history.moments] == list(files)
+    assert set(found.epochs) <= set(files)
+    assert (found.epochs[0], found.epochs[-1]) == (0, 120)
+    for epoch, steps, arrays in zip(found.epochs, found.steps, found.arrays(), strict=True):
+        layer = model_in(files[epoch]).collapse()
+        waves = [waves_of(x) for x in ((layer.U_a + layer.U_b) / 2, (layer.U_b - layer.U_a) / 2, layer.W_L)]
+        for true, mine, step in zip((*waves, layer.S_a, layer.S_b), arrays, steps, strict=False):
+            assert np.abs(true - mine).max() <= 0.5001 * step
+        true = margins(layer)
+        assert np.abs(true - arrays[5]).max() <= steps[5]
+        assert ((true > 0) == (arrays[5] > 0)).all()
+    # Without its snapshots, a run has the rows that its moments hold; the page plays either.
+    page = tmp_path / "page.html"
+    assert quadlens("explore", model, "-o", page, "--json").document["moments"] == len(found.epochs)
+    snapshot_directory(model).rename(tmp_path / "away")
+    assert history(model).to_dict() == found.history.to_dict()
+    assert quadlens("explore", model, "-o", page, "--json").document["moments"] == len(found.epochs)
+    assert quadlens("explore", model, "-o", page, "--no-history", "--json").document["moments"] == 0
+    with pytest.raises(quadlens_package.BadConfig, match="the run is of a network with"):
+        quadlens_package.explore("mainline", page, history=model)
+    content = file.read_bytes()
+    for damaged in (content[:100], b"no", zlib.compress(zlib.decompress(content)[:-2])):
+        file.write_bytes(damaged)
+        with pytest.raises(quadlens_package.BadFile, match="quadlens history -o"):
+            history(model)
+
+
+@given(st.integers(2, 12))
+def test_waves_are_an_orthonormal_transform(n: int) -> None:
+    np.testing.assert_allclose(waves_of(np.eye(n)) @ waves_of(np.eye(n)).T, np.eye(n), atol=1e-12)
 
 
 def load_history_losses(directory: Path) -> list[tuple[float, float]]:

@@ -272,9 +272,14 @@ def history(run: str | Path, *, activation: str | None = None, proofs: bool = Tr
     """What every snapshot of a run says: losses, key frequencies, clusters, lens, quadrature error, margin and proof.
 
     Args:
-        run: A model's file with snapshots beside it (`quadlens train --snapshots N`), or a directory of checkpoints.
+        run: A model's file with snapshots beside it (`quadlens train --snapshots N`), a directory of checkpoints, or
+            "mainline", whose rows are bundled.
         activation: σ of other people's checkpoints, where the files do not say it.
         proofs: Also prove what can be proved at every moment, which takes most of the time.
+
+    >>> import quadlens
+    >>> quadlens.history("mainline")
+    RunHistory(name=mainline, moments=60, keys=(5, 9, 11))
     """
     from quadlens.studies.over_time import history as over_time
 
@@ -366,8 +371,14 @@ def report(
     return write(model, output, workers, proofs, progress or (lambda step: None))
 
 
-def explore(model: "ModelLike", output: str | Path) -> Path:
+def explore(model: "ModelLike", output: str | Path, *, history: str | Path | bool = True) -> Path:
     """Write one offline page in which neurons can be dragged and everything follows; returns its path.
+
+    Args:
+        model: A model, a study, a path or the name of a bundled model.
+        output: The page.
+        history: The run to be played on it: a model's file with snapshots or NAME.moments beside it. True is what lies
+            beside `model`, if anything; False is a page without time.
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -376,7 +387,8 @@ def explore(model: "ModelLike", output: str | Path) -> Path:
     """
     from quadlens.explorer import build_page
     from quadlens.model.atomic import write_atomic
+    from quadlens.studies.moments import moments_for
 
     mine = study(model)
-    write_atomic(Path(output), build_page(mine.anatomy, mine.name).encode())
+    write_atomic(Path(output), build_page(mine.anatomy, mine.name, moments_for(mine, history)).encode())
     return Path(output)

@@ -16,7 +16,10 @@ def command(
         typer.Argument(metavar="MODEL|DIR", help="A model with snapshots beside it, or a directory of checkpoints."),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also write the rows: .parquet or .csv.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also write the rows (.parquet, .csv), or a run to play (.moments)."
+        ),
     ] = None,
     activation: Annotated[
         str | None, typer.Option("--activation", metavar="NAME", help="Of checkpoints that do not say it.")
@@ -32,11 +35,12 @@ def command(
     import io
 
     from quadlens.model.atomic import check_writable, write_atomic
+    from quadlens.studies.moments import moments_of
     from quadlens.studies.over_time import history
 
     if output is not None:
-        if output.suffix not in (".parquet", ".csv"):
-            raise BadConfig(f"-o {output}; expected a name that ends in .parquet or .csv")
+        if output.suffix not in (".parquet", ".csv", ".moments"):
+            raise BadConfig(f"-o {output}; expected a name that ends in .parquet or .csv, or in .moments")
         check_writable(output)
     with out.step_line() as step:
         found = history(
@@ -46,8 +50,10 @@ def command(
             progress=lambda done, total: step(f"snapshot {done + 1} of {total}"),
         )
     if output is not None:
-        content = io.BytesIO()
-        frame = found.frame()
-        frame.write_parquet(content) if output.suffix == ".parquet" else frame.write_csv(content)
+        content, frame = io.BytesIO(), found.frame()
+        if output.suffix == ".moments":
+            content.write(moments_of(run, found).to_bytes())
+        else:
+            frame.write_parquet(content) if output.suffix == ".parquet" else frame.write_csv(content)
         write_atomic(output, content.getvalue())
     out.emit(found.to_dict(), found.render)

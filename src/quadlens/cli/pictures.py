@@ -50,19 +50,34 @@ def report(
     out.say(value, f"{made.page}: open it in a browser ({size})")
 
 
-def explore(out: Output, output: OutputFile, model: ModelArgument = "mainline") -> None:
-    """Write one offline HTML page: drag a neuron, watch the integral, the logits and the answers follow."""
-    from quadlens.explorer import build_page
-    from quadlens.model import load
-    from quadlens.model.atomic import write_atomic
+def explore(
+    out: Output,
+    output: OutputFile,
+    model: ModelArgument = "mainline",
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="Leave out the training, where it was kept beside the model.")
+    ] = False,
+) -> None:
+    """Write one offline HTML page: drag a neuron, watch the integral, the logits and the answers follow.
 
-    loaded = load(model)
-    content = build_page(loaded, Path(model).name.removesuffix(".safetensors")).encode()
+    Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page plays it.
+    """
+    from quadlens.explorer import build_page
+    from quadlens.model.atomic import write_atomic
+    from quadlens.studies import study_of
+    from quadlens.studies.moments import moments_for
+
+    study = study_of(model)
+    loaded = study.model
+    with out.step_line() as step:
+        moments = moments_for(study, not no_history, lambda done, total: step(f"snapshot {done + 1} of {total}"))
+    content = build_page(study.anatomy, study.name, moments).encode()
     write_atomic(output, content)
     value = {
         "file": str(output),
         "bytes": len(content),
         "model": model,
+        "moments": 0 if moments is None else len(moments.epochs),
         "p": loaded.config.p,
         "neurons": loaded.config.d_mlp,
     }

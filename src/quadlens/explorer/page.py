@@ -28,6 +28,7 @@ from quadlens.model.config import Config
 from quadlens.model.native import sha256, to_bytes
 from quadlens.model.params import Model
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+from quadlens.studies.moments import STEPS, Moments
 
 # In the order of the data's flow; each file only uses those before it.
 SCRIPTS = (
@@ -47,12 +48,14 @@ SCRIPTS = (
     "closed_form",
     "state",
     "history",
+    "moments",
     "draw",
     "view_circle",
     "view_rectangles",
     "view_maps",
     "view_bars",
     "view_shared",
+    "time",
     "tour",
     "controls",
     "app",
@@ -62,15 +65,16 @@ SCRIPTS = (
 LARGEST_P = 257
 
 
-def build_page(model: Model | Anatomy, name: str) -> str:
+def build_page(model: Model | Anatomy, name: str, moments: Moments | None = None) -> str:
     """The whole page as HTML; the same model and name always give the same text.
 
     Args:
         model: Weights, as `quadlens.load` gives them, or what was already computed from them.
         name: What the page calls the model.
+        moments: The run that made it, to be played; None for a page without time.
 
     Raises:
-        BadConfig: if p is too large for a browser, or the model has several layers.
+        BadConfig: if p is too large for a browser, the model has several layers, or the run is of another shape.
     """
     anatomy = anatomy_of(model)
     weights, config = anatomy.model, anatomy.config
@@ -79,6 +83,9 @@ def build_page(model: Model | Anatomy, name: str) -> str:
     if isinstance(config, Config) and config.n_layers > 1:
         raise BadConfig(f"the model has {config.n_layers} layers, and the explorer runs one; `quadlens report` works")
     frame = first_frame(anatomy)
+    shape = None if moments is None else moments.codes[0][0].shape
+    if shape is not None and (not frame.waves or shape != (config.p, config.d_mlp)):
+        raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
     words, absent = numbers(frame), absences(frame)
     missing = {name for one in absent for name in one.views}
     values = {
@@ -96,6 +103,7 @@ def build_page(model: Model | Anatomy, name: str) -> str:
         "script": script(),
         "model": base64.b64encode(to_bytes(weights)).decode(),
         "words": json.dumps(words_for_script(), ensure_ascii=False),
+        **_run(moments, frame),
         "views": "\n".join(_card(view, frame, None if view.name in missing else words[view.name]) for view in VIEWS),
         **_status(frame),
     }
@@ -141,6 +149,24 @@ def _card(view: View, frame: FirstFrame, words: str | None) -> str:
 <p class="words" id="words-{view.name}">{html.escape(words or "")}</p>
 <p class="terms">{meanings and f"Meaning of{meanings}"}</p></figcaption>
 </figure>"""
+
+
+def _run(moments: Moments | None, frame: FirstFrame) -> dict[str, str]:
+    """What the page says of its run, and the run itself; nothing without one."""
+    if moments is None:
+        return {"run": "", "run_keys": "", "moments": ""}
+    rows, own, end = moments.history.moments, float(frame.margins.min()), moments.history.moments[-1].min_margin
+    repeated = f" The run was repeated with other rounding: its smallest margin is {end:.4g}, the model's {own:.4g}."
+    return {
+        "run": f"{len(moments.epochs)} of the {len(rows)} snapshots of the training; pictures between two lie on "
+        "the straight line. Their weights are rounded to save space, each Fourier coefficient by at most "
+        f"{100 * STEPS['W_L'] / 2:.0f} % of the root mean square; numbers and curves here are of the unrounded ones. "
+        "While it plays, the map of margins is the training's own; at rest everything is computed from the rounded "
+        "weights, and the dials work. Rings are the frequencies that matter at the end. The last place of the slider "
+        f"is the model itself, unrounded.{repeated if abs(end / own - 1) > 1e-3 else ''}",
+        "run_keys": " Space plays the training; in its panel, ← → step, Home and End go to its ends.",
+        "moments": f'<script id="moments" type="text/plain">{base64.b64encode(moments.to_bytes()).decode()}</script>\n',
+    }
 
 
 def _status(frame: FirstFrame) -> dict[str, str]:

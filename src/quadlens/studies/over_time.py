@@ -16,11 +16,21 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.errors import BadConfig, BadFile
+from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
+from quadlens.infinite_width.inputs import inputs_of
+from quadlens.infinite_width.parts import take_apart
+from quadlens.model.bundled import bundled_names, resolve
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.deep import DeepParams
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.native import load_file, read_limited
 from quadlens.model.params import Model
+from quadlens.model.token_tables import HiddenLayer
 from quadlens.numbers import decimals, percent, significant
+from quadlens.proofs.brute import brute_force_cost
+from quadlens.proofs.low_rank import arcs_spectrum, low_rank
+from quadlens.proofs.moments import SMALLEST_CAP, Moments
+from quadlens.proofs.proof import attempt
 from quadlens.schema import from_json
 from quadlens.studies.study import Study, study_of
 from quadlens.table import Table
@@ -33,6 +43,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 CHECKPOINTS = (".pth", ".pt", ".safetensors")
+# A run in one file (`moments.py`), where its snapshots are not at hand.
+MOMENTS = ".moments"
 
 
 @dataclass(frozen=True)
@@ -48,12 +60,14 @@ class Moment:
         excluded_loss: Without the waves of key frequencies, training pairs.
         amplitudes: Size of the wave of each key frequency in the logits: its amplitude, root mean square over c.
         clusters: How many key frequencies it has at that moment.
+        clustered: Share of the neurons that read and write one of the last moment's key frequencies.
         lens_r2: How much of the logits the integral is, nothing fitted.
-        quadrature_error: The largest exact error of a key cluster as a quadrature rule, over its naive bound.
+        quadrature_error: The largest exact error of the clusters of the last moment's key frequencies, as quadrature
+            rules, over the integral's mean size; None where one of them has fewer than two neurons.
         min_margin: Smallest margin.
         inputs_proved: Inputs whose answer `moments` proves.
-        rank: m of that proof.
-        operations: What it costs, the collapse included.
+        rank: m of that proof; None where it proves nothing.
+        operations: What it costs, the collapse included; None where it proves nothing.
         operations_share: The same over brute force.
     """
 
@@ -65,6 +79,7 @@ class Moment:
     excluded_loss: float | None
     amplitudes: tuple[float, ...]
     clusters: int | None
+    clustered: float | None
     lens_r2: float | None
     quadrature_error: float | None
     min_margin: float
@@ -109,14 +124,13 @@ class RunHistory(Displayed):
     def table(self) -> Table:
         """The rows for a reader."""
         header = ("epoch", "train", "held out", "right", "restricted", "excluded",
-                  *(f"wave {k}" for k in self.keys), "clusters", "lens R²", "quadrature", "margin", "proved", "m",
-                  "cost")  # fmt: skip
+                  *(f"wave {k}" for k in self.keys), "clusters", "neurons", "lens R²", "quadrature", "margin", "proved",
+                  "m", "cost")  # fmt: skip
         rows = [
             (str(one.epoch), _short(one.train_loss), _short(one.validation_loss), percent(one.accuracy),
              _short(one.restricted_loss), _short(one.excluded_loss), *(_short(x) for x in one.amplitudes),
-             _whole(one.clusters), decimals(one.lens_r2), _short(one.quadrature_error), _short(one.min_margin),
-             _whole(one.inputs_proved), _whole(one.rank),
-             "–" if one.operations_share is None else percent(one.operations_share))
+             _whole(one.clusters), _share(one.clustered), decimals(one.lens_r2), _short(one.quadrature_error),
+             _short(one.min_margin), _whole(one.inputs_proved), _whole(one.rank), _share(one.operations_share))
             for one in self.moments
         ]  # fmt: skip
         return Table(f"{self.name}: {len(rows)} moments", header, rows, labels=1, left=())
@@ -128,6 +142,10 @@ class RunHistory(Displayed):
 
 def _short(value: float | None) -> str:
     return "–" if value is None else significant(value, digits=3)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value)
 
 
 def _whole(value: int | None) -> str:
@@ -145,23 +163,28 @@ def history(
 
     Args:
         run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the directory of snapshots, or
-            a directory of checkpoints whose names have a number, in any format that `quadlens import` reads.
+            a directory of checkpoints whose names have a number, in any format that `quadlens import` reads. Where
+            NAME.moments is beside the model instead, as for the bundled `mainline`, its rows.
         activation: σ of other people's checkpoints, where the files do not say it.
         proofs: Also prove what can be proved at every moment, which takes most of the time.
         progress: Called before each moment with how many are done and how many there are.
     """
-    path = Path(run)
-    found = _files(path)
+    path = resolve(run) if str(run) in bundled_names() else Path(run)
+    if not path.is_dir() and not snapshot_directory(path).is_dir() and path.with_suffix(MOMENTS).is_file():
+        from quadlens.studies.moments import read_moments
+
+        return read_moments(path.with_suffix(MOMENTS)).history
+    found = files_of(path)
     train = _training_pairs(path)
-    keys = _keys(study_of(_load(found[-1][1], activation)))
+    keys = _keys(study_of(model_in(found[-1][1], activation)))
     moments = []
     for done, (epoch, file) in enumerate(found):
         progress(done, len(found))
-        moments.append(_moment(epoch, study_of(_load(file, activation)), keys, train, proofs))
+        moments.append(_moment(epoch, study_of(model_in(file, activation)), keys, train, proofs))
     return RunHistory(path.name.removesuffix(".safetensors"), keys, tuple(moments))
 
 
-def _files(path: Path) -> list[tuple[int, Path]]:
+def files_of(path: Path) -> list[tuple[int, Path]]:
     """Moments and their files, in order: snapshots, or checkpoints by the last number in their name."""
     directory = path if path.is_dir() else snapshot_directory(path)
     if not directory.is_dir():
@@ -177,7 +200,8 @@ def _files(path: Path) -> list[tuple[int, Path]]:
     return sorted(numbered)
 
 
-def _load(file: Path, activation: str | None) -> Model:
+def model_in(file: Path, activation: str | None = None) -> Model:
+    """The model of one moment."""
     if file.suffix == SUFFIX:
         return load_snapshot(file)
     if file.suffix == ".safetensors":
@@ -208,7 +232,7 @@ def _moment(
     layer, n, cyclic = study.anatomy.layer, study.p, study.config.task.cyclic
     logits = np.stack([layer.logits(a) for a in range(n)])
     right = study.config.task.answers
-    losses = cross_entropy(logits, right)
+    losses, leads = cross_entropy(logits, right), lead(logits, right)
     trained = np.zeros((n, n), dtype=bool)
     a, b = (all_pairs(n) if train is None else train).T
     trained[a, b] = True
@@ -224,23 +248,48 @@ def _moment(
         restricted = float(cross_entropy(by_sum.mean(axis=(0, 1)) + all_waves, answers).mean())
         excluded = float(cross_entropy(by_sum - all_waves, answers)[trained[ordered]].mean())
     proof = _proof(study) if proofs else None
-    errors = [one.relative_exact_psi.upper for one in study.bounds.bounded if one.k in _keys(study)] \
-        if study.bounds is not None else []  # fmt: skip
-    lens = study.lens_if_any
+    bounded = () if study.bounds is None else study.bounds.bounded
+    errors = {one.k: one.relative_exact_psi.upper for one in bounded if one.k in keys}
     return Moment(
         epoch=epoch,
         train_loss=float(losses[trained].mean()),
         validation_loss=float(losses[~trained].mean()) if not trained.all() else None,
-        accuracy=study.evaluation.accuracy,
+        accuracy=float((leads > 0).mean()),
         restricted_loss=restricted,
         excluded_loss=excluded,
         amplitudes=amplitudes,
         clusters=None if cyclic is None else len(_keys(study)),
-        lens_r2=None if lens is None else lens.r2.unfitted,
-        quadrature_error=max(errors, default=None),
-        min_margin=study.evaluation.min_margin,
+        clustered=_clustered(study, keys),
+        lens_r2=_integral_r2(study),
+        quadrature_error=max(errors.values()) if keys and len(errors) == len(keys) else None,
+        min_margin=float(leads.min()),
         **(proof or dict.fromkeys(("inputs_proved", "rank", "operations", "operations_share"))),
     )
+
+
+def lead(logits: Float[np.ndarray, "a b c"], right: Int[np.ndarray, "a b"]) -> Float[np.ndarray, "a b"]:
+    """The right answer's logit less the largest other: the margin of every input."""
+    others = logits.copy()
+    np.put_along_axis(others, right[..., None], -np.inf, axis=2)
+    mine: Float[np.ndarray, "a b"] = np.take_along_axis(logits, right[..., None], axis=2)[..., 0]
+    return mine - others.max(axis=2)
+
+
+def _clustered(study: Study, keys: tuple[int, ...]) -> float | None:
+    """Share of the neurons in clusters of these frequencies; None where neurons have none."""
+    if study.no_waves is not None:
+        return None
+    return sum(len(one.neurons) for one in study.anatomy.clusters if one.k in keys) / study.config.d_mlp
+
+
+def _integral_r2(study: Study) -> float | None:
+    """R² of the integral, as `Study.lens` has it, without all else that a lens says."""
+    try:
+        with within_float64("the lens"):
+            parts = take_apart(inputs_of(study.anatomy.layer))
+            return parts.r2(parts.integral) if parts.readings else None
+    except (BadConfig, BadWeights):
+        return None
 
 
 def cross_entropy(logits: Float[np.ndarray, "n n c"], right: Int[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
@@ -265,15 +314,42 @@ def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Floa
 
 def _proof(study: Study) -> dict[str, Any] | None:
     """What `moments` proves; None where it does not apply."""
-    try:
-        certificate = study.certify("moments")
-    except BadConfig:
+    if isinstance(study.model, DeepParams):
         return None
-    hints = certificate.proof.hints
-    basis = None if hints is None else hints.to_json().get("basis")
+    nothing = {"inputs_proved": 0, "rank": None, "operations": None, "operations_share": None}
+    if _hopeless(study.anatomy.layer):
+        return nothing
+    proof = attempt(Moments(), study.anatomy)
+    if not proof.certified.any():
+        return nothing
+    basis = None if proof.hints is None else proof.hints.to_json().get("basis")
+    collapse = study.prover.collapse_flops
+    operations = proof.operations.total + (0 if proof.own_collapse else collapse)
     return {
-        "inputs_proved": int(certificate.proof.certified.sum()),
+        "inputs_proved": int(proof.certified.sum()),
         "rank": None if basis is None else len(basis),
-        "operations": certificate.total_flops,
-        "operations_share": certificate.cost_share,
+        "operations": operations,
+        "operations_share": operations / (brute_force_cost(study.config) + collapse),
     }
+
+
+def _hopeless(layer: HiddenLayer) -> bool:
+    """Whether in float64 even the largest rank that `moments` would try proves no input of a ReLU model.
+
+    Most snapshots of a young network are like that, and exact integers take seconds to say so.
+    """
+    if not (isinstance(layer, Collapsed) and layer.activation == "relu"):
+        return False
+    try:
+        spectrum = arcs_spectrum(layer)
+        form = low_rank(spectrum, min(spectrum.vectors.shape[1], max(SMALLEST_CAP, layer.p // 4)))
+    except (ValueError, np.linalg.LinAlgError):
+        return False  # left to the proof itself, which says why
+    W = np.ldexp(form.basis.T.astype(float) @ form.coefficients, -form.shift)
+    spread = np.ptp(layer.W_L - W, axis=0)
+    for a in range(layer.p):
+        hidden = np.maximum(layer.pre(a), 0)
+        margins = lead((hidden @ W.T + layer.skip(a))[None], layer.task.answers[a][None])[0]
+        if (margins > hidden @ spread).any():
+            return False
+    return True

@@ -92,12 +92,18 @@ def _rounded(model: Model) -> Model:
 
 def load_snapshot(path: Path) -> Model:
     """The model in a file that `save_snapshot` wrote; a damaged one is refused."""
+    content = inflated(path, "a snapshot of a run; run the training again")
+    cut = len(content) // 4 * 4
+    return from_bytes(np.frombuffer(content[:cut], dtype=np.uint8).reshape(4, -1).T.tobytes() + content[cut:], path)
+
+
+def inflated(path: Path, expected: str) -> bytes:
+    """The content of a file that zlib compressed; `expected` says what it should be, and what to do if it is not."""
     machine = zlib.decompressobj()
     try:
         content = machine.decompress(read_limited(path, MAX_BYTES), MAX_BYTES)
     except zlib.error as error:
-        raise BadFile(f"{path} is not a snapshot of a run: {error}; run the training again") from None
+        raise BadFile(f"{path} ({error}) is not {expected}") from None
     if machine.unconsumed_tail or not machine.eof:
-        raise BadFile(f"{path} is not a snapshot of a run: it is cut short, or too large; run the training again")
-    cut = len(content) // 4 * 4
-    return from_bytes(np.frombuffer(content[:cut], dtype=np.uint8).reshape(4, -1).T.tobytes() + content[cut:], path)
+        raise BadFile(f"{path} (cut short, or too large) is not {expected}")
+    return content

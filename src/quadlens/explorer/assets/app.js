@@ -8,6 +8,12 @@ Q.app = (() => {
   let engine, state, past, forms = null, frame = null, name = "", hovered = null, pointedC = null;
   // The views that apply to the model on the page.
   let shown = VIEWS;
+  // The page's own model and what is known of it; the run that made it, the place in it that the engine is at (null: its end,
+  // the model itself), the place while it plays or is scrubbed, and the time of the last picture.
+  let home = null, run = null, place = null, passing = null, playing = false, then = 0;
+  // Moments per second.
+  const PACE = 5;
+  const CALM = matchMedia("(prefers-reduced-motion: reduce)");
   let scheduled = 0, working = 0, writing = 0, ruleKey = "", rule = null, claims = null, difference = null, spoken = 0;
   const timings = [];
 
@@ -26,16 +32,75 @@ Q.app = (() => {
   function open(bytes, label, fragment) {
     const model = Q.collapse.collapse(Q.safetensors.read(bytes));
     engine = new Q.engine.Engine(model);
+    [home, run, place, passing, playing] = [{ model, info: engine.info, heaviest: heaviestWeight(engine.info) }, null, null, null, false];
     [forms, ruleKey, hovered, pointedC, difference, name] = [null, "", null, null, null, label];
     past = new Q.history.History();
     state = read(fragment);
     introduce(Q.sha256.hex(bytes));
     Q.controls.fit(engine);
+    Q.time.build(null, api);
     for (const id of shown) Q.views[id].build(at(`stage-${id}`), engine.info, api);
     engine.sync(state);
     engine.work(FIRST);
     render();
     document.documentElement.dataset.model = label;
+  }
+
+  /** The run that made the page's model: from now on it can be played. */
+  function attach(found, fragment) {
+    run = found;
+    state = read(fragment);
+    Q.time.build(run, api);
+    Q.views.circle.build(at("stage-circle"), home.info, api);
+    schedule();
+  }
+
+  const heaviestWeight = ({ rho, omega }) => Math.max(1e-300, rho.reduce((most, x, i) => Math.max(most, x * omega[i]), 0));
+
+  /** Bring the engine to the place in the run that is asked for; on the way its margins are the run's own, at rest they are computed. */
+  function follow() {
+    const wanted = passing !== null ? passing : state.epoch === null ? null : run.epochs.indexOf(state.epoch);
+    const key = `${wanted} ${passing !== null && wanted !== null}`;
+    if (!run || key === place || (place === null && wanted === null)) return false;
+    const model = wanted === null ? home.model : run.at(wanted);
+    // Rings and colours are those of the frequencies that matter at the end.
+    const info = wanted === null ? home.info : { ...Q.clusters.analyse(model, model.spectra), keys: home.info.keys, largest: home.info.largest };
+    engine.adopt(model, info, passing !== null && wanted !== null ? model.margin : null);
+    [forms, difference, ruleKey, place] = [null, null, "", wanted === null ? null : key];
+    Q.controls.fit(engine);
+    return true;
+  }
+
+  /** Place j of the run, or its end: the dials go back, since they bend another network. While `moving`, nothing is summed. */
+  function goToMoment(j, moving) {
+    const end = j >= run.epochs.length, epoch = end ? null : run.epochs[Math.max(0, j)];
+    playing = false;
+    passing = moving && !end ? Math.max(0, j) : null;
+    set({ ...Q.state.atRest, epoch });
+  }
+
+  const moment = () => (state.epoch === null ? run.epochs.length : run.epochs.indexOf(state.epoch));
+
+  function play() {
+    if (playing) return goToMoment(Math.round(passing));
+    passing = moment() >= run.epochs.length - 1 ? 0 : moment();
+    set({ ...Q.state.atRest, epoch: run.epochs[passing] });
+    [playing, then] = [true, performance.now()];
+    return requestAnimationFrame(tick);
+  }
+
+  /** The next picture of a run that plays; from moment to moment, twice a second, where the reader wants no motion. */
+  function tick(now) {
+    if (!playing) return;
+    const calm = CALM.matches, step = Math.max(0, Math.min(0.2, (now - then) / 1000)) * PACE, last = run.epochs.length - 1;
+    if (!calm || now - then >= 500) {
+      passing = Math.min(last, calm ? Math.floor(passing) + 1 : passing + step);
+      then = now;
+      state = { ...state, epoch: run.epochs[Math.floor(passing)] };
+      render();
+    }
+    if (passing >= last) goToMoment(last + 1);
+    else requestAnimationFrame(tick);
   }
 
   /** Everything that names the model, or speaks of its activation; what was to be said of another is not said any more. */
@@ -78,6 +143,7 @@ Q.app = (() => {
     if (!info().waves) Object.assign(found, { jitter: 0, arc: 0, keep: "all", show: "model", scope: "all", moves: {} });
     if (!engine.model.gated.length) found.attention = 1;
     if (!tourFits()) found.tour = 0;
+    if (!run || !run.epochs.includes(found.epoch)) found.epoch = null;
     return found.tour && /^#?tour=\d$/.test(fragment) ? Q.tour.stateOf(found.tour, info()) : found;
   }
 
@@ -85,13 +151,14 @@ Q.app = (() => {
   const tourFits = () => info().waves;
 
   function heaviestOf(k) {
-    const { clusters, rho, omega } = info(), cluster = clusters.find((one) => one.k === k);
+    // Of the page's own model, so that one neuron is followed through the run.
+    const { clusters, rho, omega } = home.info, cluster = clusters.find((one) => one.k === k);
     return cluster ? cluster.neurons[Q.clusters.firstLargest(cluster.neurons.map((i) => rho[i] * omega[i]))] : 0;
   }
 
   /** Everything the views need, computed once. */
   function compute() {
-    const changed = engine.sync(state), shape = Q.activations.shapeOf(engine.model.activation, state.part);
+    const moved = follow(), changed = engine.sync(state) || moved, shape = Q.activations.shapeOf(engine.model.activation, state.part);
     if (changed || (frame && frame.state.show !== state.show)) difference = null;
     const key = `${state.k}`;
     if (changed || key !== ruleKey) {
@@ -103,14 +170,13 @@ Q.app = (() => {
     const form = state.show === "model" ? null : forms[state.part];
     const c = answerOn();
     if (form && engine.settled && difference === null) difference = Q.closedForm.largestDifference(form, engine);
-    const { rho, omega } = info();
     return {
       app: api, state, engine, form, rule, claims, c, shape, difference, chosen: chosen(),
       high: hovered === null ? chosen() : hovered, hoverC: pointedC,
       point: rule && Q.quadrature.at(rule, shape, ...engine.renamed(state.a, state.b, c)),
       weightOf: new Map(rule ? rule.neurons.map((i, j) => [i, rule.w[j]]) : []),
       split: engine.split(state.a, state.b), verdict: engine.verdict(),
-      heaviest: Math.max(1e-300, rho.reduce((m, x, i) => Math.max(m, x * omega[i]), 0)),
+      heaviest: home.heaviest, gliding: playing && !CALM.matches,
     };
   }
 
@@ -120,6 +186,7 @@ Q.app = (() => {
     frame = compute();
     for (const id of shown) paint(id);
     Q.controls.show(frame);
+    if (run) Q.time.show(run, passing !== null ? passing : state.epoch === null ? null : moment(), playing, engine.model.p);
     status();
     tour();
     const done = engine.settled;
@@ -128,11 +195,13 @@ Q.app = (() => {
     if (timings.length > 1000) timings.shift();
     if (!done && !working) working = setTimeout(work, 0);
     clearTimeout(writing);
-    writing = setTimeout(write, 150);
+    if (!playing) writing = setTimeout(write, 150);
   }
 
   function paint(id) {
     Q.views[id].draw(frame);
+    // Nobody reads words that change with every picture.
+    if (playing && timings.length % 8) return;
     at(`words-${id}`).textContent = Q.views[id].words(frame);
   }
 
@@ -213,6 +282,7 @@ Q.app = (() => {
 
   /** Change the state; `motion` names a drag or slider that is still moving. */
   function set(patch, motion) {
+    if (playing && !("epoch" in patch)) [playing, passing] = [false, null];
     past.note(state, patch, motion);
     state = { ...state, ...patch };
     schedule();
@@ -284,6 +354,7 @@ Q.app = (() => {
     VIEWS, shown: () => shown, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, leaveTour, reveal, linkTo, read,
     colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state, chosen, answerOn,
     name: () => name,
+    run: () => run, attach, play, goToMoment, moment, playing: () => playing,
     reset: () => set({ ...Q.state.defaults(info()), tour: state.tour }),
     undo: () => step(past.undo()),
     redo: () => step(past.redo()),

@@ -10,6 +10,13 @@
   const { view, tour } = Q.app.state();
   if (view && Q.app.shown().includes(view)) Q.app.reveal(view);
   else if (tour) Q.app.reveal(Q.tour.STEPS[tour - 1].views[0]);
-  performance.mark("quadlens-ready");
-  document.documentElement.dataset.ready = "true";
+  const ready = () => {
+    performance.mark("quadlens-ready");
+    document.documentElement.dataset.ready = "true";
+  };
+  const moments = document.getElementById("moments");
+  if (!moments) return ready();
+  // A browser that cannot unpack the run shows the model without it.
+  const unable = (error) => Q.controls.say(`The run that made this model cannot be played here (${error.message}); everything else works.`, true);
+  return Q.moments.load(moments.textContent, Q.app.engine().model).then((run) => Q.app.attach(run, location.hash), unable).then(ready);
 })();

@@ -72,13 +72,14 @@ Q.clusters = (() => {
     };
   }
 
-  /** Frequencies and phases are those of the elements renamed so that the task is addition. */
-  function analyse(model) {
+  /** Frequencies and phases are those of the elements renamed so that the task is addition; `spectra` of the model where they are known. */
+  function analyse(model, spectra) {
     const { p, d, task, gated } = model;
     if (gated.length || !task.cyclic) return withoutWaves(model);
     const table = F.tables(p), { ofA, ofB, ofC } = task.cyclic;
-    const pathA = F.spectrum(model.Ua, d, p, table, ofA), pathB = F.spectrum(model.Ub, d, p, table, ofB);
-    const output = F.spectrum(model.WL, d, p, table, ofC);
+    const { pathA, pathB, output } = spectra || {
+      pathA: F.spectrum(model.Ua, d, p, table, ofA), pathB: F.spectrum(model.Ub, d, p, table, ofB), output: F.spectrum(model.WL, d, p, table, ofC),
+    };
     const input = read(pathA, pathB);
     const kIn = new Int32Array(d), kOut = new Int32Array(d);
     const rho = new Float64Array(d), phi = new Float64Array(d), omega = new Float64Array(d), psi = new Float64Array(d);

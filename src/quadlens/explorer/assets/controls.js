@@ -9,12 +9,14 @@ Q.controls = (() => {
     const { p, d, activation } = engine.model, { clusters } = engine.info;
     for (const key of ["a", "b", "c"]) at(`in-${key}`).max = p - 1;
     at("in-n").max = d - 1;
-    at("in-k").replaceChildren(...(clusters.length ? clusters : [{ k: "" }]).map(({ k }) => {
-      const option = document.createElement("option");
-      option.value = k;
-      if (k === "") option.textContent = "no cluster";
-      return option;
-    }));
+    const wanted = clusters.length ? clusters.map(({ k }) => `${k}`) : [""];
+    if (wanted.join() !== Array.from(at("in-k").options, ({ value }) => value).join())
+      at("in-k").replaceChildren(...wanted.map((k) => {
+        const option = document.createElement("option");
+        option.value = k;
+        return option;
+      }));
+    if (!clusters.length) at("in-k").options[0].textContent = "no cluster";
     at("part-choice").hidden = !Q.activations.hasOddPart(activation);
     const { name, even, odd } = Q.words[activation];
     for (const [part, words] of [["relu", name], ["abs", even], ["identity", odd]]) at(`part-${part}-label`).textContent = words;
@@ -103,7 +105,10 @@ Q.controls = (() => {
     at("tour-leave").addEventListener("click", () => app.leaveTour());
     at("undo").addEventListener("click", () => app.undo());
     at("redo").addEventListener("click", () => app.redo());
-    addEventListener("keydown", (event) => shortcut(app, event));
+    at("play").addEventListener("click", () => app.play());
+    at("in-time").addEventListener("input", (event) => app.goToMoment(Number(event.target.value), true));
+    at("in-time").addEventListener("change", (event) => app.goToMoment(Number(event.target.value)));
+    addEventListener("keydown", (event) => shortcut(app, event) || timeKey(app, event));
     for (const id of app.VIEWS) {
       at(`link-${id}`).addEventListener("click", () => copy(app.linkTo(id)));
       at(`data-${id}`).addEventListener("click", () => download(`${id}.csv`, Q.views[id].data(app.frame())));
@@ -130,6 +135,17 @@ Q.controls = (() => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target.type === "number" || !["z", "y"].includes(key)) return undefined;
     event.preventDefault();
     return key === "y" || event.shiftKey ? app.redo() : app.undo();
+  }
+
+  /** Space plays the run, where no control wants it; in its panel arrows step, Home and End go to the ends. */
+  function timeKey(app, event) {
+    const inPanel = at("time").contains(event.target), slider = event.target === at("in-time");
+    if (!app.run() || event.ctrlKey || event.metaKey || event.altKey || !(inPanel || event.target === document.body)) return;
+    const steps = { ArrowLeft: app.moment() - 1, ArrowRight: app.moment() + 1, Home: 0, End: Infinity };
+    if (event.key === " " && event.target !== at("play")) app.play();
+    else if (inPanel && !slider && event.key in steps) app.goToMoment(steps[event.key]);
+    else return;
+    event.preventDefault();
   }
 
   function bindFiles(app) {

@@ -39,6 +39,22 @@ Q.engine = (() => {
       this.sigma = Q.activations.part(model.activation, "relu");
     }
 
+    /** Another model of the same task and shape, as it is; its logits are left to `work`, unless its margins are given. */
+    adopt(model, info, margin) {
+      const { p, d } = model;
+      this.model = model;
+      this.info = info;
+      for (const name of ["Ua", "Ub", "WL"]) this[name].set(model[name]);
+      this.delta = new Float64Array(d);
+      this.gain = new Float64Array(d).fill(1);
+      this.how = { keep: "all", part: "relu", carry: true };
+      this.sigma = Q.activations.part(model.activation, "relu");
+      this.rowsDone = margin ? p : 0;
+      if (!margin) return;
+      this.margin.set(margin);
+      this.rowsSeen = p;
+    }
+
     /** The right answer to (a, b). */
     right(a, b) {
       return this.model.task.answers[a * this.model.p + b];

@@ -7,15 +7,19 @@ Q.state = (() => {
   const DIALS = { jitter: 1, drop: 1, arc: 1, uneven: 2, attention: 1 };
   const STEPS = 7;
 
-  /** attention 1: softmax, where the model has one. c null: the right answer. n null: the heaviest neuron of the frequency. */
+  /** epoch null: the page's own model, at the end of its run. attention 1: softmax, where the model has one. c null: the right answer. n null: the heaviest neuron of the frequency. */
   function defaults(info) {
     const { p } = info;
     return {
       a: Math.min(12, p - 1), b: Math.min(30, p - 2), c: null, k: info.largest, n: null,
-      part: "relu", period: "full", keep: "all", show: "model", scope: "all", carry: true, seed: 1,
-      jitter: 0, drop: 0, arc: 0, uneven: 0, attention: 1, moves: {}, gains: {}, off: [], tour: 0, view: null,
+      ...atRest, period: "full", seed: 1, tour: 0, view: null, epoch: null,
     };
   }
+
+  /** All dials back, the model as it is. */
+  const atRest = {
+    part: "relu", keep: "all", show: "model", scope: "all", carry: true, jitter: 0, drop: 0, arc: 0, uneven: 0, attention: 1, moves: {}, gains: {}, off: [],
+  };
 
   const rounded = (x) => Math.round(x * 1e4) / 1e4;
   const pairs = (x) => Object.keys(x).map((i) => `${i}:${x[i]}`).join(",");
@@ -64,6 +68,7 @@ Q.state = (() => {
       else if (key === "k") state.k = info.clusters.some((one) => one.k === Number(text)) ? Number(text) : state.k;
       else if (key === "n") state.n = whole(text, 0, d - 1, null);
       else if (key === "seed") state.seed = whole(text, 0, 2 ** 31, state.seed);
+      else if (key === "epoch") state.epoch = whole(text, 0, Number.MAX_SAFE_INTEGER, null);
       else if (key === "tour") state.tour = whole(text, 0, STEPS, 0);
       else if (key === "carry") state.carry = text !== "0";
       else if (key === "view") state.view = /^[a-z]+$/.test(text) ? text : null;
@@ -87,5 +92,5 @@ Q.state = (() => {
 
   const broken = (s) => s.jitter > 0 || s.drop > 0 || s.arc > 0 || s.uneven > 0 || s.off.length > 0 || Object.keys(s.moves).length > 0 || Object.keys(s.gains).length > 0;
 
-  return { defaults, toFragment, fromFragment, rounded, broken, DIALS, STEPS };
+  return { atRest, defaults, toFragment, fromFragment, rounded, broken, DIALS, STEPS };
 })();

@@ -119,7 +119,7 @@ Q.views.logits = (() => {
   /** The parts on show, each with a name, a colour and its values over c. */
   function parts(f) {
     const { info } = f.engine, { byCluster, identity, skip } = f.split, p = info.p;
-    const list = info.keys.map((k) => ({ name: `k = ${k}`, colour: f.app.colourOfK(k), values: byCluster[info.clusters.findIndex((one) => one.k === k)] }));
+    const list = info.keys.map((k) => ({ name: `k = ${k}`, colour: f.app.colourOfK(k), values: byCluster[info.clusters.findIndex((one) => one.k === k)] || new Float64Array(info.p) }));
     const rest = new Float64Array(p);
     byCluster.forEach((values, j) => {
       if (j === info.clusters.length || !info.keys.includes(info.clusters[j].k)) values.forEach((x, c) => (rest[c] += x));

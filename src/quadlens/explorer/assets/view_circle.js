@@ -27,14 +27,15 @@ Q.views.circle = (() => {
     wedge = make("path", { class: "wedge" }, svg);
     rings = make("g", { class: "rings" }, svg);
     info.keys.forEach((k, at) => make("circle", { r: radiusOf(info, at), "data-k": k }, rings));
-    if (info.clusterOf.some((j) => j < 0 || !info.keys.includes(info.clusters[j].k))) make("circle", { r: INNER }, rings);
+    // In a run, neurons come to their rings from the middle.
+    if (app.run() || info.clusterOf.some((j) => j < 0 || !info.keys.includes(info.clusters[j].k))) make("circle", { r: INNER }, rings);
     for (const [words, x, y, anchor] of [["φ = 0", 104, 3, "start"], ["π/2", 0, -103, "middle"], ["±π", -105, 3, "end"], ["−π/2", 0, 109, "middle"]])
       make("text", { x, y, "text-anchor": anchor }, svg).textContent = words;
     spoke = make("line", { class: "spoke", x1: 0, y1: 0 }, svg);
     ghost = make("circle", { class: "ghost", r: 3 }, svg);
     const group = make("g", {}, svg);
     radii = Float64Array.from({ length: info.d }, (_, i) => ringOf(info, i));
-    dots = Array.from({ length: info.d }, (_, i) => make("circle", { class: "dot", style: `--own: var(--${app.inkOf(i)})`, "data-i": i }, group));
+    dots = Array.from({ length: info.d }, (_, i) => make("circle", { class: "dot", "data-i": i }, group));
     placed = [];
     tops = Array.from({ length: 12 }, () => make("circle", { class: "top", r: 4.5 }, svg));
     mark = make("circle", { class: "mark" }, svg);
@@ -48,14 +49,17 @@ Q.views.circle = (() => {
     const heaviest = f.heaviest;
     for (let i = 0; i < info.d; i++) {
       const phi = info.phi[i] + engine.delta[i], gain = engine.gain[i], mine = info.kIn[i] === state.k && info.clusterOf[i] >= 0;
-      const was = placed[i];
-      if (was && was[0] === phi && was[1] === gain && was[2] === mine && was[3] === heaviest) continue;
-      placed[i] = [phi, gain, mine, heaviest];
+      const was = placed[i], ink = f.app.inkOf(i), ring = ringOf(info, i), size = (info.rho[i] * info.omega[i] * (gain || 1)) / heaviest;
+      // While a run plays, a neuron that changes its ring takes some frames for it.
+      radii[i] = f.gliding && Math.abs(ring - radii[i]) > 0.5 ? radii[i] + 0.25 * (ring - radii[i]) : ring;
+      if (was && was[0] === phi && was[1] === gain && was[2] === mine && was[3] === size && was[4] === ink && was[5] === radii[i]) continue;
+      placed[i] = [phi, gain, mine, size, ink, radii[i]];
       const [x, y] = pointAt(radii[i], phi), dot = dots[i];
       dot.setAttribute("cx", x.toFixed(2));
       dot.setAttribute("cy", y.toFixed(2));
-      dot.setAttribute("r", (0.7 + 2.5 * Math.sqrt(Math.min(2, (info.rho[i] * info.omega[i] * (gain || 1)) / heaviest))).toFixed(2));
-      dot.setAttribute("class", `dot${mine ? " mine" : ""}${gain === 0 ? " off" : ""}`);
+      dot.setAttribute("r", (0.7 + 2.5 * Math.sqrt(Math.min(2, size))).toFixed(2));
+      if (!was || was[4] !== ink) dot.setAttribute("style", `--own: var(--${ink})`);
+      if (!was || was[2] !== mine || (was[1] === 0) !== (gain === 0)) dot.setAttribute("class", `dot${mine ? " mine" : ""}${gain === 0 ? " off" : ""}`);
     }
     const { s, u } = Q.quadrature.angles(info.p, state.k || 0, ...engine.renamed(state.a, state.b, 0)), middle = Math.cos(u) < 0 ? Math.PI - s : -s;
     wedge.style.display = state.k === null ? "none" : "";

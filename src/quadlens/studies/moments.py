@@ -1,0 +1,177 @@
+"""A run in one small file: what `history` says of it, and its collapsed weights, rounded, at moments to look at.
+
+The explorer's scrubber plays it, and a bundled model has one where 60 snapshots would not fit. `NAME.moments` is
+compressed by zlib: the length of a JSON header (8 bytes, little-endian), the header, then six arrays of 16-bit integers
+per moment, low bytes before high bytes. An array is what the moment before has, plus these integers times a step that
+the header names. In order: the real Fourier transforms over tokens of (U_a + U_b)/2, of (U_b - U_a)/2 and of W_L
+(math.md §1; frequency by neuron: constant, cosines, sines, orthonormal), then S_a, S_b and the margins. All of it is in
+the elements' names that make the task addition. Steps are shares of the root mean square, `STEPS`, so that every number
+is off by at most half a step; margins, which were not made from the rounded weights, keep their sign.
+"""
+
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from quadlens.errors import BadConfig, BadFile
+from quadlens.model.collapsed import Collapsed
+from quadlens.model.evaluate import margins
+from quadlens.studies.over_time import MOMENTS, Moment, RunHistory, files_of, history, model_in
+from quadlens.studies.study import Study
+from quadlens.training.snapshots import inflated, snapshot_directory
+
+FORMAT = 1
+# Steps over the root mean square of the array; the half difference has the mean's step.
+STEPS = {"mean": 0.3, "difference": 0.3, "W_L": 0.3, "S_a": 0.2, "S_b": 0.2, "margins": 0.1}
+# A moment is kept when it has this many times as many epochs as the last one kept, both counted from -FROM.
+APART, FROM = 1.12, 6
+LARGEST = 32767
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """A run that can be played.
+
+    Attributes:
+        history: One row per snapshot.
+        epochs: The moments that have weights.
+        steps: The steps of the six arrays, one row per moment.
+        codes: The integers of the six arrays, one tuple per moment.
+    """
+
+    history: RunHistory
+    epochs: tuple[int, ...]
+    steps: tuple[tuple[float, ...], ...]
+    codes: tuple[tuple[np.ndarray, ...], ...]
+
+    def arrays(self) -> list[tuple[Float[np.ndarray, "rows columns"], ...]]:
+        """The six arrays at every moment."""
+        found: list[tuple[np.ndarray, ...]] = []
+        for steps, codes in zip(self.steps, self.codes, strict=True):
+            before: tuple[Any, ...] = found[-1] if found else (0.0,) * len(STEPS)
+            found.append(tuple(x + step * q for x, step, q in zip(before, steps, codes, strict=True)))
+        return found
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        p, d = self.codes[0][0].shape
+        weights = [{"epoch": epoch, "steps": steps} for epoch, steps in zip(self.epochs, self.steps, strict=True)]
+        header = {"format": FORMAT, "p": p, "d_mlp": d, "moments": weights, "history": self.history.to_dict()}
+        text = json.dumps(header).encode()
+        flat = [np.ascontiguousarray(q, "<i2").view(np.uint8) for codes in self.codes for q in codes]
+        planes = [one.reshape(-1, 2).T.tobytes() for one in flat]
+        return zlib.compress(len(text).to_bytes(8, "little") + text + b"".join(planes), 9)
+
+
+def moments_for(
+    study: Study, run: str | Path | bool = True, progress: Callable[[int, int], None] = lambda done, total: None
+) -> Moments | None:
+    """The run to be played on the page of a model: from snapshots, or from NAME.moments.
+
+    Args:
+        study: The model.
+        run: A file with snapshots or NAME.moments beside it; True is the model's own file, which need not have any (nor
+            is a run without frequencies played), False is none.
+        progress: As for `history`.
+    """
+    file = study.file if run is True else None if run is False else Path(run)
+    if file is None:
+        return None
+    found = snapshot_directory(file).is_dir(), file.with_suffix(MOMENTS).is_file()
+    playable = study.no_waves is None and isinstance(study.anatomy.layer, Collapsed)
+    if run is True and not (playable and any(found)):
+        return None
+    return moments_of(file, history(file, progress=progress)) if found[0] else read_moments(file.with_suffix(MOMENTS))
+
+
+def moments_of(run: Path, rows: RunHistory) -> Moments:
+    """The moments of a run whose rows are known; of its snapshots, those that are far enough apart.
+
+    Raises:
+        BadConfig: for models without frequencies: softmax attention, several layers, a task that is not cyclic.
+    """
+    layers: list[tuple[int, Collapsed]] = []
+    files = files_of(run)
+    for epoch, file in files:
+        if layers and epoch != files[-1][0] and epoch + FROM < APART * (layers[-1][0] + FROM):
+            continue
+        model = model_in(file)
+        layer = model.hidden_layer()
+        if not isinstance(layer, Collapsed) or layer.task.cyclic is None:
+            raise BadConfig(f"{run} has no frequencies to play; use quadlens history -o rows.parquet")
+        layers.append((epoch, layer))
+    return record(rows, layers)
+
+
+def record(history: RunHistory, layers: list[tuple[int, Collapsed]]) -> Moments:
+    """The moments of a run: its rows, and its collapsed models by epoch, as they are numbered in their files."""
+    steps: list[tuple[float, ...]] = []
+    codes: list[tuple[np.ndarray, ...]] = []
+    now: list[Any] = [0.0] * len(STEPS)
+    for _, layer in layers:
+        arrays = _arrays(layer)
+        sizes = [STEPS[name] * float(np.sqrt(np.square(x).mean())) or 1.0 for name, x in arrays.items()]
+        sizes[1] = sizes[0]
+        changes = [(x - y) / step for x, y, step in zip(arrays.values(), now, sizes, strict=True)]
+        rounded = [np.clip(np.rint(x), -LARGEST, LARGEST).astype(np.int64) for x in changes]
+        # A margin that rounds to nothing, or to the other sign, goes to the next step on its own side.
+        side, wanted = np.sign(arrays["margins"]), now[-1] + sizes[-1] * rounded[-1]
+        rounded[-1] = rounded[-1] + (side * wanted <= 0) * np.ceil(-side * wanted / sizes[-1] + 1e-9) * side
+        rounded[-1] = rounded[-1].astype(np.int64)
+        now = [x + step * q for x, step, q in zip(now, sizes, rounded, strict=True)]
+        steps.append(tuple(sizes))
+        codes.append(tuple(rounded))
+    return Moments(history, tuple(epoch for epoch, _ in layers), tuple(steps), tuple(codes))
+
+
+def _arrays(layer: Collapsed) -> dict[str, Float[np.ndarray, "rows columns"]]:
+    """The six arrays of a model, in order."""
+    x = layer.as_addition()
+    waves = [waves_of(one) for one in ((x.U_a + x.U_b) / 2, (x.U_b - x.U_a) / 2, x.W_L)]
+    return dict(zip(STEPS, (*waves, x.S_a, x.S_b, margins(x)), strict=True))
+
+
+def waves_of(x: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "p d"]:
+    """The real Fourier transform of every column: constant, cosines, sines; orthonormal."""
+    p = len(x)
+    found = np.fft.rfft(x, axis=0)[1:] * np.sqrt(2 / p)
+    if p % 2 == 0:
+        found[-1] /= np.sqrt(2)
+    return np.concatenate([x.sum(axis=0, keepdims=True) / np.sqrt(p), found.real, found.imag[: (p - 1) // 2]])
+
+
+def read_moments(path: Path) -> Moments:
+    """The moments in a file that `to_bytes` made; a damaged one is refused."""
+    content = inflated(path, "the moments of a run; make it again with quadlens history -o")
+    try:
+        start = 8 + int.from_bytes(content[:8], "little")
+        header = json.loads(content[8:start])
+        if header["format"] != FORMAT:
+            raise ValueError(f"format {header['format']!r}")
+        p, d = int(header["p"]), int(header["d_mlp"])
+        shapes = [(p, d)] * 3 + [(p, p)] * 3
+        size = 2 * sum(rows * columns for rows, columns in shapes)
+        if not header["moments"] or len(content) != start + size * len(header["moments"]):
+            raise ValueError(f"{len(content)} bytes")
+        codes = []
+        for _ in header["moments"]:
+            arrays = []
+            for rows, columns in shapes:
+                planes = np.frombuffer(content, np.uint8, 2 * rows * columns, start).reshape(2, -1).T
+                arrays.append(np.ascontiguousarray(planes).view("<i2").reshape(rows, columns).astype(np.int64))
+                start += 2 * rows * columns
+            codes.append(tuple(arrays))
+        rows_of = header["history"]["moments"]
+        found = tuple(Moment(**{**row, "amplitudes": tuple(row["amplitudes"].values())}) for row in rows_of)
+        history = RunHistory(str(header["history"]["name"]), tuple(header["history"]["key_frequencies"]), found)
+        epochs = tuple(int(one["epoch"]) for one in header["moments"])
+        steps = tuple(tuple(float(x) for x in one["steps"]) for one in header["moments"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadFile(f"{path} is not the moments of a run ({error}); make it again with quadlens history -o") from None
+    return Moments(history, epochs, steps, tuple(codes))
