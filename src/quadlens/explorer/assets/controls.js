@@ -10,7 +10,7 @@ Q.controls = (() => {
     for (const key of ["a", "b", "c"]) at(`in-${key}`).max = p - 1;
     at("in-n").max = d - 1;
     const wanted = clusters.length ? clusters.map(({ k }) => `${k}`) : [""];
-    if (wanted.join() !== Array.from(at("in-k").options, ({ value }) => value).join())
+    if (JSON.stringify(wanted) !== JSON.stringify(Array.from(at("in-k").options, ({ value }) => value)))
       at("in-k").replaceChildren(...wanted.map((k) => {
         const option = document.createElement("option");
         option.value = k;
