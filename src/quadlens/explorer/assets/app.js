@@ -14,6 +14,9 @@ Q.app = (() => {
   // Moments per second.
   const PACE = 5;
   const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+  // Views on the screen; while a run plays, the others wait.
+  const inSight = new Set(VIEWS);
+  const sight = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => inSight[isIntersecting ? "add" : "delete"](target.id.slice(5))));
   let scheduled = 0, working = 0, writing = 0, ruleKey = "", rule = null, claims = null, difference = null, spoken = 0;
   const timings = [];
 
@@ -51,6 +54,7 @@ Q.app = (() => {
     run = found;
     state = read(fragment);
     Q.time.build(run, api);
+    for (const id of VIEWS) sight.observe(at(`view-${id}`));
     Q.views.circle.build(at("stage-circle"), home.info, api);
     schedule();
   }
@@ -199,6 +203,7 @@ Q.app = (() => {
   }
 
   function paint(id) {
+    if (playing && !inSight.has(id)) return;
     Q.views[id].draw(frame);
     // Nobody reads words that change with every picture.
     if (playing && timings.length % 8) return;

@@ -18,7 +18,7 @@ Q.clusters = (() => {
     const mid = (x, y) => x.map((value, j) => (value + y[j]) / 2);
     // The transform is linear, so the spectrum of (U_a + U_b)/2 is the mean of the two.
     const mean = { n: a.n, p: a.p, half: a.half, mean: mid(a.mean, b.mean), re: mid(a.re, b.re), im: mid(a.im, b.im), shift: null };
-    const size = (s) => s.re.map((x, j) => Math.hypot(x, s.im[j]));
+    const size = (s) => s.re.map((x, j) => F.length(x, s.im[j]));
     const [ofA, ofB] = [size(a), size(b)], halves = mid(ofA, ofB);
     const large = (i, j) => halves[i * a.half + j] * (2 * (j + 1) === a.p ? Math.SQRT2 : 1);
     let kept = 0, whole = 0;
