@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Keep what is derived true: output quoted in the documents, the shipped summary, what pages have typeset.
 
-A block starts with `<!-- output of: quadlens … -->` and ends with `<!-- end of output -->`. From the root:
+A block starts with `<!-- output of: quadlens … -->`, or with a file of tools/ in place of `quadlens`, and ends with
+`<!-- end of output -->`. From the root:
 
     python tools/refresh_docs.py            # rewrite what changed
     python tools/refresh_docs.py --check    # say what changed, exit 1 if anything did
@@ -15,7 +16,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
-START, END = re.compile(r"<!-- output of: quadlens (.+?) -->"), "<!-- end of output -->"
+START, END = re.compile(r"<!-- output of: ((?:quadlens|tools/\w+\.py)\b.*?) -->"), "<!-- end of output -->"
 # A block may be empty, but it never reaches over another comment.
 BLOCK = re.compile(rf"{START.pattern}\n((?:(?!<!--).)*){END}", re.DOTALL)
 
@@ -24,9 +25,10 @@ def refreshed(text: str) -> str:
     """The document with every block as its command prints it now."""
 
     def again(match: re.Match[str]) -> str:
-        words = [sys.executable, "-m", "quadlens", *shlex.split(match[1])]
+        first, *rest = shlex.split(match[1])
+        words = [sys.executable, *(["-m", first] if first == "quadlens" else [first]), *rest]
         output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        return f"<!-- output of: quadlens {match[1]} -->\n\n{output.strip()}\n\n{END}"
+        return f"<!-- output of: {match[1]} -->\n\n{output.strip()}\n\n{END}"
 
     blocks, starts = len(BLOCK.findall(text)), len(START.findall(text))
     if blocks != starts:
