@@ -282,7 +282,9 @@ def kill_case(case: Case, kills: int, moments: random.Random, base: Path) -> Fou
     while done < kills:
         by_time = case.whole_time or done % 2 == 0
         delay = moments.choice((0.0, moments.uniform(0, 0.002)))
-        moment = Moment(moments.uniform(0, seconds)) if by_time else Moment(delay, moments.randint(1, whole.steps))
+        # The first of them at the last change of all: what is there is whole, and something is left to tidy up.
+        step = whole.steps if done == 1 else moments.randint(1, whole.steps)
+        moment = Moment(moments.uniform(0, seconds)) if by_time else Moment(0.0 if done == 1 else delay, step)
         began = time.monotonic()
         killed = attempt(case, moment, part)
         left = {n: c for n, c in contents(part).items() if n in whole.files or not _in_the_making(n)}

@@ -1,6 +1,8 @@
 """Configs and frozen dataclasses from JSON: every wrong value says what was expected."""
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,6 +13,7 @@ from quadlens.errors import BadConfig, BadWeights
 from quadlens.model import Config, MLPConfig, Params, Recipe, build_transformer
 from quadlens.model.config import config_from_dict, config_to_dict
 from quadlens.schema import from_json, parse_dataclass, to_json
+from quadlens.training.config import TrainConfig
 
 GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
 
@@ -119,3 +122,11 @@ def test_values_that_do_not_fit(data: dict[str, Any], message: str) -> None:
 def test_a_file_that_is_not_json() -> None:
     with pytest.raises(BadConfig, match="here is not JSON: "):
         from_json(Sample, b"{", "here")
+
+
+def test_a_whole_number_is_the_same_setting_as_its_float() -> None:
+    """A sweep from Python with attention_rate=1 had another name, and other bytes, than the same run read back."""
+    # In a process of its own, which does not check types as tests do.
+    code = "from quadlens.training.config import TrainConfig as T; print(T(attention_rate=1, weight_decay=1).run_id())"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == TrainConfig(attention_rate=1.0, weight_decay=1.0).run_id()

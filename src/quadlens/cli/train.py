@@ -108,7 +108,7 @@ def run_one(
     out: Output,
 ) -> "TrainingManifest":
     """Train one model into `output`; returns its manifest."""
-    from quadlens.training.checkpoint import load_checkpoint
+    from quadlens.training.checkpoint import load_checkpoint, remove_left_over
     from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
     from quadlens.training.snapshots import prepare, save_snapshot, snapshot_epochs, snapshots_missing
     from quadlens.training.train import Hooks, Interrupted, train
@@ -117,6 +117,7 @@ def run_one(
     moments = snapshot_epochs(snapshots, config.epochs) if snapshots else ()
     missing = snapshots_missing(output, moments)
     if resume and not missing and (manifest := finished_manifest(files, config)) is not None:
+        remove_left_over(files.checkpoint, config)
         out.note(f"{output} is already trained with these settings")
         return manifest
     if not resume and files.checkpoint.exists():

@@ -13,7 +13,7 @@ from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.population.store import ModelManifest, RunDirectory, Store
 from quadlens.schema import to_json
-from quadlens.training.checkpoint import Checkpoint, load_checkpoint
+from quadlens.training.checkpoint import Checkpoint, load_checkpoint, remove_left_over
 from quadlens.training.config import TrainConfig
 from quadlens.training.outputs import TrainingManifest, finished_manifest, write_run
 from quadlens.training.train import CHECKPOINT_EVERY, Hooks, Interrupted, train, train_batch
@@ -100,6 +100,7 @@ def _make(task: Task, notes: list[str]) -> None:
         for stale in place.path.glob(".*.tmp"):  # a killed writer's; we hold the lock
             stale.unlink()
         trained = finished_manifest(place.training, task.config) or _train(task, place, notes)
+        remove_left_over(place.training.checkpoint, task.config)
         seconds = _analyse(task, place) if task.strategies else {}
         finish(store, place, trained, seconds)
 

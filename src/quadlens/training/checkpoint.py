@@ -1,5 +1,6 @@
 """A run stopped in the middle, as a value and as a file: resuming from it gives the same bytes as not stopping."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -59,6 +60,13 @@ class Checkpoint:
             "checksum": _checksum(arrays),
         }
         write_atomic(path, save(arrays, {METADATA_KEY: json.dumps(header, sort_keys=True)}))
+
+
+def remove_left_over(path: Path, config: TrainConfig) -> None:
+    """Remove the checkpoint of a run that is whole, where a kill left it; one of other settings stays."""
+    with contextlib.suppress(BadFile):  # what cannot be read is not known to be this run's
+        if path.exists() and load_checkpoint(path).config == config:
+            path.unlink()
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -100,6 +100,10 @@ class TrainConfig(Displayed):
     loss: Loss = "cross-entropy"
 
     def __post_init__(self) -> None:
+        # 1 and 1.0 are one setting: the same run, under one name.
+        for one in dataclasses.fields(self):
+            if one.type is float:
+                object.__setattr__(self, one.name, float(getattr(self, one.name)))
         self._check_model()
         if not 0 < self.train_share <= 1 or int(self.p * self.p * self.train_share) < 1:
             raise BadConfig(
