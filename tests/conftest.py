@@ -4,6 +4,7 @@ import functools
 import inspect
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ForwardRef, Literal, get_args, get_origin
 
@@ -45,6 +46,10 @@ def _parts(hint: Any) -> Iterator[Any]:
         for one in get_args(hint):
             yield from _parts(one)
 
+
+# Tests start some hundred processes: where nothing compiled is kept, each compiles the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Before any room is imported: from here on every annotated type and shape is checked at run time.
 jaxtyping.jaxtyped = checked  # type: ignore[assignment]
