@@ -279,7 +279,13 @@ def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
     peers = os.environ.get("QUADLENS_PEERS")
     if peers is None or not (Path(peers) / name).is_file():
         pytest.skip("QUADLENS_PEERS does not name a directory with public checkpoints")
-    assert evaluate(import_file(Path(peers) / name, hints=hints).model.hidden_layer()).correct == right
+    imported = import_file(Path(peers) / name, hints=hints)
+    layer = imported.model.hidden_layer()
+    if layer.p <= 200:
+        assert evaluate(layer).correct == right
+    else:  # reading has counted them all, to find the order of the group's elements: here every 50th again
+        assert any(f": {right} of {layer.p**2} answers right" in note for note in imported.notes)
+        assert evaluate(layer, all_pairs(layer.p)[::50]).accuracy == right / layer.p**2 == 1
 
 
 def test_inputs_longer_than_two_operands_are_refused(tmp_path: Path) -> None:
