@@ -89,7 +89,8 @@ def read(
 def write(weights: Weights, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix, list[Fraction], list[Fraction]]:
     """B by neuron and H with W_L = HᵀB + R; r_i ≥ the spread over c of R[·,i], and s_i ≥ that of W_L[·,i]."""
     B, H, (y, g, n, f) = along(weights["W_out"], weights["W_U"], P, clock)
-    residual = [rounded_up(2 * (x * max(n) + z * max(f))) for x, z in zip(y, g, strict=True)]
+    most_n, most_f = max(n), max(f)
+    residual = [rounded_up(2 * (x * most_n + z * most_f)) for x, z in zip(y, g, strict=True)]
     table, shift = times(B, H, clock)
     return (
         B,
