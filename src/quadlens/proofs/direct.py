@@ -22,7 +22,7 @@ An entry of W_L too small for a relative rounding is off by at most 2^-1075, and
 
 Inputs that a low rank leaves out, or proves by less than a quarter of what the sample's margins promise, are settled by
 every logit of theirs, as brute force does it, if they are at most a quarter of all; so that the rank is chosen by cost.
-Of M's entries the least are then set to 0, as many as the same quarter allows: sums over neurons are that much shorter.
+Of M's entries the least are then set to 0, as many as is cheapest by a sample: sums over neurons are that much shorter.
 
 A claim is made with room for another enclosure: the margin is rounded down by `slack`, the larger of 2^-20 and three
 times all that was lost, to a multiple of 2^-24.
@@ -50,7 +50,7 @@ from quadlens.proofs.float_layer import (
     float_layer,
     rounding,
 )
-from quadlens.proofs.low_rank import LowRank, low_rank, output_spectrum, turned, without_least
+from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
 from quadlens.proofs.operations import Operations, score_count
 from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
@@ -61,8 +61,10 @@ MARGIN_BITS = 24
 SAMPLE = 6
 # At most one input in so many is settled by every logit.
 SETTLED_SHARE = 4
-# By how much more than the floor the sample is to be proved when coefficients are set to 0.
-CUSHION = 1.35
+# How many a are drawn to choose which coefficients are 0, and how many numbers of these are tried.
+DRAWN, STEPS = 16, 48
+# By how much more than the floor an input of that sample is to be proved: others are a little worse than the drawn.
+CUSHION = 1.25
 LARGEST_EXACT = 2.0**53
 SMALLEST = 2.0**-1074
 
@@ -167,21 +169,33 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
         best = (price, rank) if best is None or price < best[0] else best
     if best is None or best[0] == math.inf:
         best = (math.inf, most)
-    form = low_rank(turned(spectrum, best[1], size), best[1])
-    # Coefficients that are 0 cost nothing: as many as leave the sample as well proved as it is with all, and a little
-    # better, since every other input below the floor is to be settled.
-    above = CUSHION * floor
-    most_left, least, most = share_left(layer, form, sample, above), 0, form.coefficients.size
-    while most - least > 1:
-        middle = (least + most) // 2
-        well = share_left(layer, without_least(form, size, middle), sample, above) <= most_left
-        least, most = (middle, most) if well else (least, middle)
-    sparse = _of_rank(name, layer, without_least(form, size, least), floor)
+    sparse = _of_rank(name, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor)
     if sparse.certified.all():
         return sparse
     # The sample promised more than holds for all inputs: with every coefficient at least as many may be proved.
     whole = _of_rank(name, layer, low_rank(spectrum, best[1]), floor)
     return whole if whole.certified.sum() > sparse.certified.sum() else sparse
+
+
+def _cheapest(
+    config: Config | MLPConfig, layer: FloatLayer, spectrum: OutputSpectrum, rank: int, floor: float
+) -> LowRank:
+    """The form of this rank with as many coefficients set to 0 as a sample says is cheapest, settled inputs included.
+
+    The sample is drawn: neurons of a group can be active for some a alone, and those of evenly spaced a say little.
+    """
+    n = layer.task.n
+    sample = sample_of(layer, np.random.default_rng(0).permutation(n)[:DRAWN].tolist())
+    size = np.sqrt(np.mean([np.square(z).mean(axis=0) for _, z, _ in sample], axis=0))
+    form = low_rank(turned(spectrum, rank, size), rank)
+    best: tuple[float, LowRank] | None = None
+    for step in range(STEPS):
+        sparse = without_least(form, size, form.coefficients.size * step // STEPS)
+        left = share_left(layer, sparse, sample, CUSHION * floor)
+        settled = n * n * left * _settling(n, layer.d_mlp) if left * SETTLED_SHARE <= 1 else math.inf
+        price = direct_operations(config, rank, terms=sparse.terms) + settled
+        best = (price, sparse) if best is None or price < best[0] else best
+    return form if best is None else best[1]
 
 
 Sample = list[tuple[int, Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p p"]]]
