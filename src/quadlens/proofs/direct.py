@@ -170,11 +170,11 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
     if best is None or best[0] == math.inf:
         best = (math.inf, most)
     sparse = _of_rank(name, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor)
-    if sparse.certified.all():
+    if sparse.certified.all() and sparse.operations.total <= best[0]:
         return sparse
-    # The sample promised more than holds for all inputs: with every coefficient at least as many may be proved.
+    # The sample promised more than holds for all inputs: with every coefficient more may be proved, or for less.
     whole = _of_rank(name, layer, low_rank(spectrum, best[1]), floor)
-    return whole if whole.certified.sum() > sparse.certified.sum() else sparse
+    return min(sparse, whole, key=lambda one: (-int(one.certified.sum()), one.operations.total))
 
 
 def _cheapest(
