@@ -52,7 +52,7 @@ Q.app = (() => {
   /** The run that made the page's model: from now on it can be played. */
   function attach(found, fragment) {
     run = found;
-    state = read(fragment);
+    if (fragment.includes("epoch=")) state = read(fragment);
     Q.time.build(run, api);
     for (const id of VIEWS) sight.observe(at(`view-${id}`));
     Q.views.circle.build(at("stage-circle"), home.info, api);

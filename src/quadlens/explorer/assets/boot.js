@@ -5,7 +5,9 @@
   const text = atob(packed.textContent.trim()), bytes = new Uint8Array(text.length);
   for (let j = 0; j < text.length; j++) bytes[j] = text.charCodeAt(j);
   document.documentElement.classList.add("live");
-  Q.app.open(bytes, packed.dataset.name, location.hash);
+  // The page writes its own address as soon as it shows something, and the run comes later.
+  const fragment = location.hash;
+  Q.app.open(bytes, packed.dataset.name, fragment);
   Q.controls.bind(Q.app);
   const { view, tour } = Q.app.state();
   if (view && Q.app.shown().includes(view)) Q.app.reveal(view);
@@ -18,5 +20,5 @@
   if (!moments) return ready();
   // A browser that cannot unpack the run shows the model without it.
   const unable = (error) => Q.controls.say(`The run that made this model cannot be played here (${error.message}); everything else works.`, true);
-  return Q.moments.load(moments.textContent, Q.app.engine().model).then((run) => Q.app.attach(run, location.hash), unable).then(ready);
+  return Q.moments.load(moments.textContent, Q.app.engine().model).then((run) => Q.app.attach(run, fragment), unable).then(ready);
 })();
