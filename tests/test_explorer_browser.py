@@ -793,6 +793,9 @@ def test_a_run_plays_and_every_moment_is_a_network(visit: Any) -> None:
     # The dials bend the moment on show, and a step in time puts them back.
     page.set_range("in-arc", 0.4)
     assert not page.text("status-wrong").startswith("0 of")
+    page.page.locator("#reset").click()
+    assert (page.state()["epoch"], page.state()["arc"]) == (601, 0)
+    page.set_range("in-arc", 0.4)
     page.page.locator("#play").focus()
     press("ArrowRight")
     assert (page.state()["epoch"], page.state()["arc"]) == (703, 0)

@@ -360,7 +360,7 @@ Q.app = (() => {
     colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state, chosen, answerOn,
     name: () => name,
     run: () => run, attach, play, goToMoment, moment, playing: () => playing,
-    reset: () => set({ ...Q.state.defaults(info()), tour: state.tour }),
+    reset: () => set({ ...Q.state.defaults(info()), tour: state.tour, epoch: state.epoch }),
     undo: () => step(past.undo()),
     redo: () => step(past.redo()),
     closeStep: () => past.close(),

@@ -69,7 +69,7 @@ Q.controls = (() => {
     const { done, undone } = f.app.steps();
     at("undo").disabled = !done;
     at("redo").disabled = !undone;
-    at("reset").disabled = Q.state.toFragment({ ...state, tour: 0 }, info) === "";
+    at("reset").disabled = Q.state.toFragment({ ...state, tour: 0, epoch: null }, info) === "";
   }
 
   function bind(app) {
