@@ -110,39 +110,24 @@ __all__ = [
 ]
 
 # Where the public names live that are not in `verbs`.
-_HOME_OF = {
-    "BadConfig": "quadlens.errors",
-    "BadFile": "quadlens.errors",
-    "BadWeights": "quadlens.errors",
-    "Bounds": "quadlens.quadrature",
-    "Certificate": "quadlens.proofs",
-    "CheckReport": "quadlens_checker",
-    "Collapsed": "quadlens.model",
-    "Comparison": "quadlens.pages.compare",
-    "RunHistory": "quadlens.studies.over_time",
-    "Config": "quadlens.model",
-    "Evaluation": "quadlens.model",
-    "Explanation": "quadlens.explanation",
-    "Imported": "quadlens.model.formats",
-    "Lens": "quadlens.infinite_width",
-    "MLPConfig": "quadlens.model",
-    "MLPParams": "quadlens.model",
-    "Model": "quadlens.model",
-    "Outline": "quadlens.explanation",
-    "Params": "quadlens.model",
-    "QuadlensError": "quadlens.errors",
-    "Recipe": "quadlens.model",
-    "Report": "quadlens.pages",
-    "Study": "quadlens.studies",
-    "TrainConfig": "quadlens.training.config",
-    "TrainingResult": "quadlens.training.train",
-    "ablate": "quadlens.studies.interventions",
-    "from_state_dict": "quadlens.model.formats",
-    "jitter_phases": "quadlens.studies.interventions",
-    "jitter_weights": "quadlens.studies.interventions",
-    "mix_attention": "quadlens.studies.interventions",
-    "resample": "quadlens.studies.interventions",
-    "swap_activation": "quadlens.studies.interventions",
+_HOMES = {
+    "quadlens.errors": ("BadConfig", "BadFile", "BadWeights", "QuadlensError"),
+    "quadlens.explanation": ("Explanation", "Outline"),
+    "quadlens.infinite_width": ("Lens",),
+    "quadlens.model": ("Collapsed", "Config", "Evaluation", "MLPConfig", "MLPParams", "Model", "Params", "Recipe"),
+    "quadlens.model.formats": ("Imported", "from_state_dict"),
+    "quadlens.pages": ("Report",),
+    "quadlens.pages.compare": ("Comparison",),
+    "quadlens.proofs": ("Certificate",),
+    "quadlens.quadrature": ("Bounds",),
+    "quadlens.studies": ("Study",),
+    "quadlens.studies.interventions": (
+        *("ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation"),
+    ),
+    "quadlens.studies.over_time": ("RunHistory",),
+    "quadlens.training.config": ("TrainConfig",),
+    "quadlens.training.train": ("TrainingResult",),
+    "quadlens_checker": ("CheckReport",),
 }
 
 
@@ -152,7 +137,8 @@ def __getattr__(name: str) -> Any:
         return import_module("quadlens.figures")
     if name not in __all__:
         raise AttributeError(f"module 'quadlens' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_HOME_OF.get(name, "quadlens.verbs")), name)
+    home = next((home for home, names in _HOMES.items() if name in names), "quadlens.verbs")
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
