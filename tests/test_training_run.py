@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cli_runner import quadlens
+from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import load
 from quadlens.model.evaluate import evaluate
@@ -101,9 +101,7 @@ def test_an_interrupt_saves_and_says_how_to_go_on(uninterrupted: Path, tmp_path:
     assert "saved; resume with: " in errors
     assert "--resume" in errors
     assert "Traceback" not in errors
-    again = run(output)
-    assert again.returncode == 2
-    assert "unfinished run; add --resume" in again.stderr
+    refused(quadlens(*command(output)[3:]), "unfinished run; add --resume")
     assert run(output, "--resume").returncode == 0
     assert output.read_bytes() == uninterrupted.read_bytes()
 
