@@ -1,5 +1,6 @@
-"""`quadlens ablate`: a model with something taken away or disturbed, as a model again."""
+"""`quadlens ablate`, a model with something taken away or disturbed, as a model again; `compare`, two side by side."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -8,7 +9,7 @@ from quadlens.cli.options import ModelArgument, OutputFile, parse_integers
 from quadlens.cli.output import Output
 
 
-def command(
+def ablate(
     out: Output,
     model: ModelArgument,
     output: OutputFile,
@@ -88,3 +89,24 @@ def command(
             )
 
     out.emit(value, render)
+
+
+def compare(
+    out: Output,
+    a: ModelArgument,
+    b: ModelArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also write a page (HTML) with figures.")
+    ] = None,
+) -> None:
+    """Set two models side by side: answers, frequencies, lens, bounds and proofs."""
+    import quadlens
+    from quadlens.model.atomic import check_writable, write_atomic
+
+    if output is not None:
+        check_writable(output)
+    comparison = quadlens.compare(a, b)
+    if output is not None:
+        write_atomic(output, comparison.to_html().encode())
+        out.note(f"wrote {output}")
+    out.emit(comparison.to_dict() if out.json else {}, comparison.render)
