@@ -3,8 +3,11 @@
 
     quadlens train --preset paper --seed N --snapshots 60 -o sN.safetensors      # N = 0 … 11
     quadlens history sN.safetensors -o hN.parquet
-    python tools/history_finding.py --gather h0.parquet h1.parquet …             # writes docs/data/history.parquet
-    python tools/history_finding.py [--figure FILE]                              # prints the tables from it
+    python tools/history_finding.py --gather h0.parquet h1.parquet … --models s0.safetensors s1.safetensors …
+    python tools/history_finding.py [--figure FILE]                              # prints the tables
+
+The first call of the tool writes docs/data/history.parquet, with the smallest rank that would do at every snapshot, in
+float64; the second prints what is in it.
 
 An event's epoch is that of the first snapshot from which on its condition holds to the end of the run ("first …": of
 the first snapshot where it holds). Intervals are those between two of the ordered epochs that hold the median with at
@@ -21,6 +24,8 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom, binomtest
 
+from quadlens.proofs.low_rank import arcs_spectrum, low_rank
+from quadlens.studies.over_time import covered, files_of, model_in
 from quadlens.table import Table
 
 ROWS = Path(__file__).parent.parent / "docs" / "data" / "history.parquet"
@@ -56,6 +61,23 @@ def epoch_of(rows: pl.DataFrame, condition: pl.Expr, first: bool) -> float:
     if not first:
         holds = np.logical_and.accumulate(holds[::-1])[::-1]
     return float(rows["epoch"][int(holds.argmax())]) if holds.any() else math.inf
+
+
+def smallest_ranks(model: Path) -> list[int | None]:
+    """For every snapshot the m that bisection finds to cover all inputs, in float64; None where no rank does."""
+    found: list[int | None] = []
+    for _, file in files_of(model):
+        layer = model_in(file).collapse()
+        spectrum = arcs_spectrum(layer)
+        low, high = 0, layer.p - 1
+        if not covered(layer, low_rank(spectrum, high)).all():
+            found.append(None)
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if covered(layer, low_rank(spectrum, middle)).all() else (middle, high)
+        found.append(high)
+    return found
 
 
 def median_interval(values: list[float]) -> tuple[float, float, float]:
@@ -112,13 +134,17 @@ def costs(rows: pl.DataFrame) -> str:
     low, high = both["rank"].min(), both["rank"].max()
     right = [epoch_of(run, *EVENTS[RIGHT]) for run in runs_of(rows)]
     then = [run.filter(epoch=at)["quadrature_error"][0] for run, at in zip(runs_of(rows), right, strict=True)]
+    needed = [[run.filter(epoch=at)["smallest_rank"][0] for run in runs_of(rows)] for at in (max(right), 10_000)]
+    needs = [f"{min(ranks)} to {max(ranks)} (median {np.median(ranks):.0f})" for ranks in needed]
     error = f"{100 * np.median(then):.0f} % ({100 * min(then):.0f} … {100 * max(then):.0f} %)"
     return (
         f"When all inputs have become right, the quadrature error is {error} of the integral. "
         f"The first proof of all inputs has rank {low}{'' if low == high else f' to {high}'} and costs "
         f"{100 * both['operations_share'].median():.1f} % of brute force (median of seeds). At epoch 10,000 the rank "
         f"is {both['rank_end'].min()} to {both['rank_end'].max()} and the cost "
-        f"{100 * both['operations_share_end'].median():.1f} %. It fell in {len(falls)} of {len(both)} seeds."
+        f"{100 * both['operations_share_end'].median():.1f} %. It fell in {len(falls)} of {len(both)} seeds. "
+        f"The smallest rank that would do, in float64 and without a limit, is {needs[0]} at epoch {max(right):.0f}, "
+        f"the first snapshot where all inputs are right in all seeds, and {needs[1]} at the end."
     )
 
 
@@ -168,6 +194,7 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
         colour["bound"],
         "rank m, once all seeds are proved",
     )
+    band(axes[3], pl.col("smallest_rank"), "0.35", "smallest rank that would do, once all inputs are right")
     axes[3].set(ylabel="%, and m", xlabel="epoch + 1", xscale="log")
     for ax in axes:
         ax.legend(fontsize=8, loc="best")
@@ -179,11 +206,14 @@ def main() -> None:
     """Gather rows, or print what they say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gather", type=Path, nargs="+", help="rows of seeds 0, 1, …, in this order")
+    parser.add_argument("--models", type=Path, nargs="+", help="the models of these seeds, snapshots beside them")
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     if options.gather:
         frames = [pl.read_parquet(file).select(COLUMNS) for file in options.gather]
-        pl.concat([one.with_columns(seed=pl.lit(i)) for i, one in enumerate(frames)]).write_parquet(ROWS)
+        ranks = [pl.Series("smallest_rank", smallest_ranks(model), pl.Int64) for model in options.models]
+        each = enumerate(zip(frames, ranks, strict=True))
+        pl.concat([one.with_columns(rank, seed=pl.lit(i)) for i, (one, rank) in each]).write_parquet(ROWS)
     rows = pl.read_parquet(ROWS)
     when, order = tables(rows)
     sys.stdout.write(f"{when.to_markdown()}\n\n{order.to_markdown()}\n\n{costs(rows)}\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
@@ -28,7 +28,7 @@ from quadlens.model.params import Model
 from quadlens.model.token_tables import HiddenLayer
 from quadlens.numbers import decimals, percent, significant
 from quadlens.proofs.brute import brute_force_cost
-from quadlens.proofs.low_rank import arcs_spectrum, low_rank
+from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.moments import SMALLEST_CAP, Moments
 from quadlens.proofs.proof import attempt
 from quadlens.schema import from_json
@@ -345,11 +345,13 @@ def _hopeless(layer: HiddenLayer) -> bool:
         form = low_rank(spectrum, min(spectrum.vectors.shape[1], max(SMALLEST_CAP, layer.p // 4)))
     except (ValueError, np.linalg.LinAlgError):
         return False  # left to the proof itself, which says why
+    return not covered(layer, form).any()
+
+
+def covered(layer: Collapsed, form: LowRank) -> Bool[np.ndarray, "p p"]:
+    """The inputs of a ReLU model that the theorem of `moments` covers with this form, in float64 (no proof)."""
     W = np.ldexp(form.basis.T.astype(float) @ form.coefficients, -form.shift)
     spread = np.ptp(layer.W_L - W, axis=0)
-    for a in range(layer.p):
-        hidden = np.maximum(layer.pre(a), 0)
-        margins = lead((hidden @ W.T + layer.skip(a))[None], layer.task.answers[a][None])[0]
-        if (margins > hidden @ spread).any():
-            return False
-    return True
+    hidden = [np.maximum(layer.pre(a), 0) for a in range(layer.p)]
+    scores = np.stack([one @ W.T + layer.skip(a) for a, one in enumerate(hidden)])
+    return np.asarray(lead(scores, layer.task.answers) > np.stack([one @ spread for one in hidden]))
