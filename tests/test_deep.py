@@ -2,8 +2,8 @@
 
 import dataclasses
 import math
-import re
 import os
+import re
 from pathlib import Path
 from typing import Any
 
