@@ -1,5 +1,6 @@
 """Shapes and types of every function are checked while testing; tests are repeatable."""
 
+import contextlib
 import functools
 import inspect
 import os
@@ -46,6 +47,13 @@ def _parts(hint: Any) -> Iterator[Any]:
         for one in get_args(hint):
             yield from _parts(one)
 
+
+# Workers share the cores: threads of BLAS would mostly wait for each other, busily, here and in processes started here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+with contextlib.suppress(ImportError):  # it is of the extra `train`
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), "blas")
 
 # Tests start some hundred processes: where nothing compiled is kept, each compiles the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
