@@ -51,6 +51,7 @@ SMALLEST_TRAINED = min(TRAINED_MODULI)  # that of the bundled models
 # Of the size of the weights: from nothing to what breaks most of a model's answers.
 NOISES = (0.0, 0.003, 0.01, 0.03, 0.1)
 MUTANTS = 2
+KEPT = (0.3, 0.3, 0.2, 0.1, 0.1)  # how often 96, 128, 192, 256 or all of a bundled model's neurons are kept
 SECONDS = 1e6  # of a check, by the wall clock: no limit
 # Mutants that may happen to claim what is true; all others contradict themselves, the model or the task.
 MAYBE_TRUE = ("margin", "input", "arcs", "coefficient", "order")
@@ -105,29 +106,30 @@ def lows(truth: Truth) -> Margins:
 
 
 def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Params:
-    """A bundled model with some neurons drawn again from its own and noise on every weight, or a hand-built one."""
+    """A bundled model with all or a share of its neurons, some of them drawn again, or a hand-built one; with noise."""
     noise = float(rng.choice(NOISES))
     p = int(rng.choice(list(moduli), p=np.array(list(moduli.values())) / sum(moduli.values())))
     if p == SMALLEST_TRAINED:
         model = load(str(rng.choice(BUNDLED)))
         assert isinstance(model, Params)
-        drawn = np.arange(model.config.d_mlp)
-        again = rng.random(len(drawn)) < rng.choice([0.0, 0.05, 0.3])
-        drawn[again] = rng.integers(0, len(drawn), int(again.sum()))
-        weights = model.tensors() | {
+        every, kept = model.config.d_mlp, int(rng.choice([96, 128, 192, 256, model.config.d_mlp], p=KEPT))
+        drawn = rng.permutation(every)[:kept]
+        again = rng.random(kept) < rng.choice([0.0, 0.05, 0.3])
+        drawn[again] = rng.integers(0, every, int(again.sum()))
+        config, weights = replace(model.config, d_mlp=kept), model.tensors() | {
             "W_in": model.W_in[:, drawn],
             "b_in": model.b_in[drawn],
-            "W_out": model.W_out[drawn],
+            "W_out": model.W_out[drawn] * np.float32(every / kept),
         }
     else:
         keys = rng.choice(np.arange(1, (p + 1) // 2), int(rng.integers(3, 9)), replace=False)
-        neurons, jitter = int(rng.integers(32, 513)), float(rng.choice([0.0, 0.02, 0.1]))
+        neurons, jitter = int(2 ** rng.uniform(5, 9)), float(rng.choice([0.0, 0.02, 0.1]))
         recipe = Recipe(p, tuple(int(k) for k in keys), neurons, jitter=jitter, seed=int(rng.integers(1 << 30)))
-        model = build_transformer(recipe)
-        weights = model.tensors()
+        built = build_transformer(recipe)
+        config, weights = built.config, built.tensors()
     sizes = {name: noise * float(np.abs(array).mean()) for name, array in weights.items()}
     noisy = {n: (w + sizes[n] * rng.standard_normal(w.shape)).astype(np.float32) for n, w in weights.items()}
-    return Params(model.config, **noisy)
+    return Params(config, **noisy)
 
 
 def mutant(one: Certificate, rng: np.random.Generator, truth: Margins) -> tuple[dict[str, Any], str, bool]:
