@@ -8,8 +8,9 @@ from typing import Literal
 
 # What stands where a number has no meaning.
 NONE = "–"
-# Nobody reads the digits of more, and Python refuses to write integers of more than 4,300.
-LARGEST_WRITTEN_OUT = 10**100
+# Python refuses to write integers of more than 4,300 digits. A certificate's margin has fewer than 4,000; the checker
+# writes them all, and statements have to agree.
+LARGEST_WRITTEN_OUT = 10**4000
 Direction = Literal["nearest", "down", "up"]
 _ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 
