@@ -37,13 +37,15 @@ MAX_REASON_LENGTH = 2000  # a reason may quote the file
 class CheckReport:
     """The outcome of a check.
 
-    verdict: VERIFIED, all claims hold; REJECTED, they are not proved; TIMEOUT, the time was too short to tell.
-    reason: why, in words.
-    statement: of a verified certificate, what is proved, in words.
-    claims: of a verified certificate, what was proved again.
-    cost_matches: of a verified certificate, whether its operations were counted right; that is no part of the proof.
-    notes: what is wrong with a verified certificate beside its claims.
-    float32: why a verified certificate claims nothing about float32 execution; None where it does.
+    Attributes:
+        verdict: VERIFIED, all claims hold; REJECTED, they are not proved; TIMEOUT, the time was too short to tell.
+        reason: why, in words.
+        statement: of a verified certificate, what is proved, in words.
+        claims: of a verified certificate, what was proved again.
+        cost_matches: of a verified certificate, whether its operations were counted right, which is no part of the
+            proof.
+        notes: what is wrong with a verified certificate beside its claims.
+        float32: why a verified certificate claims nothing about float32 execution; None where it does.
     """
 
     verdict: str
