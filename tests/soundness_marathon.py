@@ -116,7 +116,8 @@ def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Params:
         drawn = rng.permutation(every)[:kept]
         again = rng.random(kept) < rng.choice([0.0, 0.05, 0.3])
         drawn[again] = rng.integers(0, every, int(again.sum()))
-        config, weights = replace(model.config, d_mlp=kept), model.tensors() | {
+        config = replace(model.config, d_mlp=kept)
+        weights = model.tensors() | {
             "W_in": model.W_in[:, drawn],
             "b_in": model.b_in[drawn],
             "W_out": model.W_out[drawn] * np.float32(every / kept),
