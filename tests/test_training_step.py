@@ -15,7 +15,7 @@ from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.config import MLPConfig
 from quadlens.model.params import Params
 from quadlens.training import cpu
-from quadlens.training.config import TrainConfig
+from quadlens.training.config import Seeding, TrainConfig
 from quadlens.training.cpu import CpuEngine
 from quadlens.training.device import DeviceEngine
 from quadlens.training.engine import OptimiserState
@@ -294,8 +294,23 @@ def test_gbmi_seeding_gives_the_weights_transformer_lens_draws(seed: int, rate: 
         np.testing.assert_array_equal(array, peer_tensor(peer, name).detach().numpy(), err_msg=name)
 
 
-def test_gbmi_split_is_the_first_share_of_their_shuffle() -> None:
-    config = TrainConfig(p=7, d_model=4, d_mlp=4, n_heads=1, d_head=4, seeding="gbmi", seed=5)
+def test_original_seeding_gives_the_weights_older_versions_of_transformer_lens_drew() -> None:
+    """Before 1.15 W_O came after W_K and W_V."""
+    config = TrainConfig(p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, seed=7, seeding="original")
+    peer = hooked_transformer(config, seed=0)
+    drawn = dict(peer.named_parameters())
+    torch.manual_seed(gbmi_reseed(7, "model"))
+    for name in ("embed.W_E", "pos_embed.W_pos", *(f"blocks.0.attn.W_{x}" for x in "QKVO")):
+        torch.nn.init.normal_(drawn[name], std=0.8 / 4)
+    for name in ("blocks.0.mlp.W_in", "blocks.0.mlp.W_out", "unembed.W_U"):
+        torch.nn.init.normal_(drawn[name], std=0.8 / 4)
+    for name, array in start_of(config).params.tensors().items():
+        np.testing.assert_array_equal(array, peer_tensor(peer, name).detach().numpy(), err_msg=name)
+
+
+@pytest.mark.parametrize("seeding", ["gbmi", "original"])
+def test_gbmi_split_is_the_first_share_of_their_shuffle(seeding: Seeding) -> None:
+    config = TrainConfig(p=7, d_model=4, d_mlp=4, n_heads=1, d_head=4, seeding=seeding, seed=5)
     pairs = np.array([(a, b) for a in range(7) for b in range(7)])
     np.random.default_rng(gbmi_reseed(5, "dataset_seed")).shuffle(pairs)
     start = start_of(config)

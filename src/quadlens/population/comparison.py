@@ -106,15 +106,18 @@ def summarise(comparison: Comparison) -> PopulationSummary:
     )
 
 
-def compare(frame: "polars.DataFrame", rng: np.random.Generator | None = None) -> Comparison:
+def compare(
+    frame: "polars.DataFrame", rng: np.random.Generator | None = None, *, of_any_kind: bool = False
+) -> Comparison:
     """Compare a dataset with the paper.
 
     Args:
         frame: One row per model (`dataset.read`).
         rng: For the bootstrap; a generator seeded with 0 when None.
+        of_any_kind: Give verdicts also on models that are not of the paper's kind, to see what another setting does.
     """
     rng = rng or np.random.default_rng(0)
-    reason = why_not_comparable(frame)
+    reason = None if of_any_kind else why_not_comparable(frame)
     good = frame.filter(frame["good_model"])
     made = Comparison(
         models=len(frame),

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from quadlens.model.config import Config, MLPConfig
     from quadlens.model.task import Task
 
-PRESETS = ("paper", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5")
+PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5")
 DEFAULT_PRESET = "paper"
 # What a task begins with that is given by its table: rows of answers, `table:0,1;1,0`.
 TABLE = "table:"
 
-Seeding = Literal["quadlens", "gbmi"]
+Seeding = Literal["quadlens", "gbmi", "original"]
 Precision = Literal["float32", "float64"]
 Architecture = Literal["transformer", "mlp"]
 Loss = Literal["cross-entropy", "squares"]
@@ -56,7 +56,8 @@ class TrainConfig(Displayed):
         weight_decay: Decoupled weight decay.
         warmup: Epochs over which the learning rate rises linearly: epoch t (from 0) has lr·min(1, (t+1)/warmup).
         seed: Seed of initial weights and split.
-        seeding: `quadlens`, or `gbmi` for the initial weights and split of the paper's group for that seed.
+        seeding: `quadlens`, or the initial weights and split of the paper's group for that seed: `original` as when the
+            paper's model was trained, `gbmi` as with later versions of TransformerLens.
         precision: Type of weights and activations; the loss is always float64.
         history_every: Epochs between two rows of the history.
         spectrum_every: Epochs between two collapsed spectra.
@@ -131,7 +132,7 @@ class TrainConfig(Displayed):
             raise BadConfig(f"attention_rate = {self.attention_rate}; expected 0 (constant) … 1 (softmax)")
         if self.vocabularies not in (1, 2):
             raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
-        if self.architecture == "mlp" and (self.attention_rate or self.equals or self.seeding == "gbmi"):
+        if self.architecture == "mlp" and (self.attention_rate or self.equals or self.seeding != "quadlens"):
             raise BadConfig("an MLP has no attention, no '=' and no seeding of gbmi's; leave these settings out")
         self.model_config()  # refuses an impossible model
 

@@ -11,8 +11,12 @@ from quadlens.model.evaluate import all_pairs
 from quadlens.model.params import MLPParams, Params
 from quadlens.training.config import TrainConfig
 
-# In the order in which TransformerLens draws them; W_Q and W_K are thrown away where attention is constant.
-GBMI_ORDER = ("W_E", "W_pos", "W_Q", "W_O", "W_K", "W_V", "W_in", "W_out", "W_U")
+# In the order in which TransformerLens draws them, from 1.15 on and before it; W_Q and W_K are thrown away where
+# attention is constant.
+DRAWN = {
+    "gbmi": ("W_E", "W_pos", "W_Q", "W_O", "W_K", "W_V", "W_in", "W_out", "W_U"),
+    "original": ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "W_out", "W_U"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +36,7 @@ def start_of(config: TrainConfig) -> Start:
     """
     params: Params | MLPParams
     pairs = all_pairs(config.p)
-    if config.seeding == "gbmi":
+    if config.seeding in DRAWN:
         order = pairs.copy()
         np.random.default_rng(gbmi_reseed(config.seed, "dataset_seed")).shuffle(order)
         params = _transformer(config, None)
@@ -51,7 +55,7 @@ def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Params
     scale = float(config.initial_scale / np.sqrt(model.d_model))
     shapes = Params.shapes(model)
     if rng is None:
-        weights = _gbmi_weights(shapes, gbmi_reseed(config.seed, "model"), scale)
+        weights = _gbmi_weights(shapes, DRAWN[config.seeding], gbmi_reseed(config.seed, "model"), scale)
     else:
         weights = {name: scale * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
     return Params.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
@@ -73,12 +77,14 @@ def gbmi_reseed(seed: int, label: str) -> int:
     return int.from_bytes(digest[:4], "little")
 
 
-def _gbmi_weights(shapes: dict[str, tuple[int, ...]], seed: int, scale: float) -> dict[str, np.ndarray]:
+def _gbmi_weights(
+    shapes: dict[str, tuple[int, ...]], order: tuple[str, ...], seed: int, scale: float
+) -> dict[str, np.ndarray]:
     import torch
 
     every = {"W_Q": shapes["W_V"], "W_K": shapes["W_V"]} | shapes
     generator = torch.Generator().manual_seed(seed)
-    drawn = {name: torch.empty(every[name]).normal_(std=scale, generator=generator) for name in GBMI_ORDER}
+    drawn = {name: torch.empty(every[name]).normal_(std=scale, generator=generator) for name in order}
     return {name: tensor.numpy() for name, tensor in drawn.items() if name in shapes}
 
 
