@@ -122,7 +122,7 @@ def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_roundi
     assert low_rank.margin is None or change <= low_rank.terms["rounding"].bound
 
 
-@pytest.mark.parametrize(("drawn", "cushion", "cost"), [(16, 1.25, 0.355), (1, 1.25, 0.399), (16, 0.0, 0.399)])
+@pytest.mark.parametrize(("drawn", "cushion", "cost"), [(16, 1.25, 0.337), (1, 1.25, 0.371), (16, 0.0, 0.371)])
 def test_where_a_sparser_form_proves_less_or_costs_more_every_coefficient_is_kept(
     monkeypatch: pytest.MonkeyPatch, drawn: int, cushion: float, cost: float
 ) -> None:
