@@ -1,5 +1,6 @@
 """The comparison with the paper: intervals against slow versions, statements against plain loops, filters, views."""
 
+import dataclasses
 import io
 import json
 import math
@@ -40,9 +41,11 @@ from quadlens.population.intervals import (
     wilson,
 )
 from quadlens.population.statement import Printed, count_statement, number_statement
+from quadlens.population.store import ModelManifest
 from quadlens.population.tables import comparison_table, render_rows, rows_table
 from quadlens.proofs import STRATEGIES, certify
 from quadlens.published import read_population, read_published
+from quadlens.schema import from_json
 
 
 @pytest.fixture(scope="module")
@@ -427,6 +430,19 @@ def test_models_all_of_another_kind_are_not_called_some(frame: pl.DataFrame) -> 
     both = pl.concat([elevens, frame])
     assert why_not_comparable(both) == "p is 11 in some models, 59 in the paper's (see --where)"
     assert why_not_comparable(frame) is None
+
+
+def test_models_with_any_other_setting_are_not_compared(frame: pl.DataFrame) -> None:
+    """Also with one that has no column of its own."""
+    first = frame.head(1)
+    manifest = from_json(ModelManifest, first["manifest"][0].encode(), "the first")
+    for name, value in (("lr", 0.002), ("initial_scale", 1.6), ("attention_rest", "ones"), ("activation", "gelu")):
+        config = dataclasses.replace(manifest.config, **{name: value})
+        changed = dataclasses.replace(manifest, config=config, run_id=config.run_id())
+        row = first.with_columns(manifest=pl.lit(json.dumps(dataclasses.asdict(changed))))
+        assert why_not_comparable(row) == f"{name} is {value} here, {getattr(manifest.config, name)} in the paper's"
+        verdicts = {one.name: one.verdict for one in compare(row, of_any_kind=True).statements}
+        assert verdicts["good_models"] == "agrees"
 
 
 @pytest.mark.parametrize(

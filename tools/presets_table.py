@@ -31,6 +31,8 @@ from quadlens.training.train import Hooks, Interrupted, train
 # Flat: every input is right, and the mean loss of the last so many epochs is at least this share of that before them.
 WINDOW = 1000
 FLAT = 0.9
+# More key frequencies than this are counted, not listed.
+MOST = 12
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ def right_from(history: History, config: TrainConfig) -> int | None:
 def keys(model: Model) -> str:
     """Key frequencies, or key irreps with their dimensions."""
     found = explain(model, logits=False).to_dict()
-    if found["key_frequencies"]:
-        return ", ".join(map(str, found["key_frequencies"]))
+    if frequencies := found["key_frequencies"]:
+        return ", ".join(map(str, frequencies)) if len(frequencies) <= MOST else f"{len(frequencies)} frequencies"
     return ", ".join(one["name"] for one in found.get("key_irreps") or ()) or "none"
 
 

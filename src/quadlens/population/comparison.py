@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.population.dataset import CLUSTER_ROWS, by_model, inside
+from quadlens.population.dataset import CLUSTER_ROWS, CONFIG_COLUMNS, by_model, inside
 from quadlens.population.histograms import HistogramComparison, compare_histograms
 from quadlens.population.intervals import RESAMPLES, Interval, bootstrap, homogeneity, wilson
 from quadlens.population.statement import Printed, Statement, Verdict, count_statement, number_statement
+from quadlens.population.store import ModelManifest
 from quadlens.published import GOOD_MODELS, MODELS, Histogram, PopulationSummary, as_printed, read_published
+from quadlens.schema import from_json
+from quadlens.training.config import TrainConfig
 
 if TYPE_CHECKING:
     import polars
 
 FOUR_ERRORS = CLUSTER_ROWS[:4]
+# Settings that leave a model of the paper's kind (its default settings are the paper's): where it starts, how long and
+# how exactly it is trained, what is written down.
+OF_NO_KIND = ("seed", "seeding", "warmup", "epochs", "precision", "history_every", "spectrum_every")
 # The bound the appendix calls "normalised abs integral bound": its text does not say which of the table's rows that is;
 # the total with the half-period bound is the paper's best, and the one it divides by the naive bound elsewhere.
 BOUND = "total_abs_bound_half"
@@ -132,10 +138,12 @@ def compare(
 
 def why_not_comparable(frame: "polars.DataFrame") -> str | None:
     """Why these models are not of the paper's kind; None when they are."""
-    paper = {"p": 59, "d_mlp": 512, "equals": False, "weight_decay": 1.0}
-    for name, value in paper.items():
-        found = frame[name].unique().sort().to_list()
-        if others := [other for other in found if other != value]:
+    manifests = zip(frame["run_id"].to_list(), frame["manifest"].to_list(), strict=True)
+    configs = [from_json(ModelManifest, manifest.encode(), run_id).config for run_id, manifest in manifests]
+    for name, value in dataclasses.asdict(TrainConfig()).items():
+        found = sorted(set(frame[name]) if name in CONFIG_COLUMNS else {getattr(config, name) for config in configs})
+        others = [other for other in found if other != value]
+        if others and name not in OF_NO_KIND:
             where, hint = ("in some models", " (see --where)") if value in found else ("here", "")
             return f"{name} is {', '.join(map(str, others))} {where}, {value} in the paper's{hint}"
     return None
