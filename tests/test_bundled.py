@@ -64,6 +64,8 @@ def test_mainline_is_seed_0_and_clean_and_mismatched_is_not() -> None:
 
 def test_original_is_the_papers_mainline_model() -> None:
     """From its start: its frequencies, every coefficient and every R² as printed, and nearly its numbers of neurons."""
+    files = RunFiles(data_directory() / "original.safetensors")
+    assert from_json(TrainingManifest, files.manifest.read_bytes(), "original").config == load_config("original")
     printed = json.loads((data_directory() / "published.json").read_bytes())["mainline"]
     found = quadlens.explain("original").to_dict()
     assert found["key_frequencies"] == printed["key_frequencies"]

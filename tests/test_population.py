@@ -436,11 +436,14 @@ def test_models_with_any_other_setting_are_not_compared(frame: pl.DataFrame) -> 
     """Also with one that has no column of its own."""
     first = frame.head(1)
     manifest = from_json(ModelManifest, first["manifest"][0].encode(), "the first")
-    for name, value in (("lr", 0.002), ("initial_scale", 1.6), ("attention_rest", "ones"), ("activation", "gelu")):
+    others: dict[str, Any] = {"lr": 0.002, "initial_scale": 1.6, "attention_rest": "ones", "activation": "gelu"}
+    for name, value in others.items():
         config = dataclasses.replace(manifest.config, **{name: value})
         changed = dataclasses.replace(manifest, config=config, run_id=config.run_id())
         row = first.with_columns(manifest=pl.lit(json.dumps(dataclasses.asdict(changed))))
         assert why_not_comparable(row) == f"{name} is {value} here, {getattr(manifest.config, name)} in the paper's"
+        both = why_not_comparable(pl.concat([first, row]))
+        assert both == f"{name} is {value} in some models, {getattr(manifest.config, name)} in the paper's"
         verdicts = {one.name: one.verdict for one in compare(row, of_any_kind=True).statements}
         assert verdicts["good_models"] == "agrees"
 

@@ -295,7 +295,7 @@ def test_gbmi_seeding_gives_the_weights_transformer_lens_draws(seed: int, rate: 
 
 
 def test_original_seeding_gives_the_weights_older_versions_of_transformer_lens_drew() -> None:
-    """Before 1.15 W_O came after W_K and W_V."""
+    """Before 1.13 W_O came after W_K and W_V."""
     config = TrainConfig(p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, seed=7, seeding="original")
     peer = hooked_transformer(config, seed=0)
     drawn = dict(peer.named_parameters())

@@ -4,7 +4,8 @@
     python tools/presets_table.py DIR [NAME …] [--to-the-end]
 
 trains each preset (all of them when none is named) with seed 0 on one thread, leaves the model and a row in DIR, and
-prints the rows that are there. A run that was killed goes on from its checkpoint, one that has its row is not repeated.
+prints the rows that are there. A run that was killed resumes from its checkpoint (whether its loss is flat is then
+judged from the losses since), one that has its row is not repeated.
 Steps do not depend on how many are to come, so that a run stopped after N epochs is `--preset NAME --epochs N`.
 """
 
@@ -32,7 +33,7 @@ from quadlens.training.train import Hooks, Interrupted, train
 WINDOW = 1000
 FLAT = 0.9
 # More key frequencies than this are counted, not listed.
-MOST = 12
+MOST_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,9 @@ def keys(model: Model) -> str:
     """Key frequencies, or key irreps with their dimensions."""
     found = explain(model, logits=False).to_dict()
     if frequencies := found["key_frequencies"]:
-        return ", ".join(map(str, frequencies)) if len(frequencies) <= MOST else f"{len(frequencies)} frequencies"
+        return (
+            ", ".join(map(str, frequencies)) if len(frequencies) <= MOST_LISTED else f"{len(frequencies)} frequencies"
+        )
     return ", ".join(one["name"] for one in found.get("key_irreps") or ()) or "none"
 
 

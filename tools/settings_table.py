@@ -53,6 +53,8 @@ def gather(named: Sequence[str]) -> None:
     frames: dict[str, list[pl.DataFrame]] = {}
     for word in named:
         name, _, directory = word.rpartition("=")
+        if not name:
+            raise SystemExit(f"{word!r}; expected NAME=DIR")
         frames.setdefault(name, []).append(dataset.read(Path(directory)))
         frames.setdefault(name + AS_THE_PAPER, []).append(read_as_the_paper(Path(directory)))
     new = [pl.concat(many).with_columns(setting=pl.lit(name)) for name, many in frames.items()]
@@ -63,7 +65,7 @@ def gather(named: Sequence[str]) -> None:
 
 
 def read_as_the_paper(directory: Path) -> pl.DataFrame:
-    """The dataset of a sweep whose neurons are read along attention's path alone."""
+    """The dataset of a sweep whose neurons are read along attention's path alone; manifests are those of the sweep."""
     with tempfile.TemporaryDirectory() as place:
         shutil.copytree(directory / "models", Path(place) / "models")
         for run in sorted((Path(place) / "models").iterdir()):
@@ -160,20 +162,35 @@ def verdicts(found: Comparison) -> list[str]:
     return [*stated, found.key_counts.verdict, *(one.verdict for one in found.histograms)]
 
 
-def facts(frame: pl.DataFrame) -> list[str]:
-    """Models, accurate ones, good ones, key frequencies, purity, doubled secondary frequencies, even angles."""
+def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
+    """What a row says: models, accurate and good ones, key frequencies, purity, double frequencies, angles, agreement."""
+    statements = {one.name: one.ours for one in (*found.statements, *found.beyond)}
     purity = frame.explode("neurons").select(pl.col("neurons").struct.field("variance_input")).to_series().drop_nulls()
-    angles = frame.filter("good_model").explode("clusters").select(pl.col("clusters").struct.unnest()).filter("key")
-    living = frame.explode("neurons").select(pl.col("neurons").struct.unnest()).filter(pl.col("role") != "dead")
+    good, angle = statements["good_models"], statements["median_angle_approximation_error"]
+    said = verdicts(found)
     return [
         str(len(frame)),
-        str(int((frame["correct"] == frame["inputs"]).sum())),
-        f"{int(frame['good_model'].sum())} ({frame['good_model'].mean():.0%})",
+        str(statements["accurate_models"]),
+        f"{good} ({(good or 0) / len(frame):.0%})",
         f"{frame['n_key_frequencies'].mean():.2f}",
         f"{purity.median():.3f}",
-        f"{(living['secondary_multiple'] == 2).mean():.2f}",
-        f"{angles['angle_approximation_error'].median():.3f}" if len(angles) else "–",
+        f"{statements['share_of_neurons_with_secondary_twice_primary']:.2f}",
+        "–" if angle is None else f"{angle:.3f}",
+        f"{said.count('agrees')} of {len(said)}",
     ]
+
+
+def of_the_paper() -> list[str]:
+    """The same of the paper's models, as far as it says."""
+    paper = read_published()
+    keys, counts = dict(paper.population.key_counts), paper.population.counts
+    good, models = counts["models_all_neuron_frequencies_match"], counts["models_stated"]
+    mean = sum(k * n for k, n in keys.items()) / sum(keys.values())
+    low, high = paper.population.histogram("relu_input_variance_explained").median_bin
+    return [
+        str(models), "", f"{good} ({good / models:.0%})", f"{mean:.2f}", f"{low:.3f} … {high:.3f}",
+        " – ".join(f"{share:.2f}" for share in paper.doubled), "", "",
+    ]  # fmt: skip
 
 
 def main() -> None:
@@ -191,19 +208,15 @@ def main() -> None:
         return gather(options.gather)
     if options.definitions:
         return definitions()
-    ours, rng, rows = dataset.read(dataset.shipped_path()), np.random.default_rng(0), []
-    found = verdicts(compare(ours))
-    rows.append(("none: the 151", *facts(ours), f"{found.count('agrees')} of {len(found)}"))
+    ours, rng = dataset.read(dataset.shipped_path()), np.random.default_rng(0)
+    rows = [("none: the 151", *facts(ours, compare(ours)))]
     draws = [ours[sorted(rng.choice(len(ours), 12, replace=False).tolist())] for _ in range(DRAWS)]
     agree = [verdicts(compare(one)).count("agrees") for one in draws]
     spread = f"{min(agree)} … {max(agree)}, median {int(np.median(agree))}"
-    rows.append(("none: 12 of them, drawn ten times", "12", *("",) * 6, spread))
+    rows.append((f"none: 12 of them, drawn {DRAWS} times", "12", *("",) * 6, spread))
     for (name,), frame in pl.read_parquet(ROWS).group_by("setting", maintain_order=True):
-        found = verdicts(compare(frame, of_any_kind=True))
-        rows.append((str(name), *facts(frame), f"{found.count('agrees')} of {len(found)}"))
-    keys = dict(read_published().population.key_counts)
-    mean = sum(k * n for k, n in keys.items()) / sum(keys.values())
-    rows.append(("the paper", "151", "151", "100 (66%)", f"{mean:.2f}", "0.941 … 0.970", "0.83 – 0.84", "", ""))
+        rows.append((str(name), *facts(frame, compare(frame, of_any_kind=True))))
+    rows.append(("the paper", *of_the_paper()))
     header = (
         "changed", "models", "accurate", "good", "key frequencies", "purity, median", "secondary is twice",
         "angle error, median", "statements that agree",

@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.population.dataset import CLUSTER_ROWS, CONFIG_COLUMNS, by_model, inside
+from quadlens.population.dataset import CLUSTER_ROWS, CONFIG_COLUMNS, by_model, inside, manifest_of
 from quadlens.population.histograms import HistogramComparison, compare_histograms
 from quadlens.population.intervals import RESAMPLES, Interval, bootstrap, homogeneity, wilson
 from quadlens.population.statement import Printed, Statement, Verdict, count_statement, number_statement
-from quadlens.population.store import ModelManifest
 from quadlens.published import GOOD_MODELS, MODELS, Histogram, PopulationSummary, as_printed, read_published
-from quadlens.schema import from_json
 from quadlens.training.config import TrainConfig
 
 if TYPE_CHECKING:
     import polars
 
 FOUR_ERRORS = CLUSTER_ROWS[:4]
-# Settings that leave a model of the paper's kind (its default settings are the paper's): where it starts, how long and
-# how exactly it is trained, what is written down.
-OF_NO_KIND = ("seed", "seeding", "warmup", "epochs", "precision", "history_every", "spectrum_every")
+# Of a training run, whose defaults are the paper's settings: these may differ and leave a model of the paper's kind.
+FREE_SETTINGS = ("seed", "seeding", "warmup", "epochs", "precision", "history_every", "spectrum_every")
 # The bound the appendix calls "normalised abs integral bound": its text does not say which of the table's rows that is;
 # the total with the half-period bound is the paper's best, and the one it divides by the naive bound elsewhere.
 BOUND = "total_abs_bound_half"
@@ -138,13 +135,15 @@ def compare(
 
 def why_not_comparable(frame: "polars.DataFrame") -> str | None:
     """Why these models are not of the paper's kind; None when they are."""
-    manifests = zip(frame["run_id"].to_list(), frame["manifest"].to_list(), strict=True)
-    configs = [from_json(ModelManifest, manifest.encode(), run_id).config for run_id, manifest in manifests]
+    configs = [manifest_of(model).config for model in frame.select("run_id", "manifest").iter_rows(named=True)]
     for name, value in dataclasses.asdict(TrainConfig()).items():
-        found = sorted(set(frame[name]) if name in CONFIG_COLUMNS else {getattr(config, name) for config in configs})
-        others = [other for other in found if other != value]
-        if others and name not in OF_NO_KIND:
-            where, hint = ("in some models", " (see --where)") if value in found else ("here", "")
+        if name in FREE_SETTINGS:
+            continue
+        column = name in CONFIG_COLUMNS
+        found = set(frame[name].drop_nulls()) if column else {getattr(config, name) for config in configs}
+        if others := sorted(found - {value}):
+            where = "in some models" if value in found else "here"
+            hint = " (see --where)" if value in found and column else ""
             return f"{name} is {', '.join(map(str, others))} {where}, {value} in the paper's{hint}"
     return None
 

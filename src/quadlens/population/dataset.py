@@ -156,10 +156,14 @@ def _known_proofs(frame: "polars.DataFrame") -> "polars.DataFrame":
     return frame.with_columns(pl.col("proofs").list.filter(known))
 
 
+def manifest_of(model: Mapping[str, Any]) -> ModelManifest:
+    """The manifest that a row has in its column of that name."""
+    return from_json(ModelManifest, model["manifest"].encode(), model["run_id"])
+
+
 def cost_shares(model: Mapping[str, Any]) -> list[float]:
     """What each proof of a row costs over what brute force costs, the collapse on both sides (as on certificates)."""
-    manifest = from_json(ModelManifest, model["manifest"].encode(), model["run_id"])
-    collapse = collapse_operations(manifest.config.model_config())
+    collapse = collapse_operations(manifest_of(model).config.model_config())
     brute = model["brute_force_flops"] + collapse
     own = [STRATEGIES[proof["strategy"]].facts.own_collapse for proof in model["proofs"]]
     return [(p["flops"] + (0 if alone else collapse)) / brute for p, alone in zip(model["proofs"], own, strict=True)]

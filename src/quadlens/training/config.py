@@ -57,7 +57,7 @@ class TrainConfig(Displayed):
         warmup: Epochs over which the learning rate rises linearly: epoch t (from 0) has lr·min(1, (t+1)/warmup).
         seed: Seed of initial weights and split.
         seeding: `quadlens`, or the initial weights and split of the paper's group for that seed: `original` as when the
-            paper's model was trained, `gbmi` as with later versions of TransformerLens.
+            paper's model was trained (before TransformerLens 1.13), `gbmi` as in August 2024.
         precision: Type of weights and activations; the loss is always float64.
         history_every: Epochs between two rows of the history.
         spectrum_every: Epochs between two collapsed spectra.
@@ -133,7 +133,7 @@ class TrainConfig(Displayed):
         if self.vocabularies not in (1, 2):
             raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
         if self.architecture == "mlp" and (self.attention_rate or self.equals or self.seeding != "quadlens"):
-            raise BadConfig("an MLP has no attention, no '=' and no seeding of gbmi's; leave these settings out")
+            raise BadConfig("an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out")
         self.model_config()  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:

@@ -11,9 +11,9 @@ from quadlens.model.evaluate import all_pairs
 from quadlens.model.params import MLPParams, Params
 from quadlens.training.config import TrainConfig
 
-# In the order in which TransformerLens draws them, from 1.15 on and before it; W_Q and W_K are thrown away where
-# attention is constant.
-DRAWN = {
+# In which order TransformerLens draws the weights, from its version 1.13 on and before it; W_Q and W_K are thrown away
+# where attention is constant.
+DRAW_ORDER = {
     "gbmi": ("W_E", "W_pos", "W_Q", "W_O", "W_K", "W_V", "W_in", "W_out", "W_U"),
     "original": ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "W_out", "W_U"),
 }
@@ -36,7 +36,7 @@ def start_of(config: TrainConfig) -> Start:
     """
     params: Params | MLPParams
     pairs = all_pairs(config.p)
-    if config.seeding in DRAWN:
+    if config.seeding in DRAW_ORDER:
         order = pairs.copy()
         np.random.default_rng(gbmi_reseed(config.seed, "dataset_seed")).shuffle(order)
         params = _transformer(config, None)
@@ -55,7 +55,7 @@ def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Params
     scale = float(config.initial_scale / np.sqrt(model.d_model))
     shapes = Params.shapes(model)
     if rng is None:
-        weights = _gbmi_weights(shapes, DRAWN[config.seeding], gbmi_reseed(config.seed, "model"), scale)
+        weights = _gbmi_weights(shapes, DRAW_ORDER[config.seeding], gbmi_reseed(config.seed, "model"), scale)
     else:
         weights = {name: scale * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
     return Params.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
