@@ -163,7 +163,7 @@ def verdicts(found: Comparison) -> list[str]:
 
 
 def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
-    """What a row says: models, accurate and good ones, key frequencies, purity, double frequencies, angles, agreement."""
+    """What a row says: models, accurate and good ones, key frequencies, purity, doubles, angles, agreement."""
     statements = {one.name: one.ours for one in (*found.statements, *found.beyond)}
     purity = frame.explode("neurons").select(pl.col("neurons").struct.field("variance_input")).to_series().drop_nulls()
     good, angle = statements["good_models"], statements["median_angle_approximation_error"]
