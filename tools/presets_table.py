@@ -33,7 +33,7 @@ from quadlens.training.train import Hooks, Interrupted, train
 WINDOW = 1000
 FLAT = 0.9
 # More key frequencies than this are counted, not listed.
-MOST_LISTED = 12
+MOST_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Row:
         planned: Steps in its file.
         seconds: Of processor time, for training.
         right_from: The first recorded epoch from which on every pair is right; None where some is wrong at the end.
-        correct, inputs, min_margin, loss: The trained model on all inputs.
+        correct, inputs, min_margin, loss: The trained model on all inputs; the loss is the cross-entropy.
         keys: Key frequencies, or the irreps of a group.
     """
 
@@ -67,7 +67,7 @@ class Row:
         since = "–" if self.right_from is None else f"{self.right_from:,}"
         words = (
             f"`{self.preset}`", epochs, f"{self.seconds / 60:.1f}", since, f"{self.correct:,} of {self.inputs:,}",
-            f"{self.min_margin:.2f}", f"{self.loss:.1e}", self.keys,
+            f"{self.min_margin:.2f}", self.keys,
         )  # fmt: skip
         return f"| {' | '.join(words)} |"
 
@@ -161,7 +161,7 @@ def main() -> None:
         if not (options.directory / f"{preset}.json").exists():
             run(preset, options.directory, options.to_the_end)
     header = (
-        "preset", "epochs", "minutes, one core", "all right from", "inputs right", "smallest margin", "loss", "keys"
+        "preset", "epochs", "minutes", "all right from", "inputs right", "smallest margin", "key frequencies, irreps"
     )  # fmt: skip
     print(f"| {' | '.join(header)} |\n{'|---' * len(header)}|")
     for preset in PRESETS:
