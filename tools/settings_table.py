@@ -7,8 +7,8 @@
 
 The first call of the tool adds sweeps to docs/data/settings.parquet under a name (several may have one), the second
 prints the table: models of each setting, and how many of the paper's statements agree with them. With few models
-intervals are wide and much agrees by that alone, so that the first rows say how many agree where 12 of the 151 are
-drawn. `--tf32 DIR --seeds A:B` makes models whose every product rounds its operands to TF32's 11 significant bits, as
+intervals are wide and much agrees by that alone, so that the first rows say how many agree where as few of the 151
+are drawn. `--tf32 DIR --seeds A:B` makes models whose every product rounds its operands to TF32's 11 significant bits, as
 some GPUs do.
 
 Each sweep is gathered twice. "As the paper reads" a neuron, its frequencies and phases are those of what attention
@@ -169,6 +169,7 @@ def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
     good, angle = statements["good_models"], statements["median_angle_approximation_error"]
     said = verdicts(found)
     return [
+        str(len(frame)),
         f"{said.count('agrees')} of {len(said)}",
         f"{good} ({(good or 0) / len(frame):.0%})",
         f"{frame['n_key_frequencies'].mean():.2f}",
@@ -186,7 +187,7 @@ def of_the_paper() -> list[str]:
     mean = sum(k * n for k, n in keys.items()) / sum(keys.values())
     low, high = paper.population.histogram("relu_input_variance_explained").median_bin
     doubled = " – ".join(f"{share:.2f}" for share in paper.doubled)
-    return ["", f"{good} ({good / models:.0%})", f"{mean:.2f}", f"{low:.3f} … {high:.3f}", doubled, ""]
+    return [str(models), "", f"{good} ({good / models:.0%})", f"{mean:.2f}", f"{low:.3f} … {high:.3f}", doubled, ""]
 
 
 def main() -> None:
@@ -206,13 +207,16 @@ def main() -> None:
         return definitions()
     ours, rng = dataset.read(dataset.shipped_path()), np.random.default_rng(0)
     rows = [("none: the 151", *facts(ours, compare(ours)))]
-    draws = [ours[sorted(rng.choice(len(ours), 12, replace=False).tolist())] for _ in range(DRAWS)]
-    agree = [verdicts(compare(one)).count("agrees") for one in draws]
-    rows.append((f"none: 12 of them, drawn {DRAWS} times", f"{min(agree)} … {max(agree)}", *("",) * 5))
-    for (name,), frame in pl.read_parquet(ROWS).group_by("setting", maintain_order=True):
+    settings = list(pl.read_parquet(ROWS).group_by("setting", maintain_order=True))
+    for count in sorted({len(frame) for _, frame in settings}):
+        draws = [ours[sorted(rng.choice(len(ours), count, replace=False).tolist())] for _ in range(DRAWS)]
+        agree = [verdicts(compare(one)).count("agrees") for one in draws]
+        few = f"none: {count} of them, drawn {DRAWS} times"
+        rows.append((few, str(count), f"{min(agree)} … {max(agree)}", *("",) * 5))
+    for (name,), frame in settings:
         rows.append((str(name), *facts(frame, compare(frame, of_any_kind=True))))
     rows.append(("the paper", *of_the_paper()))
-    header = ("changed", "agree", "good models", "key frequencies", "purity", "doubled", "angle error")
+    header = ("changed", "models", "agree", "good models", "key frequencies", "purity", "doubled", "angle error")
     sys.stdout.write(Table("", header, rows, left=(0,)).to_markdown() + "\n")
     return None
 
