@@ -8,8 +8,8 @@
 The first call of the tool adds sweeps to docs/data/settings.parquet under a name (several may have one), the second
 prints the table: models of each setting, and how many of the paper's statements agree with them. With few models
 intervals are wide and much agrees by that alone, so that the first rows say how many agree where as few of the 151
-are drawn. `--tf32 DIR --seeds A:B` makes models whose every product rounds its operands to TF32's 11 significant bits, as
-some GPUs do.
+are drawn. `--tf32 DIR --seeds A:B` makes models whose every product rounds its operands to TF32's 11 significant bits,
+as some GPUs do.
 
 Each sweep is gathered twice. "As the paper reads" a neuron, its frequencies and phases are those of what attention
 brings of a and b, without the embedding of b that the residual stream adds, and the share of its largest frequency is
