@@ -46,6 +46,7 @@ DRAWS = 10
 AS_THE_PAPER = ", as the paper reads"
 # The row that only counts models, and one that stands there under two names.
 NOT_COUNTED = ("models", "models_all_neuron_frequencies_match")
+NOT_COMPARED = "cannot be compared"
 
 
 def gather(named: Sequence[str]) -> None:
@@ -139,7 +140,7 @@ def definitions() -> None:
     inputs = {
         "OV(a) + OV(b)": (paths.ov_a, paths.ov_b),
         "OV(a) + OV(b) + embed(b)": (paths.ov_a, whole_b),
-        "OV(a) + OV(b) + embed(b) + position": (paths.ov_a, whole_b + paths.position_b),
+        "OV(a) + OV(b) + embed(b) + position of b": (paths.ov_a, whole_b + paths.position_b),
         "all of it, bias included": (paths.ov_a, whole_b + paths.position_b + bias),
     }
     rows = []
@@ -167,16 +168,30 @@ def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
     statements = {one.name: one.ours for one in (*found.statements, *found.beyond)}
     purity = frame.explode("neurons").select(pl.col("neurons").struct.field("variance_input")).to_series().drop_nulls()
     good, angle = statements["good_models"], statements["median_angle_approximation_error"]
-    said = verdicts(found)
+    said = [one for one in verdicts(found) if one != NOT_COMPARED]
     return [
         str(len(frame)),
         f"{said.count('agrees')} of {len(said)}",
         f"{good} ({(good or 0) / len(frame):.0%})",
         f"{frame['n_key_frequencies'].mean():.2f}",
+        change(frame),
         f"{purity.median():.3f}",
         f"{statements['share_of_neurons_with_secondary_twice_primary']:.2f}",
         "–" if angle is None else f"{angle:.3f}",
     ]
+
+
+def change(frame: pl.DataFrame) -> str:
+    """By how much key frequencies differ from the shipped models of the same seeds, ± standard error.
+
+    Nothing of models whose seeds mean another start, or that are those models.
+    """
+    shipped = dataset.read(dataset.shipped_path()).select("seed", "model_sha256", before="n_key_frequencies")
+    pairs = frame.filter(pl.col("seeding") == "quadlens").join(shipped, on="seed")
+    more = (pairs["n_key_frequencies"] - pairs["before"]).to_numpy()
+    if len(more) < len(frame) or (pairs["model_sha256"] == pairs["model_sha256_right"]).all():
+        return ""
+    return f"{more.mean():+.2f} ± {more.std(ddof=1) / np.sqrt(len(more)):.2f}"
 
 
 def of_the_paper() -> list[str]:
@@ -187,7 +202,7 @@ def of_the_paper() -> list[str]:
     mean = sum(k * n for k, n in keys.items()) / sum(keys.values())
     low, high = paper.population.histogram("relu_input_variance_explained").median_bin
     doubled = " – ".join(f"{share:.2f}" for share in paper.doubled)
-    return [str(models), "", f"{good} ({good / models:.0%})", f"{mean:.2f}", f"{low:.3f} … {high:.3f}", doubled, ""]
+    return [str(models), "", f"{good} ({good / models:.0%})", f"{mean:.2f}", "", f"{low:.3f} … {high:.3f}", doubled, ""]
 
 
 def main() -> None:
@@ -212,11 +227,23 @@ def main() -> None:
         draws = [ours[sorted(rng.choice(len(ours), count, replace=False).tolist())] for _ in range(DRAWS)]
         agree = [verdicts(compare(one)).count("agrees") for one in draws]
         few = f"none: {count} of them, drawn {DRAWS} times"
-        rows.append((few, str(count), f"{min(agree)} … {max(agree)}", *("",) * 5))
+        rows.append((few, str(count), f"{min(agree)} … {max(agree)}", *("",) * 6))
+        first = ours.filter(pl.col("seed") < count)
+        rows.append((f"none: seeds 0 to {count - 1}", *facts(first, compare(first))))
     for (name,), frame in settings:
         rows.append((str(name), *facts(frame, compare(frame, of_any_kind=True))))
     rows.append(("the paper", *of_the_paper()))
-    header = ("changed", "models", "agree", "good models", "key frequencies", "purity", "doubled", "angle error")
+    header = (
+        "changed",
+        "models",
+        "agree",
+        "good models",
+        "key frequencies",
+        "change",
+        "purity",
+        "doubled",
+        "angle error",
+    )
     sys.stdout.write(Table("", header, rows, left=(0,)).to_markdown() + "\n")
     return None
 
