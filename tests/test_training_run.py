@@ -290,10 +290,10 @@ OTHERWISE: dict[str, Any] = {
     "lr": 3e-05, "beta_1": 0.95, "beta_2": 0.999, "epsilon": 1e-12, "weight_decay": 0.0, "warmup": 1, "seed": 5,
     "seeding": "gbmi", "precision": "float64", "history_every": 3, "spectrum_every": 9, "task": "linear:2,3",
     "activation": "gelu", "architecture": "mlp", "attention_rate": 0.5, "attention_rest": "ones", "vocabularies": 2,
-    "initial_scale": 0.1, "loss": "squares",
+    "initial_scale": 0.1, "loss": "squares", "initial_rule": "zhong",
 }  # fmt: skip
-# All at once, but for the MLP, which has no attention.
-EVERYTHING = {name: value for name, value in OTHERWISE.items() if name != "architecture"}
+# All at once, but for the MLP, which has no attention, and for widths that no seeding of the paper's group has.
+EVERYTHING = {name: value for name, value in OTHERWISE.items() if name not in ("architecture", "initial_rule")}
 
 
 @pytest.mark.parametrize("change", [{}, EVERYTHING, *({name: value} for name, value in OTHERWISE.items())])
@@ -329,6 +329,8 @@ def test_the_stored_command_gives_the_same_settings_again(
         ("vocabularies = 3", "vocabularies = 3; expected 1 or 2"),
         ("architecture = 'mlp'\nequals = true", "an MLP has no attention"),
         ("initial_scale = 0.0", "initial_scale too"),
+        ("initial_rule = 'zhong'\nseeding = 'gbmi'", "initial_rule = zhong is for transformers with seeding quadlens"),
+        ("initial_rule = 'zhong'\narchitecture = 'mlp'", "initial_rule = zhong is for transformers"),
         ("p = 'x'", "expected int, got str"),
         ("seeding = 'mine'", "expected one of quadlens, gbmi"),
         ("train_share = 0.0", "expected a share in"),

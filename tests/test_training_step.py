@@ -308,6 +308,16 @@ def test_original_seeding_gives_the_weights_older_versions_of_transformer_lens_d
         np.testing.assert_array_equal(array, peer_tensor(peer, name).detach().numpy(), err_msg=name)
 
 
+def test_zhongs_rule_divides_by_the_roots_of_zhongs_code() -> None:
+    """Theirs: 1/√d_mlp for W_in, 1/√vocabulary for W_U, 1/√d_model for all others; the draws are those of `gpt2`."""
+    config = TrainConfig(p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, attention_rate=1.0, precision="float64")
+    usual = start_of(dataclasses.replace(config, initial_scale=1.0)).params.tensors()
+    theirs = start_of(dataclasses.replace(config, initial_scale=1.0, initial_rule="zhong")).params.tensors()
+    for name, array in usual.items():
+        width = {"W_in": 24, "W_U": 13}.get(name, 16)
+        np.testing.assert_allclose(theirs[name], array * np.sqrt(16 / width), rtol=1e-14, err_msg=name)
+
+
 @pytest.mark.parametrize("seeding", ["gbmi", "original"])
 def test_gbmi_split_is_the_first_share_of_their_shuffle(seeding: Seeding) -> None:
     config = TrainConfig(p=7, d_model=4, d_mlp=4, n_heads=1, d_head=4, seeding=seeding, seed=5)

@@ -29,10 +29,12 @@ Precision = Literal["float32", "float64"]
 Architecture = Literal["transformer", "mlp"]
 Loss = Literal["cross-entropy", "squares"]
 Rest = Literal["mean", "ones"]
+InitialRule = Literal["gpt2", "zhong"]
 
 # Settings that came after the first runs were named: at its default none of them is part of a run's name.
 LATER_SETTINGS = (
-    "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss"
+    "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss",
+    "initial_rule",
 )  # fmt: skip
 
 
@@ -70,6 +72,8 @@ class TrainConfig(Displayed):
         vocabularies: 1 where a and b share tokens (in an MLP the first layer), 2 where each has its own.
         initial_scale: Standard deviation of initial weights, times √d_model in a transformer.
         loss: `cross-entropy`, or `squares` for squared distances to one-hot answers.
+        initial_rule: By whose root a transformer's initial weights are divided: `gpt2`, all by √d_model, or `zhong`, as
+            Zhong et al. do, W_in by √d_mlp, W_U by the root of how many logits there are, the others by √d_model.
     """
 
     p: int = 59
@@ -99,6 +103,7 @@ class TrainConfig(Displayed):
     vocabularies: int = 1
     initial_scale: float = 0.8
     loss: Loss = "cross-entropy"
+    initial_rule: InitialRule = "gpt2"
 
     def __post_init__(self) -> None:
         # 1 and 1.0 are one setting: the same run, under one name.
@@ -134,6 +139,8 @@ class TrainConfig(Displayed):
             raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
         if self.architecture == "mlp" and (self.attention_rate or self.equals or self.seeding != "quadlens"):
             raise BadConfig("an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out")
+        if self.initial_rule == "zhong" and (self.architecture == "mlp" or self.seeding != "quadlens"):
+            raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
         self.model_config()  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:

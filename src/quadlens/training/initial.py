@@ -31,8 +31,8 @@ class Start:
 def start_of(config: TrainConfig) -> Start:
     """The start that `config.seed` and `config.seeding` name.
 
-    A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2" initialisation, and
-    its biases are 0; an MLP's from N(0, initial_scale²).
+    A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2" initialisation, or with
+    other widths in place of d_model (`initial_rule`), and its biases are 0; an MLP's from N(0, initial_scale²).
     """
     params: Params | MLPParams
     pairs = all_pairs(config.p)
@@ -52,12 +52,14 @@ def start_of(config: TrainConfig) -> Start:
 def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Params:
     """The initial transformer, from `rng` or, where it is None, as gbmi draws it."""
     model = config.transformer_config()
-    scale = float(config.initial_scale / np.sqrt(model.d_model))
     shapes = Params.shapes(model)
+    # Both W_in and W_U end with the width that Zhong et al. divide by.
+    widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
+    scales = {name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model))) for name in shapes}
     if rng is None:
-        weights = _gbmi_weights(shapes, DRAW_ORDER[config.seeding], gbmi_reseed(config.seed, "model"), scale)
+        weights = _gbmi_weights(shapes, DRAW_ORDER[config.seeding], gbmi_reseed(config.seed, "model"), scales["W_E"])
     else:
-        weights = {name: scale * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
+        weights = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
     return Params.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
 
 
