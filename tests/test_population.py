@@ -518,6 +518,20 @@ def test_attention_rates_beside_the_published_ones(tmp_path: Path) -> None:
         assert [row["measure"] for row in value["verdicts"]] == list(attention.MEASURES)
     assert (tmp_path / "figures" / "population-attention-rate.svg").is_file()
     assert "gradient symmetricity" in quadlens_cli(*command, "--markdown").out
+    other = ("--initial-rule", "gpt2", "--initial-scale", "0.8")
+    made = quadlens_cli("sweep", "--preset", "zhong", *words, *other, "--attention-rate", "0.5", *where)
+    assert made.code == 0, made.err
+    value = quadlens_cli("population", str(tmp_path / "rates"), "--dataset", "attention", "--json").document
+    assert [(row["initial_rule"], row["attention_rate"]) for row in value["rows"]] == [
+        ("gpt2", 0.5), ("zhong", 0.0), ("zhong", 0.5)
+    ]  # fmt: skip
+    assert [(row["initial_rule"], row["models"]) for row in value["verdicts"]] == 3 * [("gpt2", 1)] + 3 * [("zhong", 2)]
+
+
+def test_attention_rates_from_before_there_was_a_choice_of_initial_weights(tmp_path: Path) -> None:
+    shipped = attention.read(None)
+    shipped.drop("initial_rule").write_parquet(tmp_path / "attention.parquet")
+    assert set(attention.read(tmp_path / "attention.parquet")["initial_rule"]) == {"gpt2"}
 
 
 def test_published_attention_rates_are_all_there() -> None:

@@ -269,7 +269,8 @@ def sweep(rows: Sequence[Row]) -> Table:
                 "–" if one is None else f"{one['control95'][0]:.2f} … {one['control95'][1]:.2f}",
             ]
         )
-    header = ("rate, seed", "right", "integral", "products", "gradient symmetricity", "distance irrelevance")
+    header = ("initial weights, rate, seed", "right", "integral", "products")
+    header += ("gradient symmetricity", "distance irrelevance")
     return Table("Sweep", (*header, "error and cross-writing, what varies", "neurons swapped, 95 %"), lines)
 
 
@@ -320,7 +321,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
 def rows_of_sweep(directory: Path, known: dict[str, Row]) -> Iterable[Row]:
     """Every finished model of a sweep of attention rates that is not known yet."""
     for one in read(directory).to_dicts():
-        name = f"{SWEPT}{one['attention_rate']:g}, {one['seed']}"
+        name = f"{SWEPT}{one['initial_rule']}, {one['attention_rate']:g}, {one['seed']}"
         if name not in known:
             yield row_of(study_of(Store(directory).finished(one["run_id"]).path / "model.safetensors"), name)
 

@@ -136,6 +136,8 @@ def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
 def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
     """Four panels over the attention rate, a dot per model; the grey band is what Zhong et al. published (10 – 90 %).
 
+    Models whose initial weights have the sizes of Zhong et al. are filled dots, others circles.
+
     Args:
         frame: As `population.attention.read` gives it.
     """
@@ -151,8 +153,11 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
                 low, middle, high = (np.array([one.quantiles[name][i] for one in bins]) for i in (0, 2, 4))
                 axis.fill_between(edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0)
                 axis.stairs(middle, edges, color="0.5", lw=1, baseline=None, label="published median")
-                axis.legend(fontsize=8)
-            axis.plot(frame["attention_rate"], frame[name], "o", color=FREQUENCY_COLOURS[0], ms=5, alpha=0.8)
+            for (rule,), models in frame.group_by("initial_rule", maintain_order=True):
+                colour, label_of = FREQUENCY_COLOURS[0], f"initial weights {rule}"
+                face = colour if rule == "zhong" else "none"
+                axis.plot(models["attention_rate"], models[name], "o", color=colour, mfc=face, ms=5, label=label_of)
+            axis.legend(fontsize=8)
             axis.set(xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03))
         panels[2].plot(frame["attention_rate"], frame["product_share"], "x", color=FREQUENCY_COLOURS[1], ms=5)
         panels[3].set(ylim=(0, None))

@@ -3,7 +3,8 @@
 Attention is rate · softmax + (1 - rate) on every position, so that rate 0 is constant attention. Zhong et al. trained
 2,373 models of one layer at p = 59, width 128, two tokens of one vocabulary ("The Clock and the Pizza", arXiv
 2306.17844, github.com/fjzzq2002/pizza: result/1l_fixedwidth.csv); what is shipped of them are quantiles by tenths of
-the rate.
+the rate. Initial weights of two sizes are compared with them apart: theirs (`initial_rule` zhong) and the usual ones
+(gpt2).
 """
 
 import dataclasses
@@ -29,6 +30,7 @@ PUBLISHED = "attention_published.json"
 # Zhong et al.'s three measures, of which there are published values.
 MEASURES = ("gradient_symmetricity", "distance_irrelevance", "circularity")
 OURS = ("lens_r2", "product_share")
+SETTINGS = ("attention_rate", "initial_rule", "p", "epochs", "seed")
 # Between the published quantiles of 10 % and 90 % lie this many of their models.
 CENTRAL_SHARE = 0.8
 
@@ -40,6 +42,7 @@ def schema() -> "polars.Schema":
     columns: dict[str, Any] = {
         "run_id": pl.String,
         "attention_rate": pl.Float64,
+        "initial_rule": pl.String,
         **dict.fromkeys(("p", "epochs", "seed", "correct", "inputs"), pl.Int64),
         **dict.fromkeys(("min_margin", "loss", *MEASURES, *OURS), pl.Float64),
         "key_frequencies": pl.List(pl.Int64),
@@ -68,7 +71,7 @@ def build(store: Store) -> "polars.DataFrame":
         proof = max(results["proofs"], key=lambda one: (one["certified_inputs"], -one["cost_share"]))
         rows.append(
             {
-                **{name: getattr(manifest.config, name) for name in ("attention_rate", "p", "epochs", "seed")},
+                **{name: getattr(manifest.config, name) for name in SETTINGS},
                 **{name: evaluation[name] for name in ("correct", "min_margin", "loss")},
                 **{name: results["attention"][name] for name in (*MEASURES, *OURS)},
                 **{n: proof[n] for n in ("strategy", "certified_inputs", "margin_lower_bound", "cost_share")},
@@ -79,7 +82,7 @@ def build(store: Store) -> "polars.DataFrame":
                 "manifest": json.dumps(dataclasses.asdict(manifest), sort_keys=True),
             }
         )
-    return pl.DataFrame(rows, schema=schema(), orient="row").sort("attention_rate", "seed", "run_id")
+    return pl.DataFrame(rows, schema=schema(), orient="row").sort("initial_rule", "attention_rate", "seed", "run_id")
 
 
 def rebuild(store: Store) -> None:
@@ -98,6 +101,8 @@ def read(path: Path | None) -> "polars.DataFrame":
     path = path or data_directory() / SHIPPED
     try:
         frame = build(Store(path)) if path.is_dir() else pl.read_parquet(path)
+        if "initial_rule" not in frame.columns:  # a file from before there was a choice
+            frame = frame.with_columns(initial_rule=pl.lit("gpt2")).select(schema().names())
     except (OSError, KeyError, pl.exceptions.PolarsError) as error:
         raise BadFile(f"{path} is not a dataset of attention rates: {str(error).splitlines()[0]}") from None
     if dict(frame.schema) != dict(schema()) or frame.is_empty():
@@ -148,21 +153,22 @@ class RateComparison:
 
     frame: "polars.DataFrame"
 
-    def inside(self, measure: str) -> int:
-        """How many of our models lie between the published 10 % and 90 % quantiles at their rate."""
-        bins = published()
-        values = zip(self.frame["attention_rate"], self.frame[measure], strict=True)
-        ends = ((bins[bin_of(rate)].quantiles[measure], value) for rate, value in values if value is not None)
-        return sum(q[0] <= value <= q[-1] for q, value in ends)
-
     def verdicts(self) -> list[dict[str, Any]]:
-        """One row per measure: `agrees` where 80 %, what their own models have, is in our 95 % interval (Wilson)."""
-        rows, n = [], len(self.frame)
-        for name in MEASURES:
-            count = self.inside(name)
-            low, high = wilson(count, n) or (0.0, 1.0)
-            verdict = "agrees" if low <= CENTRAL_SHARE <= high else "differs"
-            rows.append({"measure": name, "inside": count, "models": n, "ci95": [low, high], "verdict": verdict})
+        """One row per rule of initial weights and measure.
+
+        It counts our models between the published 10 % and 90 % quantiles at their rate. `agrees`: 80 %, what their own
+        models have, is in our 95 % interval (Wilson).
+        """
+        rows = []
+        for (rule,), models in self.frame.group_by("initial_rule", maintain_order=True):
+            for name in MEASURES:
+                count, n = _inside(models, name), len(models)
+                low, high = wilson(count, n) or (0.0, 1.0)
+                verdict = "agrees" if low <= CENTRAL_SHARE <= high else "differs"
+                rows.append(
+                    {"initial_rule": rule, "measure": name, "inside": count, "models": n, "ci95": [low, high],
+                     "verdict": verdict}
+                )  # fmt: skip
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +179,7 @@ class RateComparison:
     def tables(self) -> tuple[Table, Table]:
         """The verdicts, and one row per model with the published median at its rate."""
         verdicts = [
-            (one["measure"].replace("_", " "), f"{one['inside']} of {one['models']}",
+            (one["initial_rule"], one["measure"].replace("_", " "), f"{one['inside']} of {one['models']}",
              f"{percent(one['ci95'][0])} – {percent(one['ci95'][1])}", one["verdict"])
             for one in self.verdicts()
         ]  # fmt: skip
@@ -181,20 +187,29 @@ class RateComparison:
         for row in self.frame.to_dicts():
             theirs = bins[bin_of(row["attention_rate"])].quantiles
             models.append(
-                (f"{row['attention_rate']:g}", str(row["seed"]), f"{row['correct']} of {row['inputs']}",
+                (row["initial_rule"], f"{row['attention_rate']:g}", str(row["seed"]),
+                 f"{row['correct']} of {row['inputs']}",
                  *(f"{decimals(row[name])} ({decimals(theirs[name][2])})" for name in MEASURES),
                  decimals(row["lens_r2"]), decimals(row["product_share"]),
                  f"{row['strategy']}: {row['certified_inputs']}", percent(row["cost_share"]))
             )  # fmt: skip
-        header = ("rate", "seed", "right", "gradient symmetricity", "distance irrelevance", "circularity",
-                  "lens R²", "product share", "proved", "cost")  # fmt: skip
+        header = ("initial weights", "rate", "seed", "right", "gradient symmetricity", "distance irrelevance",
+                  "circularity", "lens R²", "product share", "proved", "cost")  # fmt: skip
         return (
             Table(
                 "between the published 10 % and 90 % quantiles",
-                ("measure", "ours", "95 %", "verdict"),
+                ("initial weights", "measure", "ours", "95 %", "verdict"),
                 verdicts,
-                left=(0, 3),
+                left=(0, 1, 4),
                 caption="Of their own models 80 % lie there.",
             ),
-            Table(f"{len(models)} models; in brackets the published median", header, models, labels=2, left=()),
+            Table(f"{len(models)} models; in brackets the published median", header, models, labels=3, left=(0,)),
         )
+
+
+def _inside(models: "polars.DataFrame", measure: str) -> int:
+    """How many lie between the published 10 % and 90 % quantiles at their rate."""
+    bins = published()
+    values = zip(models["attention_rate"], models[measure], strict=True)
+    ends = ((bins[bin_of(rate)].quantiles[measure], value) for rate, value in values if value is not None)
+    return sum(q[0] <= value <= q[-1] for q, value in ends)
