@@ -157,10 +157,10 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
                 colour, label_of = FREQUENCY_COLOURS[0], f"initial weights {rule}"
                 face = colour if rule == "zhong" else "none"
                 axis.plot(models["attention_rate"], models[name], "o", color=colour, mfc=face, ms=5, label=label_of)
-            axis.legend(fontsize=8)
             axis.set(xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03))
         panels[2].plot(frame["attention_rate"], frame["product_share"], "x", color=FREQUENCY_COLOURS[1], ms=5)
         panels[3].set(ylim=(0, None))
+        panels[0].legend(fontsize=8, loc="lower left")
         return drawn.figure
 
 
