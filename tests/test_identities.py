@@ -89,9 +89,27 @@ def test_double_angle_of_the_secondary_frequency() -> None:
 
 
 def test_identity_component_is_the_secondary_factor() -> None:
-    """cos(k(c-2a)) + cos(k(c-2b)) = 2 cos 2u cos(k(a+b-c)): two halves D_a = D_b make D_k = 2 D_a."""
+    """cos(k(c-2a)) + cos(k(c-2b)) = 2 cos 2u cos(k(a+b-c)): two halves D_a = D_b make D_k = 2 D_a (erratum 11)."""
     left = sp.cos(k * (c - 2 * a)) + sp.cos(k * (c - 2 * b))
     assert is_zero(left - 2 * sp.cos(k * (a - b)) * sp.cos(k * (a + b - c)))
+
+
+def test_a_function_that_is_not_negative_can_make_the_right_answer_last() -> None:
+    """Erratum 13: f(x,y) = 1 - cos x cos y is symmetric, even and not negative, and ∫ g cos 2θ = -π/2 for every u."""
+    f = 1 - sp.cos(alpha) * sp.cos(beta)
+    for other in ({alpha: beta, beta: alpha}, {alpha: -alpha}, {beta: -beta}):
+        assert is_zero(f - f.subs(other, simultaneous=True))
+    g = f.subs({alpha: u + theta, beta: theta - u}, simultaneous=True)
+    assert is_zero(g - (1 - sp.cos(2 * u) / 2 - sp.cos(2 * theta) / 2))
+    assert is_zero(over(g * sp.cos(2 * theta), theta, -sp.pi, sp.pi) + sp.pi / 2)
+
+
+def test_the_term_with_two_d_is_negative_and_the_cushion_is_not() -> None:
+    """Erratum 5: D cos 2u = 2 D cos² u - D, so with D < 0 the first term takes away and only -D is a cushion."""
+    D, v = sp.symbols("D", negative=True), sp.cos(u)
+    assert is_zero(D * sp.cos(2 * u) - (2 * D * v**2 - D))
+    assert (2 * D * sp.symbols("v", positive=True) ** 2).is_negative
+    assert (-D).is_positive
 
 
 @pytest.mark.parametrize(("s_value", "t_value"), [("0.3", "1.1"), ("-2.7", "0.4"), ("1.5", "-3.0")])

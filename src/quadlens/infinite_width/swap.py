@@ -1,7 +1,8 @@
-"""Which activations keep a trained network right when they take the place of its own? λ_2 alone says it before looking.
+"""Which activations keep a trained network right when they take the place of its own? λ_2 alone, asked before looking.
 
-A cluster adds λ_2(r) cos kw(a + b - c) to the logits, whatever σ is, with λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ. Where
-λ_2 is 0, as for every odd σ, nothing of the answer is left; where it is positive the right answer wins.
+A cluster that reads pure cosines adds λ_2(r) cos kw(a + b - c) to the logits, whatever σ is, with
+λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ: nothing for an odd σ, and the right answer wins where it is positive. Trained
+neurons read a constant and a double wave as well, through which odd σ pass something too, of either sign (lens.md §2).
 """
 
 from collections.abc import Callable

@@ -110,7 +110,7 @@ class Lipschitz:
     )
 
     def prove(self, subject: Model | Anatomy) -> Proof:
-        """T2 with its terms, and T3 wherever the pizza form leads by more than 2 ε."""
+        """T2 with its terms, and T3 wherever the pizza form leads by more than 2 ε(a,b)."""
         anatomy = anatomy_of(subject)
         p = anatomy.config.p
         if anatomy.config.activation not in self.facts.activations:

@@ -68,8 +68,8 @@ class Proof:
         hints: For the checker; None when it has no theorem to follow this proof by.
         operations: What the proof cost, beyond the collapse.
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
-        logit_error: T2: |logit - pizza form| ≤ logit_error for all a, b, c, logits taken relative to their mean over c
-            (which no answer depends on); None when the strategy does not say.
+        logit_error: T2's largest ε(a,b): |logit - pizza form| ≤ logit_error for all a, b, c, logits taken relative to
+            their mean over c (which no answer depends on); None when the strategy does not say.
         own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
         reason: Why not everything is certified; None when it is.
         complete: Whether every input left out is in fact not answered right, so that no other strategy could say more.
