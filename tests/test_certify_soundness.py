@@ -1,6 +1,7 @@
 """No claim may exceed the truth by any amount: every claim against exhaustive exact evaluation, without tolerance."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from quadlens.errors import BadConfig
+from quadlens.model.bundled import load
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
@@ -23,11 +25,11 @@ from quadlens.model.handmade import Recipe, build_mlp, plant_error
 from quadlens.model.integers import integer_model
 from quadlens.model.native import to_bytes
 from quadlens.model.params import MLPParams, Model, Params
-from quadlens.proofs import STRATEGIES, certify
+from quadlens.proofs import STRATEGIES, certify, float32
 from quadlens.proofs import plan as plan_module
 from quadlens.proofs.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_operations
-from quadlens.proofs.float32 import bound_float32
+from quadlens.proofs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude, roundings
 from quadlens.proofs.lipschitz import TERMS, Lipschitz, lipschitz_operations
 from quadlens.proofs.low_rank import LowRank
 from quadlens.proofs.moments import MomentHints, Moments, moments_operations, score_margins
@@ -392,6 +394,37 @@ def test_float32_execution_stays_within_the_bound(model: Model) -> None:
     for n, row in enumerate(float32_logits(model)):
         for c, computed in enumerate(row):
             assert abs(Fraction(float(computed)) - exact.logit(n // p, n % p, c)) <= bound.error
+
+
+@settings(max_examples=60)
+@given(st.one_of(small_models, random_transformers()))
+def test_four_underflows_for_each_rounding_on_a_path_are_all_there_are(model: Model) -> None:
+    """The proof in `float32.py`: every η of every sum of one forward pass, in units of 2^-126 Q."""
+    config = model.config
+
+    def of_sum(terms: int, added: int = 1) -> int:
+        """Products, additions and rounded weights of a sum, with a bias (rounded too) and other things added."""
+        return terms + (terms - 1 + added) + terms + min(added, 1)
+
+    if isinstance(config, MLPConfig):
+        all_of_them = of_sum(2) + of_sum(config.d_mlp, added=0)
+    else:
+        attended = 2 * config.n_heads * len(config.attention) * config.d_head + 2
+        embedded, values, unembedded = 3, of_sum(config.d_model), of_sum(config.d_model)
+        mlp = of_sum(config.d_model) + of_sum(config.d_mlp, added=2)
+        all_of_them = embedded + values + attended + mlp + unembedded
+    assert all_of_them <= 4 * roundings(config)
+
+
+def test_tf32_is_excluded_because_it_can_change_answers() -> None:
+    """Ten operands of 11 bits on a path: the number in `float32.py` and docs/certificates.md."""
+    model = load("mainline")
+    bound, width = bound_float32(model), Fraction(10, 2**11)
+    lost = width + Fraction(bound.roundings, UNIT_ROUNDOFFS)
+    allowed = lost / (1 - lost) * magnitude(model)
+    assert 152 < allowed < 153
+    for text in (float32.__doc__, (Path(__file__).parents[1] / "docs" / "certificates.md").read_text()):
+        assert re.search(r"allows\s+more\s+than\s+152\s+logits", str(text))
 
 
 def test_square_models_are_refused_by_arcs_with_a_reason() -> None:

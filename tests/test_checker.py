@@ -29,6 +29,7 @@ from quadlens_checker import CheckReport, check, limits
 from quadlens_checker.archive import archive
 from quadlens_checker.direct import by_brute_force, read_layers
 from quadlens_checker.model_file import read_model
+from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import check_here, statement, verify
 from small_models import random_transformers, small_models
 from soundness import true_margins
@@ -84,6 +85,32 @@ def test_true_certificates_are_verified(folder: Path, name: str) -> None:
     assert bool(certificate["witnesses"]) == (name in ("wrong.arcs", "wrong.brute"))
 
 
+STORED = Path(__file__).parent / "data" / "certificates"
+# What a certificate of version 3 with a line about float32 must name.
+HYPOTHESES = (
+    "IEEE binary32", "rounded to nearest", "gradual underflow (of operands too)", "weights first rounded",
+    "layer after layer", "a sum of products in any order", "no Strassen", "no TF32 or bfloat16 inputs or accumulation",
+    "no layers multiplied out",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.json")), ids=lambda path: path.stem)
+def test_stored_certificates_of_every_version_are_verified_with_their_own_words(path: Path) -> None:
+    version, name, _ = path.stem.split(".")
+    model = STORED / f"{name}.safetensors"
+    report = check(str(path), str(model), 60.0)
+    assert report.verdict == "VERIFIED", report.reason
+    assert report.statement is not None
+    assert ("Float32 execution" in report.statement) == (name != "gated")
+    assert ("Float32 execution in any order" in report.statement) == (version != "version3" and name != "gated")
+    assert all((words in report.statement) == (version == "version3" and name != "gated") for words in HYPOTHESES)
+    certificate = json.loads(path.read_text())
+    assert certificate["version"] == int(version.removeprefix("version"))
+    for other in {1, 2, 3} - {certificate["version"]}:
+        with pytest.raises(Rejected):
+            verify({**certificate, "version": other}, model.read_bytes(), lambda operations: None)
+
+
 @settings(max_examples=50)
 @given(st.one_of(small_models, random_transformers(), mlps()), st.sampled_from(STRATEGIES))
 def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: str) -> None:
@@ -110,6 +137,14 @@ def _error(certificate: Any) -> Any:
     error = Fraction(certificate["claims"]["float32_error"]) - Fraction(1, 10**9)
     certificate["claims"]["float32_error"] = f"{error.numerator}/{error.denominator}"
     return restated(certificate)
+
+
+def _words(old: str, new: str) -> Tamper:
+    def tamper(certificate: Any) -> Any:
+        certificate["statement"] = certificate["statement"].replace(old, new)
+        return certificate
+
+    return tamper
 
 
 def _swap(certificate: Any) -> Any:
@@ -170,9 +205,13 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
     "verdict for less": (_at("verdict", value="PARTLY"), "verdict does not fit"),
     "unknown strategy": (_at("strategy", value="faith"), "unknown strategy"),
     "brute with arcs' hints": (_at("strategy", value="brute"), "hints has keys"),
-    "another version": (_at("version", value=3), "unknown format"),
-    "the version of other models": (_at("version", value=2), "model has keys"),
+    "another version": (_at("version", value=4), "unknown format"),
+    "the version of other models": (_at("version", value=2), "have version 3, or 1"),
+    "a version that says less": (_at("version", value=1), "model has keys"),
     "a version that is true": (_at("version", value=True), "unknown format"),
+    "a version that is text": (_at("version", value="3"), "unknown format"),
+    "words that forget a hypothesis": (_words(" (of operands too)", ""), "the statement does not fit"),
+    "words of version 1": (_words("Float32 execution", "Float32 execution in any order"), "the statement does not fit"),
     "an unknown key in the claims": (_at("claims", "note", value=1), "claims has keys"),
     "an unknown key in the hints": (_at("hints", "note", value=1), "hints has keys"),
     "an unknown key in a cluster": (_at("hints", "clusters", 0, "note", value=1), "a cluster has keys"),

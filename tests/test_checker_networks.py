@@ -227,7 +227,7 @@ def test_bounds_hold_against_arb(model: Model, data: st.DataObject) -> None:
     check_bounds(by_moments(layers, hints, no_clock), truth)
 
 
-# Certificates of version 2, written by hand.
+# Certificates written by hand.
 
 
 def answering_itself(model: Model) -> Model:
@@ -261,7 +261,7 @@ def written(model: Model, margin: Fraction, strategy: str = "brute", hints: Any 
     claims |= {"float32_error": None, "float32_certified": False}
     return {
         "format": "quadlens-certificate",
-        "version": 2,
+        "version": 3,
         "statement": statement(p, p * p, margin, None, read_model(content)[0].task.words),
         "verdict": "CERTIFIED",
         "strategy": strategy,

@@ -31,6 +31,11 @@ STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
 }
 MOMENTS_BY_ARCS: tuple[Reader, Prover] = collapse, by_moments
 MAX_REASON_LENGTH = 2000  # a reason may quote the file
+FLOAT32_EXECUTION = (  # what the theorem about float32 is about, as the statement of version 3 has it
+    "execution in IEEE binary32, rounded to nearest, with gradual underflow (of operands too), weights first rounded "
+    "to it, layer after layer as stored, each entry of a product of matrices being a sum of products in any order, "
+    "fused or not; no Strassen, no TF32 or bfloat16 inputs or accumulation, no layers multiplied out"
+)
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,10 @@ class CheckReport:
         return f"<p><b>{self.verdict}</b> ({self.seconds:.1f} s): {html.escape(self.statement or self.reason)}</p>"
 
 
-def statement(p: int, certified: int, margin: Fraction, error: Fraction | None, operation: str) -> str:
-    """The claims in words, decimals rounded to the safe side; a certificate must say exactly this."""
+def statement(
+    p: int, certified: int, margin: Fraction, error: Fraction | None, operation: str, version: int = 3
+) -> str:
+    """The claims in words, decimals rounded to the safe side; a certificate of this version must say exactly this."""
 
     def decimals(billionths: int) -> str:
         return f"{billionths // 10**9}.{billionths % 10**9:09d}"
@@ -88,11 +95,14 @@ def statement(p: int, certified: int, margin: Fraction, error: Fraction | None, 
     some = f"For {certified} of the {p * p} pairs a, b in 0…{p - 1} (all but those listed as uncertified)"
     which = some if certified < p * p else f"For all a, b in 0…{p - 1}"
     text = f"{which}, in real arithmetic on the stored weights, the logit of {operation} "
-    text += f"exceeds that of every other answer, by at least {decimals(margin * 10**9 // 1)} (exactly: claims.margin)."
+    text += f"exceeds that of every other answer, by at least {decimals(margin * 10**9 // 1)}"
+    text += "." if version == 3 else " (exactly: claims.margin)."
     if error is None or margin <= 2 * error:
         return text
-    change = f"Float32 execution in any order changes no logit by more than {decimals(-(-error * 10**9 // 1))}"
-    return f"{text} {change}, so {'the' if certified == p * p else 'their'} answers are the same."
+    change, so = decimals(-(-error * 10**9 // 1)), f"so {'the' if certified == p * p else 'their'} answers are the same"
+    if version < 3:  # the words say less than the theorem assumes, and are kept for the files that have them
+        return f"{text} Float32 execution in any order changes no logit by more than {change}, {so}."
+    return f"{text} Float32 execution changes no logit by more than {change}, {so}: {FLOAT32_EXECUTION}."
 
 
 def float32_reason(certificate: Any) -> str | None:
@@ -113,23 +123,22 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> tuple[str, ...]:
     """Raise `Rejected` unless every claim of the certificate is proved; return what is wrong beside the claims."""
     top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
     keys(certificate, (*top, "hints", "cost"), "the certificate")
-    version = repr(certificate["version"])
-    require(
-        certificate["format"] == "quadlens-certificate" and version in ("1", "2"),
-        "unknown format or version",
-    )
-    about, more = certificate["model"], ("task", "attention") if version == "2" else ()
-    answers = about.get("answers") if version == "2" and isinstance(about, dict) else None
+    version, about = certificate["version"], certificate["model"]
+    known = certificate["format"] == "quadlens-certificate" and type(version) is int and version in (1, 2, 3)
+    require(known, "unknown format or version")
+    more = ("task", "attention") if version > 1 else ()
+    answers = about.get("answers") if version > 1 and isinstance(about, dict) else None
     keys(about, ("sha256", "p", "d_mlp", "activation", *more, *(() if answers is None else ("answers",))), "model")
     require(about["sha256"] == hashlib.sha256(content).hexdigest(), "the certificate is about another model file")
     names = "inputs", "certified_inputs", "margin", "float32_error", "float32_certified"
     require(keys(certificate["claims"], names, "claims")["margin"] is not None, "the certificate claims nothing")
     config, tensors = read_model(content)
-    require(version == version_of(config), f"certificates of such models have version {version_of(config)}")
+    fits = version in (3, old_version(config))
+    require(fits, f"certificates of such models have version 3, or {old_version(config)}")
     for key in ("p", "d_mlp", "activation"):
         same = about[key] == getattr(config, key) and not isinstance(about[key], bool)
         require(same, f"the certificate's {key} is not the model's")
-    if version == "2":
+    if version > 1:
         require(about["attention"] == config.attention_kind, "the certificate's attention is not the model's")
         check_task(config.task, about["task"], answers, clock)
     reader, prover = theorem(config, certificate["strategy"], certificate["hints"])
@@ -150,10 +159,10 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> tuple[str, ...]:
     return tuple(f"the cost claimed is not the cost found: {error}" for error in wrong)
 
 
-def version_of(config: Config) -> str:
-    """1 for the models that were the first to be proved; all others have 2."""
+def old_version(config: Config) -> int:
+    """Before version 3, the models that were the first to be proved had 1, and all others 2."""
     first = config.attention_kind == "constant" and config.activation in ("relu", "abs", "square")
-    return "1" if first and config.task.value == "add" else "2"
+    return 1 if first and config.task.value == "add" else 2
 
 
 def theorem(config: Config, strategy: Any, hints: Any) -> tuple[Reader, Prover]:
@@ -185,7 +194,7 @@ def check_claims(model: AnyModel, operation: str, certificate: Any) -> tuple[Fra
         require(proved is not None and error >= proved, "the float32 error claimed is smaller than what can be proved")
     holds = error is not None and margin > 2 * error
     require(claims["float32_certified"] is holds, "float32_certified does not follow from the claims")
-    words = statement(p, certified, margin, error, operation)
+    words = statement(p, certified, margin, error, operation, certificate["version"])
     require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")
     return margin, left_out
 

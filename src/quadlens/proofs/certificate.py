@@ -17,13 +17,11 @@ from quadlens.model.groups import group_table
 from quadlens.model.params import Model
 from quadlens.model.task import Task
 from quadlens.numbers import at_least, at_most, double_above, double_below
-from quadlens.proofs.float32 import Float32Bound
+from quadlens.proofs.float32 import FLOAT32_EXECUTION, Float32Bound
 from quadlens.proofs.proof import Proof, StrategyFacts, Verdict
 from quadlens_checker import limits
 
-FORMAT = "quadlens-certificate"
-# The activations of version 1, whose files are the same bytes as ever.
-VERSION_1 = ("relu", "abs", "square")
+FORMAT, VERSION = "quadlens-certificate", 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,12 +55,6 @@ class Certificate(Displayed):
     def d_mlp(self) -> int:
         """Number of neurons."""
         return self.config.d_mlp
-
-    @property
-    def version(self) -> int:
-        """1 for addition with constant attention and an activation that version 1 knows; else 2."""
-        old = self.config.activation in VERSION_1 and self.config.task.name == "add"
-        return 1 if old and attention_kind(self.config) == "constant" else 2
 
     @property
     def verdict(self) -> Verdict:
@@ -133,14 +125,13 @@ class Certificate(Displayed):
         )
         real = (
             f"{which}, in real arithmetic on the stored weights, the logit of {operation(self.config.task)} "
-            f"exceeds that of every other answer, by at least {at_least(margin, 9)} "
-            "(exactly: claims.margin)."
+            f"exceeds that of every other answer, by at least {at_least(margin, 9)}."
         )
         if error is None or not self.float32_certified:
             return real
         return (
-            f"{real} Float32 execution in any order changes no logit by more than {at_most(error, 9)}, "
-            f"so {'the' if proved == inputs else 'their'} answers are the same."
+            f"{real} Float32 execution changes no logit by more than {at_most(error, 9)}, "
+            f"so {'the' if proved == inputs else 'their'} answers are the same: {FLOAT32_EXECUTION}."
         )
 
     def _facts(self) -> dict[str, object]:
@@ -163,7 +154,7 @@ class Certificate(Displayed):
         proof = self.proof
         return {
             "format": FORMAT,
-            "version": self.version,
+            "version": VERSION,
             "statement": self.statement,
             "verdict": self.verdict,
             "strategy": proof.strategy,
@@ -172,7 +163,7 @@ class Certificate(Displayed):
                 "p": self.p,
                 "d_mlp": self.d_mlp,
                 "activation": self.config.activation,
-                **({} if self.version == 1 else _kind(self.config)),
+                **_kind(self.config),
             },
             "claims": {
                 "inputs": self.p**2,
@@ -238,7 +229,7 @@ def operation(task: Task) -> str:
 
 
 def _kind(config: Config | MLPConfig) -> dict[str, Any]:
-    """What version 2 says about a model beyond version 1; the table where its name does not say it."""
+    """Task and attention, and the table of answers where its name does not say it."""
     task = config.task
     known = task.by_formula or (task.name != "table" and np.array_equal(task.answers, group_table(task.name)))
     about = {"task": task.to_json(), "attention": attention_kind(config)}

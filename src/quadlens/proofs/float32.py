@@ -1,26 +1,50 @@
-"""What float32 execution can change: a bound on |computed logit - real logit| for any order of evaluation.
+"""What float32 execution can change: a bound on |computed logit - real logit| for any order of the sums in a layer.
 
-Theorem. Let a program compute each value of the forward pass (`Params.forward`) by float32 additions, multiplications
-and fused multiply-adds, every sum in any order and association, every weight first rounded to float32. Let
+Theorem. Let a program compute each value of the forward pass (`Params.forward`) layer after layer, as the weights are
+stored. It is assumed of its arithmetic (`FLOAT32_EXECUTION`, which is part of the certificate's statement) that
+
+- additions, multiplications and fused multiply-adds are those of IEEE binary32, rounded to nearest, with gradual
+  underflow: no result and no operand that is denormal is taken for 0. Every weight is first rounded to binary32;
+- each entry of a product of matrices is a sum of products (Strassen's products are not), added in any order and
+  association, together with bias and residual stream if the program likes;
+- nothing is narrower: no TF32 or bfloat16 inputs, no accumulation in them;
+- layers are not multiplied out: x (W V) has other roundings than (x W) V. (`quadlens evaluate` does multiply the
+  weights out, in float64: the theorem is not about it.)
+
+Let
 
 - N be the number of roundings on the longest path from a weight to a logit, u = 2^-24, γ = N u / (1 - N u),
 - M the largest logit of the model with |w| for every weight w and, in each coordinate of the embedding, the largest
   token,
-- G = 4 (1 + Σ|attention|) Π_w (1 + n_w max|w|) over all weight tensors, n_w the number of terms in a sum over w.
+- G = 4 Q, Q = (1 + Σ|attention|) Π_w (1 + n_w max|w|) over all weight tensors, n_w the number of terms in a sum over w.
 
 If N u < 1 and G < 2^100, no value overflows and every computed logit is within γ (M + N G 2^-102) of the real one.
 
-Proof. A float32 operation returns z (1 + δ) + η with |δ| ≤ u, and |η| ≤ 2^-126 that is 0 unless z underflows (gradually
-or flushed to zero). Without the η, each product of weights reaches a logit times at most N factors 1 + δ, and
-|Π(1 + δ) - 1| ≤ γ (Higham, Lemma 3.1); ReLU and |·| are 1-Lipschitz and at most their argument's absolute value, so the
-error is at most γ M. An η is at most u 2^-102: one more relative error, of a phantom term of size 2^-102. A value of
-size x reaches the logits with size at most x G, because a sum of n products with weights at most m, plus a bias at most
-m', maps x ≥ 1 to at most (1 + n m)(1 + m') x and a residual connection doubles at most (two of them: the 4). A path
-meets at most N such sums, so all phantoms together add at most N G 2^-102 to M. The
-same argument bounds every value by G. ∎
+Proof. A binary32 operation returns z (1 + δ) + η with |δ| ≤ u, and |η| ≤ 2^-126 that is 0 unless z underflows (2^-150
+would do, and 0 for additions; 2^-126 = u 2^-102 is all that is used). Without the η, each product of weights reaches a
+logit times at most N factors 1 + δ, and |Π(1 + δ) - 1| ≤ γ (Higham, Lemma 3.1); ReLU and |·| are 1-Lipschitz and at
+most their argument's absolute value, so the error is at most γ M.
 
-A sum of n products has at most n roundings on a path (one product, n - 1 additions), a bias one more, each weight one
-for its own rounding to float32. Cost: that of a collapse of one token; it is not part of `operations`.
+Sizes. A sum of n products with weights at most m, plus a bias at most m', maps values of at most x ≥ 1 to at most (1 +
+n m)(1 + m') x; a residual connection is the 1 in 1 + (gain of the layers it goes around), which is no more than the
+product of their 1 + n m. So Q bounds every value in real arithmetic, no less what is multiplied on the way from any one
+to a logit, and X (1 + m)(1 + α) D ≤ Q where a sum reads values of at most X ≥ 1 with weights m (α of attention), and
+what it gives reaches the logits times D. A computed value is at most (1 + u)^N < e times that, below G.
+
+Underflow. A path meets n roundings of a sum of n products, but the sum has 2n - 1 (n products, n - 1 additions), and
+each has its η; so have the n weights, rounded to binary32, and the bias, which is rounded and added, and the residual
+stream that is added: 3n + 2 in all, each of which changes the sum by at most 2^-126 X. In attention's sum of products
+of three factors the n terms change it by at most 2^-126 X (2m + α + 2) ≤ 2^-126 X 2 (1 + m)(1 + α) each, and all by no
+more than 2n + 2 times 2^-126 X (1 + m)(1 + α). N has at least n + 2 for each such sum, so that all the η of all layers
+together count at most 4 N times 2^-126 Q: the factor 4 in G, which sizes do not use, covers them (a test counts them).
+They reach the logits as N G 2^-126 times at most 1 + γ, that is as u (1 + γ) N G 2^-102 ≤ γ N G 2^-102, since
+γ = N u (1 + γ); a factor N is left over, for computed values instead of real ones and for products of two η. ∎
+
+A path meets one product and n - 1 additions of a sum of n products, a bias is one more, each weight one for its own
+rounding. Cost: that of a collapse of one token; it is not part of `operations`.
+
+With TF32 inputs (11 bits: 2^-11 for each of the ten operands of five matrix products on a path, rounded to nearest) the
+same argument allows more than 152 logits on `mainline`, ten times its margin: TF32 is not excluded for form's sake.
 """
 
 import math
@@ -40,6 +64,12 @@ UNIT_ROUNDOFFS = 1 << 24
 PHANTOM = Fraction(1, 1 << 102)
 LARGEST_GAIN = 1 << 100
 ERROR_BITS = 128
+# The hypotheses of the theorem, as the statement of a certificate has them.
+FLOAT32_EXECUTION = (
+    "execution in IEEE binary32, rounded to nearest, with gradual underflow (of operands too), weights first rounded "
+    "to it, layer after layer as stored, each entry of a product of matrices being a sum of products in any order, "
+    "fused or not; no Strassen, no TF32 or bfloat16 inputs or accumulation, no layers multiplied out"
+)
 
 
 @dataclass(frozen=True)
