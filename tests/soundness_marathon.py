@@ -144,6 +144,8 @@ def mutant(one: Certificate, rng: np.random.Generator, truth: Margins) -> tuple[
         "strategy": lambda: changed.update(strategy="thin" if one.proof.strategy != "thin" else "brute"),
         "witness": lambda: changed["witnesses"].append(false_witness(one, rng, truth)),
         "answers": lambda: about.update(answers=rng.permutation(one.config.task.answers).tolist()),
+        "task": lambda: about.update(task="subtract" if about["task"] != "subtract" else "add"),
+        "attention": lambda: about.update(attention="softmax" if about["attention"] != "softmax" else "mixture"),
     }
     if changed["uncertified"]:
         kinds["input"] = lambda: changed["uncertified"].pop(int(rng.integers(len(changed["uncertified"]))))
@@ -153,13 +155,10 @@ def mutant(one: Certificate, rng: np.random.Generator, truth: Margins) -> tuple[
         kinds["order"] = hints["clusters"][int(rng.integers(len(hints["clusters"])))]["neurons"].reverse
     if tables := [hints[name] for name in ("coefficients", "basis", "directions", "means") if hints.get(name)]:
         kinds["coefficient"] = lambda: nudge(tables[int(rng.integers(len(tables)))], rng)
-    if one.version == 2:
-        kinds["task"] = lambda: about.update(task="subtract" if about["task"] != "subtract" else "add")
-        kinds["attention"] = lambda: about.update(attention="softmax" if about["attention"] != "softmax" else "mixture")
-        if "answers" in about:
-            kinds["no answers"] = lambda: about.pop("answers")
-        else:
-            kinds["superfluous answers"] = lambda: about.update(answers=one.config.task.answers.tolist())
+    if "answers" in about:
+        kinds["no answers"] = lambda: about.pop("answers")
+    else:
+        kinds["superfluous answers"] = lambda: about.update(answers=one.config.task.answers.tolist())
     kind = str(rng.choice(sorted(kinds)))
     kinds[kind]()
     consistent(changed, operation(one.config.task))
