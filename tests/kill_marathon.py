@@ -10,7 +10,7 @@ killed, ends in the same bytes. Each attempt is a fork of this process, which ha
 meet the work and not the imports.
 
 Files that hold times (manifests of runs) are compared without them. Names that begin with a dot are parts of files that
-a killed writer left; they are not looked at.
+a killed writer left; they are not looked at until the last run, which clears them.
 """
 
 import functools
@@ -33,6 +33,7 @@ from typing import Any
 from quadlens.figures.registry import all_pictures
 from quadlens.figures.style import FIGURE_FORMATS
 from quadlens.model import Recipe, build_mlp, save
+from quadlens.model.atomic import TEMPORARY
 from quadlens.pages.render import Rendered
 from quadlens.pages.write import write_report
 from quadlens.population.one_model import Outcome, Task, make_model
@@ -82,8 +83,10 @@ def command(*words: str) -> None:
 
 
 def run_train(directory: Path, seed: int = 0) -> None:
-    words = ("--seed", str(seed), "--snapshots", "20", "--resume", "-o", str(directory / "m.safetensors"))
-    command("train", *SETTINGS, *words)
+    words = ("--seed", str(seed), "--snapshots", "20", "-o", str(directory / "m.safetensors"))
+    # As people do: over a finished run of another seed --resume is refused.
+    resume = ("--resume",) if (directory / "m.checkpoint").exists() else ()
+    command("train", *SETTINGS, *words, *resume)
 
 
 def run_sweep(directory: Path) -> None:
@@ -304,6 +307,8 @@ def kill_case(case: Case, kills: int, moments: random.Random, base: Path) -> Fou
     assert status == 0, "the same command again failed"
     last = contents(part)
     assert set(last) == set(whole.files), set(last) ^ set(whole.files)
+    hidden = [str(path) for path in part.rglob(".*") if path.name.endswith(TEMPORARY)]
+    assert not hidden, hidden
     different = [name for name in last if last[name] != whole.files[name] and not _varies(name)]
     assert not different, different
     return Found(done, finished, compared)

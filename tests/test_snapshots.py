@@ -153,7 +153,12 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
     assert last.restricted_loss < 0.1
     assert last.excluded_loss > 3
     assert found.frame().columns[-len(found.keys) :] == [f"amplitude_{k}" for k in found.keys]
-    refused(quadlens("history", tmp_path / "none.safetensors"), "no such directory; keep snapshots with")
+    refused(
+        quadlens("history", tmp_path / "none.safetensors"),
+        "no such directory; snapshots are kept while a model is trained, with",
+    )
+    # A bundled model, and any other that is there, is never to be replaced.
+    refused(quadlens("history", "clock"), "--set attention_rate=1.0 --snapshots 60 -o again.safetensors")
     refused(quadlens("history", model, "-q", "--no-proofs", "-o", tmp_path / "m.moments"), "has no frequencies to play")
     refused(quadlens("history", model, "-o", tmp_path / "rows.txt"), "expected a name that ends in .parquet or .csv")
 

@@ -312,7 +312,7 @@ def test_all_strategies_are_the_rooms_own() -> None:
     ("flags", "message"),
     [
         (["--seeds", "3:1"], "names no seed"),
-        (["--p", "a,b"], "expected odd numbers separated by commas"),
+        (["--p", "a,b"], "expected integers separated by commas"),
         (["--set", "d_mlp"], "expected NAME=VALUE"),
         (["--set", "nothing=3"], "unknown key 'nothing'"),
         (["--set", "seed=3"], "a sweep's seeds come from --seeds"),

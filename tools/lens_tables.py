@@ -23,7 +23,7 @@ from typing import Any
 
 from quadlens.errors import QuadlensError
 from quadlens.figures.lens import Measured, draw_measured
-from quadlens.figures.style import write_figure
+from quadlens.figures.style import write_figures
 from quadlens.infinite_width.swap import swap_activations
 from quadlens.model.bundled import bundled_names
 from quadlens.model.formats import Hints, import_file
@@ -375,7 +375,7 @@ def main() -> None:
                    for row, one in _with_measures(final) if row.path not in bundled_names()]  # fmt: skip
         scatter += [Measured("our sweep of attention rates", one["product_share"], *(one[name] for name in ZHONG))
                     for _, one in _with_measures(ours)]  # fmt: skip
-        write_figure(draw_measured(scatter), options.picture.parent, options.picture.stem, ("png",))
+        write_figures([(options.picture.stem, draw_measured(scatter))], options.picture.parent, ("png",))
     if options.write is None:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
         return

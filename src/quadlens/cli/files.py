@@ -1,5 +1,6 @@
 """`quadlens info`, `import`, `export` and `build`: what is in a model's file, others' files in and out, one by hand."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -147,9 +148,9 @@ def _directory(
     from rich.text import Text
 
     from quadlens.errors import BadConfig
-    from quadlens.model import save
-    from quadlens.model.atomic import make_directory
+    from quadlens.model.atomic import write_together
     from quadlens.model.formats.registry import checkpoints_in, import_directory, output_names
+    from quadlens.model.native import to_bytes
 
     if config is not None:
         raise BadConfig(f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json beside each")
@@ -158,15 +159,21 @@ def _directory(
     if {path.resolve() for path in names.values()} & {path.resolve() for path in sources}:
         raise BadConfig(f"writing into {output} would replace checkpoints that are read; choose another directory")
     rows: list[dict[str, Any]] = []
-    for outcome in import_directory(source, format_name, hints):
-        row: dict[str, Any] = {"source": str(outcome.source), "read": outcome.imported is not None}
-        if outcome.imported is not None:
-            target = names.get(outcome.source)
-            if target is not None:
-                make_directory(target.parent)
-                save(outcome.imported.model, target)
-            row |= _described(outcome.source, target, outcome.imported)
-        rows.append(row | {"reason": outcome.refusal})
+
+    def models() -> Iterator[tuple[Path, bytes]]:
+        for outcome in import_directory(source, format_name, hints):
+            row: dict[str, Any] = {"source": str(outcome.source), "read": outcome.imported is not None}
+            if outcome.imported is not None:
+                target = names.get(outcome.source)
+                row |= _described(outcome.source, target, outcome.imported)
+                if target is not None:
+                    yield target, to_bytes(outcome.imported.model)
+            rows.append(row | {"reason": outcome.refusal})
+
+    if output is None:
+        list(models())
+    else:
+        write_together(output, models())
 
     def render(console: "Console") -> None:
         table = Table("file", "read as", "p", "why not, or where it was written", box=None, padding=(0, 1))

@@ -24,26 +24,29 @@ def command(
     from quadlens.figures.proved import ProofPoint, draw_budget, draw_strategies
     from quadlens.figures.style import figure_bytes
     from quadlens.model import load
-    from quadlens.model.atomic import make_directory, write_atomic
+    from quadlens.model.atomic import check_directory, write_together
     from quadlens.numbers import significant
     from quadlens.proofs.frontier import frontier, to_csv
     from quadlens.table import Table
 
     loaded = load(model)
-    make_directory(output)
+    check_directory(output)
     result = frontier(loaded, lambda name: out.note(f"proving with {name}"))
     value = dataclasses.asdict(result)
-    write_atomic(output / "frontier.csv", to_csv(result.points).encode())
-    write_atomic(output / "waterfall.csv", to_csv(result.waterfall).encode())
-    write_atomic(output / "frontier.json", (json_module.dumps(value, indent=1) + "\n").encode())
     points = tuple(
         ProofPoint(one.strategy, one.flops + one.collapse_flops, one.certified_share, one.margin_lower_bound or 0.0)
         for one in result.points
     )
-    write_atomic(output / "frontier.svg", figure_bytes(draw_strategies(points), "svg"))
+    files = {
+        "frontier.csv": to_csv(result.points).encode(),
+        "waterfall.csv": to_csv(result.waterfall).encode(),
+        "frontier.json": (json_module.dumps(value, indent=1) + "\n").encode(),
+        "frontier.svg": figure_bytes(draw_strategies(points), "svg"),
+    }
     if result.waterfall:
         lead = max(point.margin for point in points)
-        write_atomic(output / "waterfall.svg", figure_bytes(draw_budget(result.waterfall[:-1], lead), "svg"))
+        files["waterfall.svg"] = figure_bytes(draw_budget(result.waterfall[:-1], lead), "svg")
+    write_together(output, [(output / name, content) for name, content in files.items()])
     value["output"] = str(output)
 
     def render(console: Console) -> None:

@@ -1,12 +1,16 @@
 """`quadlens report`, `explore` and `figures`: pages and figure files of a model."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quadlens.cli.options import ModelArgument, OutputFile
 from quadlens.cli.output import Output
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_WORKERS = 4
 
@@ -103,8 +107,8 @@ def figures(
 ) -> None:
     """Write the figures of a model: every figure of the paper and ours, or some by name."""
     from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
-    from quadlens.figures.style import parse_formats, write_figure
-    from quadlens.model.atomic import check_directory, make_directory
+    from quadlens.figures.style import parse_formats, write_figures
+    from quadlens.model.atomic import check_directory
     from quadlens.model.bundled import resolve
     from quadlens.studies import study_of
 
@@ -119,9 +123,11 @@ def figures(
             study.prepare(step)
         # By name, only what the figures asked for need is computed.
         pictures = all_pictures(study) if names is None else chosen_pictures(study, names)
-        make_directory(output)
-        written = []
-        for number, picture in enumerate(pictures, start=1):
-            step(f"figures {number}/{len(pictures)}")
-            written += [str(path) for path in write_figure(picture.draw(), output, picture.name, kinds)]
+
+        def drawn() -> "Iterator[tuple[str, Figure]]":
+            for number, picture in enumerate(pictures, start=1):
+                step(f"figures {number}/{len(pictures)}")
+                yield picture.name, picture.draw()
+
+        written = [str(path) for path in write_figures(drawn(), output, kinds)]
     out.say({"files": written}, *written)

@@ -65,12 +65,15 @@ def command(
     """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
     import numpy as np
 
+    from quadlens.model.atomic import check_directory
     from quadlens.numbers import counted
     from quadlens.population import dataset, tables
     from quadlens.population.comparison import compare
     from quadlens.population.dataset import filter_models
 
     _check_flags(by, by_model, figures, format, markdown, out.json)
+    if figures is not None:
+        check_directory(figures)
     if kind == "attention":
         if by is not None or by_model or verify:
             raise BadConfig("--dataset attention has a table of its own; leave out --by, --by-model and --verify")
@@ -174,11 +177,8 @@ def _which(left: int, every: int, directory: Path | None) -> str:
 
 def _write(drawn: "Iterable[tuple[str, Figure]]", directory: Path, formats: str, out: Output) -> list[str]:
     """Write figures by name in every format asked for; returns the files."""
-    from quadlens.figures.style import parse_formats, write_figure
-    from quadlens.model.atomic import make_directory
+    from quadlens.figures.style import parse_formats, write_figures
 
-    kinds = parse_formats(formats)
-    make_directory(directory)
-    files = [str(path) for name, figure in drawn for path in write_figure(figure, directory, name, kinds)]
+    files = [str(path) for path in write_figures(drawn, directory, parse_formats(formats))]
     out.note(f"wrote {len(files)} files into {directory}")
     return files

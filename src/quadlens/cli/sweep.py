@@ -37,7 +37,7 @@ def command(
     seeds: Annotated[str, typer.Option("--seeds", metavar="A:B", help="Seeds A … B-1.")] = "0:151",
     preset: PresetOption = "paper",
     config: ConfigOption = None,
-    p: Annotated[str | None, typer.Option("--p", metavar="P,…", help="One or several moduli, odd.")] = None,
+    p: Annotated[str | None, typer.Option("--p", metavar="P,…", help="One or several moduli.")] = None,
     attention_rate: Annotated[
         str | None, typer.Option("--attention-rate", metavar="R,…", help="One or several shares of softmax, 0 … 1.")
     ] = None,
@@ -65,6 +65,7 @@ def command(
 
     Exit code 0: every model asked for is there; 1: some failed; 130: it was stopped.
     """
+    from quadlens.model.atomic import check_directory
     from quadlens.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
     from quadlens.population.store import Store
     from quadlens.training.config import load_config
@@ -83,6 +84,7 @@ def command(
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
         raise BadConfig(f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}")
+    check_directory(output)
     place = work_backend(backend, address, processes)
     out.note(f"{len(configs)} models into {output} (backend {backend}); stop it whenever you like and run it again")
     report = run(configs, output, place, chosen, checkpoint_every, retry_failed, out)
@@ -110,7 +112,7 @@ def parse_numbers(flag: str, text: str | None, kind: type[int] | type[float]) ->
     try:
         return None if text is None else [kind(word) for word in text.split(",")]
     except ValueError:
-        example = "odd numbers separated by commas, for example 23,31,59" if kind is int else "for example 0,0.5,1"
+        example = "integers separated by commas, for example 23,31,59" if kind is int else "for example 0,0.5,1"
         raise BadConfig(f"--{flag} {text!r}; expected {example}") from None
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quadlens.training.checkpoint import Checkpoint
     from quadlens.training.config import TrainConfig
     from quadlens.training.engine import StepMeasures
-    from quadlens.training.outputs import TrainingManifest
+    from quadlens.training.outputs import RunFiles, TrainingManifest
 
 LOG_LINES = 10
 
@@ -57,7 +57,12 @@ def command(
         ),
     ] = 0,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Resume an interrupted or killed run; --seeds always does.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Resume an interrupted or killed run, or continue a finished one with more --epochs; "
+            "--seeds always resumes.",
+        ),
     ] = False,
 ) -> None:
     """Train a model (the paper's, which adds modulo p, by default) in a minute or two.
@@ -88,7 +93,7 @@ def command(
             outcome = manifest.outcome
             console.print(
                 f"{path}: {outcome.correct} of {outcome.pairs} pairs right, smallest margin "
-                f"{outcome.min_margin:.3g}, loss {outcome.loss:.3g}, {manifest.seconds} s",
+                f"{outcome.min_margin:.3g}, cross-entropy {outcome.loss:.3g}, {manifest.seconds} s",
                 markup=False,
                 soft_wrap=True,
             )
@@ -108,7 +113,7 @@ def run_one(
     out: Output,
 ) -> "TrainingManifest":
     """Train one model into `output`; returns its manifest."""
-    from quadlens.training.checkpoint import load_checkpoint, remove_left_over
+    from quadlens.training.checkpoint import remove_left_over
     from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
     from quadlens.training.snapshots import prepare, save_snapshot, snapshot_epochs, snapshots_missing
     from quadlens.training.train import Hooks, Interrupted, train
@@ -125,7 +130,7 @@ def run_one(
             f"{files.checkpoint} is of an unfinished run; add --resume to resume it, or delete it to start again"
         )
     check_writable(files, config, snapshots)
-    checkpoint = load_checkpoint(files.checkpoint) if resume and files.checkpoint.exists() else None
+    checkpoint = _to_resume(files, config, out) if resume else None
     if checkpoint is not None and any(epoch < checkpoint.epoch for epoch in missing):
         out.note("the run starts again: snapshots from before its checkpoint are missing")
         checkpoint = None
@@ -159,7 +164,45 @@ def run_one(
                     f"stopped after {stop.checkpoints[0].epoch} epochs, saved; resume with: {_resume_command()}\n"
                 )
                 raise typer.Exit(INTERRUPTED) from None
-    return write_run(files, result, time.perf_counter() - started)
+    return write_run(files, result, time.perf_counter() - started, to_continue=True)
+
+
+def _to_resume(files: "RunFiles", config: "TrainConfig", out: Output) -> "Checkpoint | None":
+    """Where the run to be resumed stands; None where there is nothing to resume and nothing to lose.
+
+    Raises:
+        QuadlensError: where a model is there that is not the beginning of this run.
+    """
+    from quadlens.training.checkpoint import load_checkpoint
+    from quadlens.training.outputs import whole_manifest
+    from quadlens.training.train import changed_settings
+
+    if files.checkpoint.exists():
+        return load_checkpoint(files.checkpoint)
+    choose = "choose another output, or leave out --resume to replace it"
+    manifest = whole_manifest(files)
+    if manifest is None:
+        if files.model.exists() and not files.history.exists():
+            raise BadFile(f"there is nothing to resume: no run of training left {files.model}; {choose}")
+        out.note(f"there is nothing to resume: {files.checkpoint} is not there; the run starts from the beginning")
+        return None
+    before = manifest.config
+    if config == before:  # with snapshots that are not there
+        return None
+    if config.epochs < before.epochs or dataclasses.replace(config, epochs=before.epochs) != before:
+        raise BadConfig(
+            f"{files.model} is of a finished run with other settings ({changed_settings(before, config)}), and "
+            f"a finished run is resumed with more epochs only; {choose}"
+        )
+    if not files.optimiser.exists():
+        raise BadFile(
+            f"{files.model} is of a finished run and cannot be continued: {files.optimiser} is not beside it; {choose}"
+        )
+    end = load_checkpoint(files.optimiser)
+    if end.config != before:
+        raise BadFile(f"{files.optimiser} is of another run than {files.model}; {choose}")
+    out.note(f"continuing a finished run of {before.epochs} epochs")
+    return end
 
 
 def _run_many(
@@ -167,6 +210,7 @@ def _run_many(
 ) -> "dict[Path, TrainingManifest]":
     """Train several seeds into `output`: together on an accelerator, as a sweep without analysis on a CPU."""
     from quadlens.cli.sweep import run, work_backend
+    from quadlens.model.atomic import check_directory
     from quadlens.population.one_model import train_together
     from quadlens.population.store import Store
     from quadlens.training.outputs import finished_manifest
@@ -174,6 +218,7 @@ def _run_many(
 
     failed = False
     store = Store(output.resolve())
+    check_directory(output)
     out.note(f"training {len(configs)} seeds into {output}; stop it whenever you like and run it again")
     if place(device, None, None)[0] == "cpu":
         report = run(configs, output, work_backend("local", None, min(available_cores(), len(configs))),
@@ -227,14 +272,19 @@ def _progress(
         return
     begin = checkpoint.epoch if checkpoint else 0
     started = time.perf_counter()
-    last_validation = "–"
+    validated, last_validation = begin, "–"
 
-    def describe(measures: "list[StepMeasures]") -> str:
-        nonlocal last_validation
+    def describe(epoch: int, measures: "list[StepMeasures]") -> str:
+        nonlocal validated, last_validation
         (measure,) = measures
         if measure.validation is not None:
-            last_validation = f"{measure.validation.accuracy:.2%}"
-        return f"loss {measure.train.loss:.2e}  train {measure.train.accuracy:.2%}  validation {last_validation}"
+            validated, last_validation = epoch, f"{measure.validation.accuracy:.2%}"
+        # Validation is measured where a row of the history is recorded; in between it is of an earlier epoch.
+        when = f" (epoch {validated + 1})" if validated != epoch and last_validation != "–" else ""
+        return (
+            f"{config.loss} {measure.train.loss:.2e}  train {measure.train.accuracy:.2%}  "
+            f"validation {last_validation}{when}"
+        )
 
     if sys.stderr.isatty():
         from rich.console import Console
@@ -245,7 +295,7 @@ def _progress(
             task = bar.add_task("", total=config.epochs, completed=begin)
 
             def on_step(epoch: int, measures: "list[StepMeasures]") -> None:
-                text = describe(measures)
+                text = describe(epoch, measures)
                 if epoch % config.history_every == 0:
                     bar.update(task, completed=epoch + 1, description=text)
 
@@ -253,7 +303,7 @@ def _progress(
         return
 
     def log_step(epoch: int, measures: "list[StepMeasures]") -> None:
-        text = describe(measures)
+        text = describe(epoch, measures)
         if (epoch + 1) % max(1, config.epochs // LOG_LINES) == 0:
             left = (time.perf_counter() - started) / (epoch + 1 - begin) * (config.epochs - epoch - 1)
             sys.stderr.write(f"epoch {epoch + 1}/{config.epochs}  {text}  {_duration(left)} left\n")

@@ -3,12 +3,12 @@
 import contextlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from quadlens.errors import BadConfig
-from quadlens.model.atomic import write_atomic
+from quadlens.model.atomic import write_together
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,9 +129,9 @@ def _shorter_paths(svg: bytes) -> bytes:
     return _PATH_DATA.sub(lambda match: _LONG_DECIMAL.sub(rb"\1", match.group()), svg)
 
 
-def write_figure(figure: "Figure", directory: Path, name: str, kinds: tuple[FigureFormat, ...]) -> list[Path]:
-    """Write `name.kind` for every kind, each whole or not at all; returns the paths."""
-    paths = [directory / f"{name}.{kind}" for kind in kinds]
-    for path, kind in zip(paths, kinds, strict=True):
-        write_atomic(path, figure_bytes(figure, kind))
-    return paths
+def write_figures(
+    figures: "Iterable[tuple[str, Figure]]", directory: Path, kinds: tuple[FigureFormat, ...]
+) -> list[Path]:
+    """Write `name.kind` for every figure and kind as they are drawn, all of them or none; returns the paths."""
+    contents = ((directory / f"{name}.{kind}", figure_bytes(one, kind)) for name, one in figures for kind in kinds)
+    return write_together(directory, contents)

@@ -1,11 +1,18 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and never into the package itself."""
 
+import contextlib
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files as resources
 from pathlib import Path
 
 from quadlens.errors import BadFile
+
+# How temporary files and directories end: what a killed writer leaves is known by it.
+TEMPORARY = ".quadlens-tmp"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -25,7 +32,7 @@ def check_writable(path: Path) -> None:
     Raises:
         BadFile: as `write_atomic` would.
     """
-    _stage(Path(path), b"").unlink()
+    _stage(Path(path), b"").drop()
 
 
 def check_directory(path: Path) -> None:
@@ -35,10 +42,13 @@ def check_directory(path: Path) -> None:
         BadFile: with the reason.
     """
     path = Path(os.path.abspath(path))
+    refuse_package(path)
+    if path.is_file():
+        raise BadFile(f"cannot write into {path}: it is a file; give the name of a directory")
     try:
         # What is not there yet will be made in the nearest directory that is.
         nearest = next(one for one in (path, *path.parents) if one.exists())
-        os.rmdir(tempfile.mkdtemp(dir=nearest, prefix=".quadlens-probe."))
+        os.rmdir(tempfile.mkdtemp(dir=nearest, prefix=".probe.", suffix=TEMPORARY))
     except OSError as error:
         raise BadFile(f"cannot write into {path}: {error.strerror}; choose a place that is writable") from None
 
@@ -49,10 +59,23 @@ def make_directory(path: Path) -> None:
     Raises:
         BadFile: when it cannot be made.
     """
+    refuse_package(path)
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFile(f"cannot make the directory {path}: {error.strerror}; choose another place") from None
+
+
+def refuse_package(path: Path) -> None:
+    """Refuse a place inside the package, whose bundled models and tables are what everything is compared with.
+
+    Raises:
+        BadFile: when `path`, or what it links to, is the package's directory or inside it.
+    """
+    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(str(resources("quadlens")))):
+        raise BadFile(
+            f"cannot write {path}: it is inside the package quadlens, which is not changed; choose another place"
+        )
 
 
 def write_all_atomic(files: Mapping[Path, bytes]) -> None:
@@ -64,50 +87,168 @@ def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     Raises:
         BadFile: when one cannot be written; then none is.
     """
-    staged: list[tuple[Path, Path]] = []
+    staged: list[_Staged] = []
     try:
         # The last first: it is the one that the user named, so that a complaint is about that.
         for path, content in reversed(list(files.items())):
-            staged.insert(0, (_stage(path, content), Path(os.path.realpath(path))))
+            staged.insert(0, _stage(path, content))
         if len(staged) > 1:
-            staged[-1][1].unlink(missing_ok=True)
-        for temporary, target in staged:
-            os.replace(temporary, target)
+            staged[-1].target.unlink(missing_ok=True)
+        for one in staged:
+            os.replace(one.temporary, one.target)
     except OSError as error:
         path = error.filename2 or error.filename or next(iter(files))
         raise BadFile(f"cannot write {path}: {error.strerror}; nothing was written") from None
     finally:
-        for temporary, _ in staged:
-            temporary.unlink(missing_ok=True)
+        for one in staged:
+            one.drop()
 
 
-def _stage(path: Path, content: bytes) -> Path:
+def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list[Path]:
+    """Write files below `directory`, which is made, as their content comes; none is in place before all are written.
+
+    Raises:
+        BadFile: when one cannot be written; then none is.
+    """
+    make_directory(directory)
+    paths: list[Path] = []
+    try:
+        with temporary_directory(directory / "files") as place:
+            for path, content in files:
+                _check_target(path)
+                _write(place / str(len(paths)), content)
+                paths.append(path)
+            for path in paths:
+                make_directory(path.parent)
+            for number, path in enumerate(paths):
+                os.replace(place / str(number), os.path.realpath(path))
+    except OSError as error:
+        raise BadFile(f"cannot write into {directory}: {error.strerror}; nothing was written") from None
+    return paths
+
+
+def clear_left_over(directory: Path) -> None:
+    """Remove what killed writers left in a directory: temporary files and directories that nobody holds."""
+    with contextlib.suppress(OSError):  # a directory that is not there, or not ours, has nothing to clear
+        for entry in os.scandir(directory):
+            if not (entry.name.startswith(".") and entry.name.endswith(TEMPORARY)):
+                continue
+            with contextlib.suppress(OSError):  # another writer is at work with it
+                held = _hold(entry.path, wait=False)
+                if held is None:
+                    return
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    os.unlink(entry.path)
+                os.close(held)
+
+
+@contextlib.contextmanager
+def temporary_directory(target: Path) -> Iterator[Path]:
+    """A fresh directory beside `target`, held while the block runs; what is left of it after that is removed."""
+    clear_left_over(target.parent)
+    while True:
+        made = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=TEMPORARY)
+        with contextlib.suppress(FileNotFoundError):  # cleared by another before it was held
+            held = _hold(made)
+            break
+    try:
+        yield Path(made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def _hold(path: str, wait: bool = True) -> int | None:
+    """Hold what is at `path` until the descriptor is closed or this process ends; None where nothing can be held.
+
+    Raises:
+        FileNotFoundError: when it is there no more.
+        BlockingIOError: when another holds it and `wait` is false.
+    """
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # not on this system
+        return None
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            raise FileNotFoundError(path)
+    except OSError as error:
+        os.close(descriptor)
+        if isinstance(error, FileNotFoundError | BlockingIOError):
+            raise
+        return None  # a file system without locks
+    return descriptor
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """New content of `target` in a temporary file beside it, held while this process lives."""
+
+    temporary: Path
+    target: Path
+    held: int | None
+
+    def drop(self) -> None:
+        """Let go of the temporary file, and remove it unless it was renamed."""
+        self.temporary.unlink(missing_ok=True)
+        if self.held is not None:
+            os.close(self.held)
+
+
+def _stage(path: Path, content: bytes) -> _Staged:
     """`content` in a temporary file beside the file that `path` is or links to."""
+    target = _check_target(path)
+    clear_left_over(target.parent)
+    staged = _made(path, target)
+    try:
+        _write(staged.temporary, content)
+    except OSError as error:
+        staged.drop()
+        raise BadFile(f"cannot write {path}: {error.strerror}; nothing was written") from None
+    except BaseException:
+        staged.drop()
+        raise
+    return staged
+
+
+def _check_target(path: Path) -> Path:
+    """The file that `path` is or links to, unless it is none that may be written."""
     target = Path(os.path.realpath(path))
+    refuse_package(target)
     if target.is_dir():
         raise BadFile(f"cannot write {path}: it is a directory; give a file name")
     if target.exists() and not target.is_file():
         # Renaming over /dev/null or a pipe would replace the device itself.
         raise BadFile(f"cannot write {path}: it is not a regular file; give a file name")
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".tmp")
-    except OSError as error:
-        raise BadFile(
-            f"cannot write {path}: {error.strerror}; choose a directory that exists and is writable"
-        ) from None
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise BadFile(f"cannot write {path}: {error.strerror}; nothing was written") from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return Path(temporary)
+    return target
+
+
+def _write(temporary: Path, content: bytes) -> None:
+    """Content, on the disk, of a file that others may read as the umask says."""
+    with temporary.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.chmod(temporary, 0o666 & ~_umask())
+
+
+def _made(path: Path, target: Path) -> _Staged:
+    """A temporary file beside `target`, held and empty."""
+    while True:
+        try:
+            descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=TEMPORARY)
+        except OSError as error:
+            raise BadFile(
+                f"cannot write {path}: {error.strerror}; choose a directory that exists and is writable"
+            ) from None
+        os.close(descriptor)
+        with contextlib.suppress(FileNotFoundError):  # cleared by another before it was held
+            return _Staged(Path(name), target, _hold(name))
 
 
 def _umask() -> int:

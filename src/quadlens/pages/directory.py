@@ -3,13 +3,11 @@
 import contextlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from quadlens.errors import BadFile
-from quadlens.model.atomic import check_directory
+from quadlens.model.atomic import check_directory, make_directory, temporary_directory
 
 MANIFEST = "manifest.json"
 FORMAT = "quadlens-report"
@@ -44,19 +42,14 @@ def replaced_directory(target: Path) -> Iterator[Path]:
     """A fresh directory beside `target` that takes its place when the block ends well, else vanishes."""
     target = Path(os.path.abspath(target))
     check_target(target)
+    make_directory(target.parent)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    except OSError as error:
-        raise BadFile(f"cannot write beside {target}: {error.strerror}; choose a place that is writable") from None
-    try:
-        fresh.chmod(0o755)
-        yield fresh
-        _swap(fresh, target)
+        with temporary_directory(target) as fresh:
+            fresh.chmod(0o755)
+            yield fresh
+            _swap(fresh, target)
     except OSError as error:
         raise BadFile(f"cannot write {target}: {error.strerror}; nothing was changed") from None
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _swap(fresh: Path, target: Path) -> None:
@@ -64,12 +57,10 @@ def _swap(fresh: Path, target: Path) -> None:
     if not target.exists():
         fresh.rename(target)
         return
-    old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
-    target.rename(old / "report")
-    try:
-        fresh.rename(target)
-    except OSError:
-        (old / "report").rename(target)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    with temporary_directory(target) as old:
+        target.rename(old / "report")
+        try:
+            fresh.rename(target)
+        except OSError:
+            (old / "report").rename(target)
+            raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from quadlens.errors import BadFile, QuadlensError
-from quadlens.model.atomic import write_atomic
+from quadlens.model.atomic import clear_left_over, write_atomic
 from quadlens.population.store import ModelManifest, RunDirectory, Store
 from quadlens.schema import to_json
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint, remove_left_over
@@ -97,8 +97,7 @@ def _make(task: Task, notes: list[str]) -> None:
             return
         place = store.unfinished(run_id)
         place.path.mkdir(exist_ok=True)
-        for stale in place.path.glob(".*.tmp"):  # a killed writer's; we hold the lock
-            stale.unlink()
+        clear_left_over(place.path)
         trained = finished_manifest(place.training, task.config) or _train(task, place, notes)
         remove_left_over(place.training.checkpoint, task.config)
         seconds = _analyse(task, place) if task.strategies else {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
-from quadlens.model.atomic import write_atomic
+from quadlens.model.atomic import make_directory, write_atomic
 from quadlens.model.native import read_limited
 from quadlens.schema import from_json
 from quadlens.training.config import TrainConfig
@@ -173,13 +173,8 @@ class Store:
 
     def prepare(self) -> None:
         """Make the directories."""
-        try:
-            for name in ("models", "unfinished", "failed"):
-                (self.root / name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadFile(
-                f"cannot make directories in {self.root}: {error.strerror}; -o is a directory here, choose another"
-            ) from None
+        for name in ("models", "unfinished", "failed"):
+            make_directory(self.root / name)
 
     def is_finished(self, run_id: str) -> bool:
         """Whether a whole model is there; the rename that put it there came last."""

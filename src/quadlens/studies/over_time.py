@@ -188,7 +188,13 @@ def files_of(path: Path) -> list[tuple[int, Path]]:
     """Moments and their files, in order: snapshots, or checkpoints by the last number in their name."""
     directory = path if path.is_dir() else snapshot_directory(path)
     if not directory.is_dir():
-        raise BadFile(f"{directory}: no such directory; keep snapshots with: quadlens train --snapshots 60 -o {path}")
+        manifest = _manifest(path)
+        # Never onto the model that is there: to be told how to keep snapshots is not to be told to replace it.
+        command = "quadlens train" if manifest is None else manifest.command.rpartition(" -o ")[0]
+        raise BadFile(
+            f"{directory}: no such directory; snapshots are kept while a model is trained, "
+            f"with: {command} --snapshots 60 -o again.safetensors"
+        )
     files = sorted(directory.glob(f"*{SUFFIX}"))
     files = files or [file for file in directory.iterdir() if file.suffix in CHECKPOINTS]
     numbered = [(int(numbers[-1]), file) for file in files if (numbers := re.findall(r"\d+", file.stem))]
@@ -215,11 +221,16 @@ def model_in(file: Path, activation: str | None = None) -> Model:
 def _training_pairs(path: Path) -> Int[np.ndarray, "n 2"] | None:
     """The pairs a run was trained on; None where its manifest is not beside its snapshots."""
     model = path.with_name(path.name.removesuffix(".snapshots") + ".safetensors") if path.is_dir() else path
-    manifest = RunFiles(model).manifest
-    if not manifest.is_file():
+    manifest = _manifest(model)
+    return None if manifest is None else start_of(manifest.config).train
+
+
+def _manifest(model: Path) -> TrainingManifest | None:
+    """What the run that trained this model says of itself; None where that is not beside it."""
+    file = RunFiles(model).manifest
+    if not file.is_file():
         return None
-    content = read_limited(manifest, MAX_MANIFEST_BYTES)
-    return start_of(from_json(TrainingManifest, content, str(manifest)).config).train
+    return from_json(TrainingManifest, read_limited(file, MAX_MANIFEST_BYTES), str(file))
 
 
 def _keys(study: Study) -> tuple[int, ...]:

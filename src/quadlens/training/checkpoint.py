@@ -47,6 +47,10 @@ class Checkpoint:
 
     def save(self, path: Path) -> None:
         """Write to `path`, whole or not at all."""
+        write_atomic(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The file that `save` writes and `load_checkpoint` reads."""
         from safetensors.numpy import save
 
         arrays = {name: getattr(self, name) for name in ("theta", "first", "second")}
@@ -59,7 +63,7 @@ class Checkpoint:
             "epoch": self.epoch,
             "checksum": _checksum(arrays),
         }
-        write_atomic(path, save(arrays, {METADATA_KEY: json.dumps(header, sort_keys=True)}))
+        return bytes(save(arrays, {METADATA_KEY: json.dumps(header, sort_keys=True)}))
 
 
 def remove_left_over(path: Path, config: TrainConfig) -> None:

@@ -66,10 +66,10 @@ class Recorder:
     spectra: list[tuple[int, Float[np.ndarray, " half"], Float[np.ndarray, " half"]]] = field(default_factory=list)
 
     @classmethod
-    def continuing(cls, history: History) -> "Recorder":
-        """A recorder that already has the rows of `history`."""
+    def continuing(cls, history: History, every: int) -> "Recorder":
+        """A recorder that already has the rows of `history` but the last step's, unless it is one of `every` epochs."""
         recorder = cls(half=history.input_power.shape[1])
-        recorder.curves = [tuple(row) for row in history.curves.tolist()]
+        recorder.curves = [tuple(row) for row in history.curves.tolist() if row[0] % every == 0]
         spectra = zip(history.spectrum_epochs.tolist(), history.input_power, history.output_power, strict=True)
         recorder.spectra = list(spectra)
         return recorder

@@ -7,13 +7,12 @@ import io
 import platform
 import shlex
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.atomic import write_all_atomic
+from quadlens.model.atomic import check_directory, clear_left_over, write_all_atomic
 from quadlens.model.evaluate import Evaluation, evaluate
 from quadlens.model.native import MAX_FILE_BYTES, read_limited, to_bytes
 from quadlens.schema import from_json, to_json
@@ -181,15 +180,20 @@ class RunFiles:
         """Where an unfinished run stands."""
         return self.model.with_name(f"{self._stem}.checkpoint")
 
+    @property
+    def optimiser(self) -> Path:
+        """Where a finished run stands, the optimiser's moments included: more epochs continue from there."""
+        return self.model.with_name(f"{self._stem}.optimiser")
+
 
 def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> None:
     """Say before training, not after, that the results, and that many snapshots, could not be written."""
     directory = files.model.parent
     if files.model.is_dir():
         raise BadFile(f"cannot write {files.model}: it is a directory; give a file name")
+    check_directory(directory)
+    clear_left_over(directory)
     try:
-        with tempfile.NamedTemporaryFile(dir=directory, prefix=".quadlens-probe."):
-            pass
         free = shutil.disk_usage(directory).free
     except OSError as error:
         raise BadFile(
@@ -204,8 +208,17 @@ def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> 
         )
 
 
-def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> TrainingManifest:
-    """Write history, model and, last, the manifest: a run with a manifest is whole. Returns the manifest."""
+def write_run(
+    files: RunFiles, result: TrainingResult, seconds: float, *, to_continue: bool = False
+) -> TrainingManifest:
+    """Write history, model and, last, the manifest: a run with a manifest is whole. Returns the manifest.
+
+    Args:
+        files: Where.
+        result: The run.
+        seconds: Time taken.
+        to_continue: Also write what more epochs would continue from, three times the size of the weights.
+    """
     model = to_bytes(result.params)
     curves, spectrum = io.BytesIO(), io.BytesIO()
     result.history.curve_frame().write_parquet(curves)
@@ -213,7 +226,9 @@ def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> Traini
     answers = evaluate(result.params.hidden_layer())
     digest = hashlib.sha256(model).hexdigest()
     manifest = TrainingManifest.of(result, answers, {files.model.name: digest}, seconds)
-    contents = {files.history: curves.getvalue(), files.spectrum: spectrum.getvalue(), files.model: model}
+    contents = {files.history: curves.getvalue(), files.spectrum: spectrum.getvalue()}
+    contents |= {files.optimiser: result.end.to_bytes()} if to_continue else {}
+    contents |= {files.model: model}
     write_all_atomic({**contents, files.manifest: to_json(manifest)})
     files.checkpoint.unlink(missing_ok=True)
     return manifest
@@ -221,10 +236,15 @@ def write_run(files: RunFiles, result: TrainingResult, seconds: float) -> Traini
 
 def finished_manifest(files: RunFiles, config: TrainConfig) -> TrainingManifest | None:
     """The manifest of a run with these settings that is already whole on disk, else None."""
+    manifest = whole_manifest(files)
+    return manifest if manifest is not None and manifest.config == config else None
+
+
+def whole_manifest(files: RunFiles) -> TrainingManifest | None:
+    """The manifest of a run that is whole on disk, whatever its settings, else None."""
     try:
         manifest = from_json(TrainingManifest, read_limited(files.manifest, MAX_MANIFEST_BYTES), str(files.manifest))
         digest = hashlib.sha256(read_limited(files.model, MAX_FILE_BYTES)).hexdigest()
     except (BadFile, BadConfig):
         return None
-    whole = manifest.sha256.get(files.model.name) == digest
-    return manifest if whole and manifest.config == config else None
+    return manifest if manifest.sha256.get(files.model.name) == digest else None

@@ -42,13 +42,23 @@ class Interrupted(QuadlensError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrainingResult(Displayed):
-    """A trained model, how it was trained, and what happened on the way."""
+    """A trained model, how it was trained, and what happened on the way.
+
+    Attributes:
+        config: Its settings.
+        device: Where it was trained.
+        threads: With how many threads.
+        params: The model.
+        history: What was recorded.
+        end: Where the run stands, the optimiser's moments included, for `train` to continue from with more epochs.
+    """
 
     config: TrainConfig
     device: str
     threads: int
     params: Params | MLPParams
     history: History
+    end: Checkpoint
 
     def _facts(self) -> dict[str, object]:
         _, train_loss, _, validation_loss, validation_accuracy = self.history.curves[-1]
@@ -101,7 +111,7 @@ def train(
         config: Settings.
         device: Where; see `choose_device`.
         threads: CPU threads; all that help when None.
-        resume: A checkpoint of the same run to resume from.
+        resume: A checkpoint of the same run, or of one of other length, to resume from.
         hooks: Progress, checkpoints, stopping.
     """
     return train_batch(
@@ -126,7 +136,7 @@ def train_batch(
         _check_resume(configs, resume)
         epoch = resume[0].epoch
         state = OptimiserState(*(np.stack([getattr(c, n) for c in resume]) for n in ("theta", "first", "second")))
-        recorders = [Recorder.continuing(c.history) for c in resume]
+        recorders = [Recorder.continuing(c.history, config.history_every) for c in resume]
     else:
         epoch, theta = 0, np.stack([layout.flatten(start.params) for start in starts])
         state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
@@ -149,10 +159,10 @@ def train_batch(
     finally:
         engine.close()
     results = []
-    for c, flat, recorder in zip(configs, engine.state().theta, recorders, strict=True):
-        params = layout.params(flat)
+    for end, recorder in zip(checkpoints(), recorders, strict=True):
+        params = layout.params(end.theta)
         recorder.add_spectrum(config.epochs, params)
-        results.append(TrainingResult(c, device, threads, params, recorder.history()))
+        results.append(TrainingResult(end.config, device, threads, params, recorder.history(), end))
     if config.epochs in hooks.snapshots:
         hooks.on_snapshot(config.epochs, [one.params for one in results])
     return results
@@ -215,14 +225,20 @@ def place(device: str, threads: int | None, resume: Sequence[Checkpoint] | None)
 
 def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) -> None:
     for config, checkpoint in zip(configs, resume, strict=True):
-        mine, theirs = dataclasses.asdict(config), dataclasses.asdict(checkpoint.config)
-        changed = [
-            f"{name}: {theirs[name]} in the checkpoint, {mine[name]} now" for name in mine if mine[name] != theirs[name]
-        ]
-        if changed:
+        # How long a run is changes none of its steps.
+        if config.epochs < checkpoint.epoch:
             raise BadConfig(
-                f"the checkpoint is of another run ({'; '.join(changed)}); use its settings or another output"
+                f"the checkpoint has {checkpoint.epoch} epochs and {config.epochs} are asked for; "
+                "ask for at least as many, or use another output"
             )
+        if changed := changed_settings(checkpoint.config, dataclasses.replace(config, epochs=checkpoint.config.epochs)):
+            raise BadConfig(f"the checkpoint is of another run ({changed}); use its settings or another output")
+
+
+def changed_settings(before: TrainConfig, now: TrainConfig) -> str:
+    """Which settings differ, in words; empty where none does."""
+    old, new = dataclasses.asdict(before), dataclasses.asdict(now)
+    return "; ".join(f"{name}: {old[name]} before, {new[name]} now" for name in new if new[name] != old[name])
 
 
 def _engine(config: TrainConfig, device: str, threads: int, state: OptimiserState, starts: list[Start]) -> Engine:
