@@ -390,5 +390,5 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
     from quadlens.studies.moments import moments_for
 
     mine = study(model)
-    write_atomic(Path(output), build_page(mine.anatomy, mine.name, moments_for(mine, history)).encode())
+    write_atomic(Path(output), build_page(mine, mine.name, moments_for(mine, history)).encode())
     return Path(output)

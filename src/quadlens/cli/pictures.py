@@ -75,7 +75,7 @@ def explore(
     loaded = study.model
     with out.step_line() as step:
         moments = moments_for(study, not no_history, lambda done, total: step(f"snapshot {done + 1} of {total}"))
-    content = build_page(study.anatomy, study.name, moments).encode()
+    content = build_page(study, study.name, moments).encode()
     write_atomic(output, content)
     value = {
         "file": str(output),

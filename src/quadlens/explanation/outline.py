@@ -15,7 +15,7 @@ from quadlens.model.evaluate import AttentionRange, Evaluation, attention_ranges
 from quadlens.model.params import Model
 from quadlens.model.task import Task
 from quadlens.model.token_tables import HiddenLayer, LastMLP
-from quadlens.numbers import at_least, decimals, percent
+from quadlens.numbers import at_least, decimals, neglected
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.cluster import find_clusters, key_frequencies, neuron_spectra
 from quadlens.spectrum.irreps import KEY_SHARE, Irrep, Irreps, find_irreps
@@ -146,7 +146,7 @@ class Outline(Displayed):
             )
         if self.attention in ("softmax", "mixture") or self.layers > 1:
             sentences.append(
-                f"Of what neurons read, {percent(1 - self.additive_share)} is not a part of a plus a part of b."
+                f"Of what neurons read, {neglected(1 - self.additive_share)} is not a part of a plus a part of b."
             )
         if self.key_frequencies is not None:
             named = ", ".join(map(str, self.key_frequencies)) or "none"

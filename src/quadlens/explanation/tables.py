@@ -108,7 +108,7 @@ def _print_coefficients(logits: LogitExplanation, console: Console) -> None:
             (
                 str(spot.k),
                 *(decimals(float(x), 2) for x in coefficients),
-                f"±{spot.distance}",
+                spot.where,
                 decimals(spot.cos_u),
                 *(decimals(x, 2) for x in weak),
             )
@@ -127,7 +127,7 @@ def _measures(logits: LogitExplanation) -> Table:
     }
     rows = {
         **{name: f"R² {decimals(one.r2)}, {one.correct} of {inputs} inputs right" for name, one in named.items()},
-        "skip connection's share of variance": decimals(logits.skip_share, 4),
+        **({"skip connection's share of variance": decimals(logits.skip_share, 4)} if logits.skip_share else {}),
         "identity part held by c-2a, c-2b": f"{decimals(identity.of_a.share)}, {decimals(identity.of_b.share)}",
         "gradient symmetricity": f"{decimals(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)",
         "distance irrelevance": f"{decimals(measures.distance_irrelevance)} (pizza 0.17, clock 0.85)",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from quadlens.explanation.value import Explanation, LogitExplanation
+from quadlens.integration import CLEAR_RELATION, alone
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.task import Task
 from quadlens.numbers import at_least, counted, neglected, percent
@@ -85,11 +86,12 @@ def _phases(explanation: Explanation) -> str:
     key_phases = [phases for phases in explanation.phases if phases.k in explanation.key_frequencies]
     values = [phases.r2 for phases in key_phases if phases.r2 is not None]
     even = sum(phases.spacing.roughly_uniform for phases in key_phases)
-    follow = (
-        f"Output phases follow twice the input phases with R² of at least {at_least(min(values), 4)}; "
-        if values
-        else ""
-    )
+    follow = ""
+    if values:
+        least = at_least(min(values), 4)
+        follow = f"Output phases follow twice the input phases with R² of at least {least}; "
+        if min(values) < CLEAR_RELATION:
+            follow = f"Output phases do not all follow twice the input phases (least R² {least}); "
     keys = "1 key frequency" if len(key_phases) == 1 else f"{len(key_phases)} key frequencies"
     return f"{follow}input phases cover the circle roughly evenly for {even} of {keys}."
 
@@ -98,7 +100,10 @@ def _secondary(explanation: Explanation) -> str:
     doubling = explanation.doubling
     if doubling.share is None:
         return "No neuron has a secondary frequency."
-    phase = f", with phase 2φ + π (R² {at_least(doubling.phase_r2, 4)})" if doubling.phase_r2 is not None else ""
+    phase, r2 = "", doubling.phase_r2
+    if r2 is not None:
+        found = f"2φ + π (R² {at_least(r2, 4)})"
+        phase = f", with phase {found}" if r2 >= CLEAR_RELATION else f"; their phase does not follow {found}"
     return (
         f"The secondary frequency is the double of the primary one for {doubling.doubled} "
         f"of {counted(doubling.neurons, 'neuron')}{phase}."
@@ -126,9 +131,10 @@ def _logits(logits: LogitExplanation) -> list[str]:
         sentences.append(
             f"the absolute-value part of the MLP alone fits them with {even.clock:.3f} and {even.pizza:.3f}."
         )
+    right = f"{form.correct:,} of {form.p**2:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)"
     sentences.append(
-        f"The two-term form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f} and alone answers "
-        f"{form.correct:,} of {form.p**2:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)."
+        f"The two-term form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f}{alone(form.r2, right)}."
     )
-    sentences.append(f"The skip connection makes {neglected(logits.skip_share)} of the logits' variance.")
+    if logits.skip_share > 0:
+        sentences.append(f"The skip connection makes {neglected(logits.skip_share)} of the logits' variance.")
     return [*sentences, logits.algorithm.sentence()]

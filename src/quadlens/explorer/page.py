@@ -27,7 +27,8 @@ from quadlens.glossary import mentioned, popovers
 from quadlens.model.config import Config
 from quadlens.model.native import sha256, to_bytes
 from quadlens.model.params import Model
-from quadlens.spectrum.anatomy import Anatomy, anatomy_of
+from quadlens.spectrum.anatomy import Anatomy
+from quadlens.studies import Study, study_of
 from quadlens.studies.moments import STEPS, Moments
 
 # In the order of the data's flow; each file only uses those before it.
@@ -65,7 +66,7 @@ SCRIPTS = (
 LARGEST_P = 257
 
 
-def build_page(model: Model | Anatomy, name: str, moments: Moments | None = None) -> str:
+def build_page(model: Model | Anatomy | Study, name: str, moments: Moments | None = None) -> str:
     """The whole page as HTML; the same model and name always give the same text.
 
     Args:
@@ -76,8 +77,8 @@ def build_page(model: Model | Anatomy, name: str, moments: Moments | None = None
     Raises:
         BadConfig: if p is too large for a browser, the model has several layers, or the run is of another shape.
     """
-    anatomy = anatomy_of(model)
-    weights, config = anatomy.model, anatomy.config
+    study = study_of(model)
+    anatomy, weights, config = study.anatomy, study.model, study.config
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
     if isinstance(config, Config) and config.n_layers > 1:
@@ -87,7 +88,7 @@ def build_page(model: Model | Anatomy, name: str, moments: Moments | None = None
     if shape is not None and (not frame.waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
     words, absent = numbers(frame), absences(frame)
-    missing = {name for one in absent for name in one.views}
+    missing, digest = {name for one in absent for name in one.views}, sha256(weights)
     values = {
         "version": __version__,
         "name": html.escape(name),
@@ -96,13 +97,13 @@ def build_page(model: Model | Anatomy, name: str, moments: Moments | None = None
         "waves": str(frame.waves).lower(),
         "rule": str("rectangles" not in missing).lower(),
         "title": TITLES["rectangles" in missing],
-        "intro": html.escape(introduction(frame)),
+        "intro": html.escape(introduction(frame, study.integration)),
         "absent": html.escape(" ".join(filled(one.why, frame.task) for one in absent)),
-        "sha": sha256(weights),
+        "sha": digest,
         "style": asset("style.css").replace("{{palette}}", palette()),
         "script": script(),
         "model": base64.b64encode(to_bytes(weights)).decode(),
-        "words": json.dumps(words_for_script(), ensure_ascii=False),
+        "words": json.dumps(words_for_script(digest, study.integration), ensure_ascii=False),
         **_run(moments, frame),
         "views": "\n".join(_card(view, frame, None if view.name in missing else words[view.name]) for view in VIEWS),
         **_status(frame),

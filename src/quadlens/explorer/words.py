@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from quadlens.explorer.first_frame import LARGEST_SHARED, FirstFrame
+from quadlens.integration import Integration
 from quadlens.model.activation import Activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.task import Task
@@ -108,13 +109,15 @@ VIEWS: tuple[View, ...] = (
         "circle",
         "The circle of phases",
         "Each dot is a neuron at its input phase φ, as large as its weight ρω, on the ring of its frequency. The "
-        "shaded half is where the chosen frequency's neurons {shaded} for this a and b. Drag a dot along its ring.",
+        "shaded half is where the chosen frequency's neurons {shaded} for this a and b, so far as they read both "
+        "alike. Drag a dot along its ring.",
     ),
     View(
         "rectangles",
         "The rectangles under h(φ)",
-        "Each rectangle is a neuron: its width is the weight w, its height is h at its phase. The line is the true "
-        "curve; the network's sum is the coloured area. The orange band is how far h can be from each height.",
+        "Each rectangle is a neuron: its width is the weight w, its height is h at its phase. The line is the "
+        "integral's curve; the sum over neurons is the coloured area. The orange band is how far h can be from each "
+        "height.",
     ),
     View(
         "logits",
@@ -191,9 +194,9 @@ ABSENT = {
 # With rectangles, and without.
 TITLES = ("Drag a neuron, watch the integral", "Look inside a network")
 INTROS = {
-    "rule": "A network that computes {words}: each hidden neuron is one rectangle under a curve, and the sum of the "
-    "rectangles points at {symbols}.",
-    "plain": "A network that computes {words}: what each neuron reads and writes, and what it adds to the answer.",
+    "rule": "A network for {words}: each hidden neuron is drawn as one rectangle under a curve; the sum of "
+    "rectangles is to be compared with the integral.",
+    "plain": "A network for {words}: what each neuron reads and writes, and what it adds to the answer.",
 }
 RENAMED = "Frequencies and phases are those of the elements renamed so that {symbols} becomes a sum."
 PERMUTATIONS = "a is σ and b is τ; permutations go by their numbers."
@@ -218,20 +221,29 @@ def filled(words: str, task: Task) -> str:
     return words.format(words=task.words, symbols=task.symbols, n=task.n)
 
 
-def introduction(frame: FirstFrame) -> str:
-    """What the page says about the model on top; the same in app.js."""
+def introduction(frame: FirstFrame, integration: Integration) -> str:
+    """What the page says about the model on top; the same in app.js, where the verdict is kept for this model alone."""
     new = frame.task.cyclic
     return " ".join(
         [
-            filled(INTROS["rule" if frame.waves else "plain"], frame.task),
+            filled(
+                INTROS["rule" if frame.waves and not WORDS[frame.layer.activation].no_rule else "plain"], frame.task
+            ),
             *([filled(RENAMED, frame.task)] if frame.waves and new is not None and not new.is_identity else []),
             *([PERMUTATIONS] if frame.task.symbols == "σ·τ" else []),
+            *([integration.sentence] if integration.sentence else []),
         ]
     )
 
 
-def words_for_script() -> dict[str, Any]:
-    """Everything the script says differently for each activation and each kind of model: a page may open another."""
+def words_for_script(sha256: str, integration: Integration) -> dict[str, Any]:
+    """Everything the script says differently for each activation and each kind of model: a page may open another.
+
+    Args:
+        sha256: Of the page's own model.
+        integration: The verdict on it; the script has none on other models.
+    """
+    verdict = {"sha256": sha256, "integrates": integration.holds, "sentence": integration.sentence}
     by_activation: dict[str, Any] = {
         activation: {
             **vars(words),
@@ -240,7 +252,14 @@ def words_for_script() -> dict[str, Any]:
         for activation, words in WORDS.items()
     }
     absent = {key: vars(one) for key, one in ABSENT.items()}
-    page = {"titles": TITLES, "intros": INTROS, "renamed": RENAMED, "permutations": PERMUTATIONS, "absent": absent}
+    page = {
+        "titles": TITLES,
+        "intros": INTROS,
+        "renamed": RENAMED,
+        "permutations": PERMUTATIONS,
+        "absent": absent,
+        "verdict": verdict,
+    }
     return {**by_activation, "page": page}
 
 

@@ -11,7 +11,7 @@ from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.logits import cos_u
 from quadlens.model.task import Task
-from quadlens.numbers import percent
+from quadlens.numbers import at_least, percent
 from quadlens.studies import Study
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _task_words(study: Study) -> Words:
     return Words(
         title="Every question and its margin",
         finding=f"The model answers {answers.correct:,} of {answers.pairs:,} pairs right. Its smallest margin is "
-        f"{answers.min_margin:.2f}, at {smallest}; the median is {answers.median_margin:.2f}.",
+        f"{at_least(answers.min_margin, 2)}, at {smallest}; the median is {answers.median_margin:.2f}.",
         how_to_read="Left: one square per pair (a, b); brighter means that the right answer's logit is further "
         "above every other. Red crosses, if any, are wrong answers. Right: the same margins counted; everything "
         "right of the red line is right.",
@@ -165,10 +165,12 @@ def _algorithm_words(study: Study) -> Words | None:
     right, best = int(of_task.answers[a, b]), int(study.anatomy.layer.pair_logits(np.array([pair]))[0].argmax())
     verdict = f"{of_task.element(best)} has the highest logit, {'as it should' if best == right else 'wrongly'}"
     first, second = of_task.element(a), of_task.element(b)
+    doubling = "the MLP doubles it" if study.integration.holds else "its double is the answer's"
     return Words(
         title="The algorithm in four steps",
         finding=f"At frequency {k}, {first} and {second} are two points of a circle; their mean points to half the "
-        f"angle of {of_task.question(a, b)}; the MLP doubles it; of the model's own logits, {verdict}.",
+        f"angle of {of_task.question(a, b)}; {doubling}; "
+        f"of the model's own logits, {verdict}.",
         how_to_read=f"Panels 1 to 3 show the plane of frequency k = {k} as the interpretation has it: tokens sit "
         "at angle k·w·a. Panel 4 is measured: the logits of this model for this very pair, all frequencies "
         "together.",
@@ -181,7 +183,9 @@ def residual(study: Study, ax: Target = None) -> "Figure":
     """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's."""
     shares, paper = study.skip_shares, study.published.population.histogram(SKIP_HISTOGRAM)
     if shares is None:
-        raise BadConfig("this model's attention depends on the tokens: the skip connection has no share of its own")
+        raise BadConfig(
+            "this model's attention depends on the tokens, or it is an MLP: no skip connection has a share of its own"
+        )
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
         high = max(float(np.quantile(shares, SHOWN)), float(paper.edges[-1]))
@@ -203,7 +207,7 @@ def _residual_words(study: Study) -> Words | None:
     return Words(
         title="The residual stream's share of the logits",
         finding="The skip connection around the MLP makes less than 3 % of the variance of the logits for "
-        f"{percent(float((shares < 0.03).mean()))} of this model's inputs; the median is "
+        f"{percent(float((shares < 0.03).mean()), towards='down')} of this model's inputs; the median is "
         f"{percent(float(np.median(shares)), 2)}.",
         how_to_read="Each input (a, b) is counted at (variance over c of what the skip connection adds) / "
         "(variance over c of the logits). Far left means the MLP does the work. The outline is the paper's, "
@@ -257,11 +261,11 @@ def _repair_words(study: Study) -> Words | None:
         if spot.k in keys
     ]
     return Words(
-        title="What the secondary frequencies repair",
+        title="The strength of the answer, part by part",
         finding=f"Where |cos u| is nearly 0, the strength of the right answer is made of: {'; '.join(parts)}.",
         how_to_read="One dot per distance a - b; up, the coefficient of cos(kw(a+b-c)) in the logits, which is "
-        "what makes the right answer win. The absolute part alone would fall towards 0 on the left, where the two "
-        "tokens nearly cancel; the identity part, carried by the secondary frequency, is largest exactly there.",
+        "what makes the right answer win. C |cos u|, the pizza, falls to 0 on the left, where the two tokens nearly "
+        "cancel; there a negative D makes D cos 2u add most.",
         data="data/explanation.json",
     )
 

@@ -75,6 +75,7 @@ def _exact_error_words(study: Study) -> Words | None:
     clusters = study.clusters
     if not clusters:
         return None
+    sizes = sorted({f"{one.baseline.middle:.3f}" for one in clusters})
     parts = [
         f"k = {one.k}: {at_most(one.exact_psi.absolute.upper)} exact, {at_most(one.moment_bound_psi.value, 3)} by "
         f"moments, {at_most(one.rows.total_abs_bound_half.value, 3)} by the paper's bound"
@@ -83,7 +84,7 @@ def _exact_error_words(study: Study) -> Words | None:
     return Words(
         title="How large the error is: bounded and exact",
         finding="Worst error of the absolute part over all a, b, c against an integral of mean size "
-        f"{clusters[0].baseline.middle:.3f}: {'; '.join(parts)}.",
+        f"{' to '.join(dict.fromkeys((sizes[0], sizes[-1])))}: {'; '.join(parts)}.",
         how_to_read="Each dot is the exact error of the absolute part, |cos|, for one value of a + b, at the worst "
         "c; note the logarithmic axis. The dashed line is what the paper could prove in linear time, the dotted "
         "one what a few moments prove, the green line the exact worst case, found in quasi-linear time.",
@@ -137,7 +138,7 @@ def _waterfall_words(study: Study) -> Words | None:
     parts = []
     for one in study.clusters:
         bound, slope, angle, exact = heights(one)
-        parts.append(f"k = {one.k}: {bound:.3f} − {slope:.3f} − {angle:.3f} = {exact:.3f}")
+        parts.append(f"k = {one.k}: {at_most(bound, 3)} − {slope:.3f} − {angle:.3f} ≈ {at_most(exact, 3)}")
     return Words(
         title="Where the bound loses",
         finding="Relative bound of the paper, minus what its two steps lose, is the exact relative error: "
@@ -188,8 +189,8 @@ def _moments_words(study: Study) -> Words | None:
         title="Why a rule is good or bad: its moments",
         finding=f"Even moments up to order {2 * DRAWN + 2} of each cluster: {'; '.join(parts)}.",
         how_to_read="The error of a rule is a sum of its even moments, those of low order weighing most; a "
-        "perfect rule has none. Dashed: the size 1/√n that n randomly thrown phases would have. Low orders far "
-        "below it are why the rule is good.",
+        "perfect rule has none. Dashed: the size 1/√n that n randomly thrown phases would have. The further low "
+        "orders are below it, the better is the rule.",
         data="data/moments.csv",
     )
 

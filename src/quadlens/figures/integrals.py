@@ -9,9 +9,10 @@ from jaxtyping import Float
 from quadlens.figures.canvas import Target, angle_axis, canvas
 from quadlens.figures.picture import CLUSTER, Family, Words, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
+from quadlens.integration import doubles
 from quadlens.numbers import at_most
 from quadlens.quadrature import ClusterBounds, Scheme
-from quadlens.studies import Study
+from quadlens.studies import Study, error_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,16 +136,22 @@ def _infinite_width_words(study: Study) -> Words | None:
     )
 
 
-def _integrated_words(cluster: ClusterBounds) -> Words:
+def _error_words(study: Study, cluster: ClusterBounds) -> str:
+    """The worst error, beside what it is a share of."""
+    error = error_of(cluster, study.config.activation)
+    return f"{at_most(cluster.exact_psi.relu.upper)}, {error.words} of the integral's mean size: {doubles(error.size)}"
+
+
+def _integrated_words(study: Study, cluster: ClusterBounds) -> Words:
     k = cluster.k
     return Words(
         name=f"integrated-relu-{k}",
         label=f"integrated-relu-{k}",
         title=f"What frequency {k} computes",
-        finding=f"For every a + b the neurons of frequency {k} put out (2/3)(cos 2s, −sin 2s) with an error of at most "
-        f"{at_most(cluster.exact_psi.relu.upper)}: the frequency has been doubled.",
+        finding=f"Over all a + b the sums over the neurons of frequency {k} differ from (2/3)(cos 2s, −sin 2s) by at "
+        f"most {_error_words(study, cluster)}.",
         how_to_read="Dots are the sums Σ w·ReLU(cos(s+φ))·(cos ψ, sin ψ) for the p values of a + b; lines are the "
-        "integrals they stand for. Two periods of output over one period of s: the angle is doubled.",
+        "integrals. A line has two periods over one period of s: its angle is the double of s.",
         data="data/exact_errors.csv",
         options={"k": k},
     )
@@ -156,10 +163,10 @@ def _space_words(study: Study) -> Words | None:
         return None
     cluster = clusters[0]
     return Words(
-        title="The MLP computes logits by numerical integration",
-        finding=f"Frequency {cluster.k}: each neuron is a slice at its phase φ of the surface ReLU[cos(s+φ)]; "
-        f"weighted by cos 2φ and sin 2φ and summed over {cluster.neurons} neurons, the slices give (2/3)(cos 2s, "
-        f"−sin 2s) with an error of at most {at_most(cluster.exact_psi.relu.upper)}.",
+        title="The sum over neurons and the integral, in space",
+        finding=f"Frequency {cluster.k}: take each neuron as a slice at its phase φ of the surface ReLU[cos(s+φ)]; "
+        f"weighted by cos 2φ and sin 2φ and summed over {cluster.neurons} neurons, the slices differ from the "
+        f"integral's (2/3)(cos 2s, −sin 2s) by at most {_error_words(study, cluster)}.",
         how_to_read="Follow the panels: the activation as a function of the input s and the neuron's phase φ "
         "(lines are some of this model's neurons); the same weighted by cos 2φ and by sin 2φ; and last the sums "
         "along φ, one dot per input.",
@@ -171,7 +178,7 @@ INFINITE_WIDTH = Family("infinite-width", infinite_width, _infinite_width_words,
 INTEGRATED_RELU = Family(
     "integrated-relu",
     integrated_relu,
-    lambda study: tuple(_integrated_words(cluster) for cluster in _relu_clusters(study)),
+    lambda study: tuple(_integrated_words(study, cluster) for cluster in _relu_clusters(study)),
     ("integrated-relu-K",),
     in_paper=True,
 )

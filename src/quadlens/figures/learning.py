@@ -58,8 +58,8 @@ def _learning_words(study: Study) -> Words | None:
     return Words(
         title="Learning curve",
         finding=f"{finding}.",
-        how_to_read="Both axes of the upper panel are logarithmic. Training loss falls first; validation follows "
-        "when the model has found an algorithm rather than a table.",
+        how_to_read="Both axes of the upper panel are logarithmic. Where training loss is far below validation loss, "
+        "pairs are known by heart.",
         data="data/history.csv",
     )
 
@@ -103,6 +103,11 @@ def surviving(history: History) -> tuple[int, ...]:
     return tuple(sorted({int(k) for share in last for k in np.flatnonzero(share >= NAMED_SHARE) + 1}))
 
 
+def _first_share(history: History) -> float:
+    """The largest share of one frequency at the first moment recorded, on either side."""
+    return max(float(_shares(power)[0].max()) for power in (history.input_power, history.output_power))
+
+
 def _shares(power: np.ndarray) -> np.ndarray:
     return power / np.maximum(power.sum(axis=1, keepdims=True), np.finfo(float).tiny)
 
@@ -113,11 +118,12 @@ def _frequencies_words(study: Study) -> Words | None:
         return None
     return Words(
         title="Which frequencies survive training",
-        finding=f"All {history.input_power.shape[1]} frequencies start alike; after "
+        finding=f"At the start no one of {history.input_power.shape[1]} frequencies has more than "
+        f"{percent(_first_share(history), towards='up')} of the power that neurons read or write; after "
         f"{int(history.spectrum_epochs[-1]):,} epochs {listed(surviving(history))} hold at least "
-        f"{100 * NAMED_SHARE:.0f} % of the power each.",
+        f"{100 * NAMED_SHARE:.0f} % of either.",
         how_to_read="Each line is a frequency; up, its share of all the power the neurons read (above) or write "
-        "(below). Grey lines die out; a dashed line is no key frequency itself but the double of one.",
+        f"(below). Grey lines end below {100 * NAMED_SHARE:.0f} %; a dashed line is no key frequency itself.",
         data="data/spectrum.csv",
     )
 

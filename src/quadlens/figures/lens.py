@@ -14,7 +14,8 @@ from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COL
 from quadlens.infinite_width import Lens, LensCluster
 from quadlens.infinite_width.integral import angles
 from quadlens.infinite_width.lens import KINDS
-from quadlens.numbers import percent
+from quadlens.integration import alone
+from quadlens.numbers import decimals, percent
 from quadlens.studies import MAX_FREQUENCIES, Study
 
 if TYPE_CHECKING:
@@ -198,17 +199,17 @@ def _words(study: Study, family: str) -> Words | None:
     texts = {
         "shared-function": (
             "What the neurons of a cluster share",
-            f"One function describes all {first.neurons} neurons of k = {first.k} to "
-            f"{percent(first.reading.shared.fit)} of their pre-activations; its degree is "
-            f"{first.reading.cluster.degree}.",
-            "Each dot is a neuron at its phase φ, for three inputs; the lines are the one function that all "
-            "neurons share, each at its own phase. The integral is over this circle.",
+            f"One function, of degree {first.reading.cluster.degree}, makes {percent(first.reading.shared.fit)} of the "
+            f"pre-activations' energy in the {first.neurons} neurons of k = {first.k}.",
+            "Each dot is a neuron at its phase φ, for three inputs; the lines are the one function that describes all "
+            "neurons best, each at its own phase. The integral is over this circle.",
         ),
         "wave-content": (
             "What the neurons read",
             f"Shares of the pre-activations' energy: {reads}.",
-            "Sum waves are cos(kwa + φ) + cos(kwb + φ), the pizza; a constant is the bias; double waves have frequency "
-            "2k; products of waves need attention that depends on the tokens. The axis is logarithmic.",
+            "Sum waves are cos(kwa + φ) + cos(kwb + φ), the pizza; a constant comes from biases and means; double "
+            "waves have frequency 2k; products of waves need attention that depends on the tokens, or a layer before. "
+            "The axis is logarithmic.",
         ),
         "strength": (
             "Strength of the integral against a − b",
@@ -218,8 +219,9 @@ def _words(study: Study, family: str) -> Words | None:
         ),
         "integral-logits": (
             "Logits of the integral against the model's",
-            f"The integral, nothing fitted, is {percent(found.r2.unfitted)} of the logits' variance and alone answers "
-            f"{percent(found.answers_right)} of the inputs right.",
+            f"The integral, nothing fitted, has R² {decimals(found.r2.unfitted, 4, 'down')} of the logits"
+            f"{alone(found.r2.unfitted, f'{percent(found.answers_right)} of the inputs right')}. With one function per "
+            f"frequency in place of each neuron's own it has R² {decimals(found.r2.shared_function, 4, 'down')}.",
             "Each dot is one logit, less the mean over the answers: across what the integral says, up what the model "
             "says. On the line they agree.",
         ),

@@ -12,6 +12,7 @@ from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
 from quadlens.numbers import listed, percent
 from quadlens.published import Histogram
+from quadlens.spectrum.amplitude_phase import wrap
 from quadlens.studies import Study
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _neuron_words(study: Study) -> Words:
         f"({percent(float(roles.variance_input[i]))} of the variance of what it reads, phase φ = "
         f"{roles.phi[i]:.2f}) and writes one of frequency {int(roles.k_out[i])} "
         f"({percent(float(roles.variance_output[i]))}, phase ψ = {roles.psi[i]:.2f}; 2φ is "
-        f"{2 * roles.phi[i]:.2f}).",
+        f"{float(wrap(2 * roles.phi[i : i + 1])[0]):.2f}).",
         how_to_read="Dots are the model's weights, lines the single cosine that explains most of them. Above: how "
         f"much each token adds to the neuron before {activation}. Below: how much the active neuron adds to each "
         "answer's logit.",
@@ -125,7 +126,7 @@ def _single_frequency_words(study: Study) -> Words | None:
     half = [percent(float(np.median(share)), towards="down") for share in shares]
     every = [percent(float(share.min()), towards="down") for share in shares]
     return Words(
-        title="Each neuron has one frequency",
+        title="How much one frequency explains of each neuron",
         finding=f"For half of the {len(shares[0])} living neurons one frequency explains at least {half[0]} of "
         f"what they read and {half[1]} of what they write; for every one at least {every[0]} and {every[1]}.",
         how_to_read="Right is better: at 1 a neuron reads (left panel) or writes (right panel) a single cosine. "

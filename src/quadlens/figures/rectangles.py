@@ -138,7 +138,7 @@ def _quadrature_words(cluster: ClusterBounds, half: bool) -> Words:
         finding=f"The {scheme.n} rectangles of frequency {k} over {span} have area {area:.4f}; the integral is "
         f"{whole:.4f}, so at a + b = c = 0 the error is {abs(area - whole):.4f}.",
         how_to_read="Each neuron is one rectangle: as wide as its weight w = ρω (scaled to 2π in all), as high as the "
-        "curve at its phase φ. The MLP adds up the rectangles' areas; the black curve's area is what it stands for."
+        "curve at its phase φ. The sum over neurons is the rectangles' area; the integral is the black curve's."
         + (" Folding by half a turn puts twice as many neurons under each stretch of the curve." if half else ""),
         data=DATA,
         options={"k": k, "half": half},
@@ -153,8 +153,8 @@ def _band_words(cluster: ClusterBounds, half: bool) -> Words:
         label=f"error:{k}:-half-" if half else f"error:{k}:-",
         title=f"The error band of frequency {k}" + (", half period" if half else ""),
         finding=f"The orange band of frequency {k} has area {at_most(bound, 3)}: no input can have a larger "
-        f"quadrature error{' over half a period' if half else ''}. The true worst case over the whole circle is "
-        f"{cluster.exact.absolute.middle:.4f}.",
+        f"quadrature error{' over half a period' if half else ''}. The true worst case over the whole circle, with 2φ "
+        f"in place of ψ, is at most {at_most(cluster.exact.absolute.upper)}.",
         how_to_read="The curve's slope is at most 2, so under each rectangle it stays within ±2|x - φ| of the "
         "rectangle's height: the orange band. Both curve and rectangles lie inside it, so its area bounds the error "
         "for every input at once.",
@@ -166,15 +166,17 @@ def _band_words(cluster: ClusterBounds, half: bool) -> Words:
 def _overlap_words(study: Study) -> Words | None:
     if not study.clusters:
         return None
-    scheme = study.clusters[0].scheme
-    density = box_density(scheme)
+    first = study.clusters[0]
+    scheme, density = first.scheme, box_density(first.scheme)
     return Words(
         title=f"Overlap of the boxes of frequency {scheme.k}",
         finding=f"Boxes of frequency {scheme.k} leave {percent(density.uncovered)} of the circle uncovered and pile "
-        f"up to {int(density.count.max())} deep; on average the density is {density.mean_deviation:.2f} away from 1.",
+        f"up to {int(density.count.max())} deep; on average the density is {density.mean_deviation:.2f} away from 1. "
+        f"The exact error of its absolute part is at most {at_most(first.relative_exact_psi.upper, 4)} of the "
+        f"integral's mean size, the paper's bound {at_most(first.relative_bound.value, 3)}.",
         how_to_read="Each box is as wide as its neuron's weight and centred at its phase. Where boxes overlap the "
-        "curve is counted more than once, in gaps not at all. Neighbouring surpluses and gaps cancel: that is why the "
-        "exact error is so small.",
+        "curve is counted more than once, in gaps not at all. Where neighbouring surpluses and gaps cancel, the exact "
+        "error is smaller than the bound, which lets nothing cancel.",
         data=DATA,
     )
 

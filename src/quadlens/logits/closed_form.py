@@ -94,11 +94,13 @@ def closed_forms(parts: LogitParts) -> ClosedForms:
 class WeakSpot:
     """The distance at which one key frequency's pizza logit is smallest.
 
-    Coefficients are those of cos(k w (a+b-c)) over the inputs with a - b ≡ ±distance (mod p).
+    Coefficients are those of cos(k w (a+b-c)) over the inputs with a - b ≡ distance (mod p), and its
+    negative where both are weak.
 
     Attributes:
         k: Key frequency.
         distance: d = a - b with the smallest |cos u|; the smaller of ±d where there is no shift.
+        both_signs: Whether -d is as weak: where neurons read a and b alike. With a shift only d itself is.
         cos_u: |cos u| there, sin(π/2p) when gcd(k, p) = 1.
         abs_component: Coefficient measured in the absolute-value component.
         identity_component: Coefficient measured in the identity component.
@@ -111,6 +113,7 @@ class WeakSpot:
 
     k: int
     distance: int
+    both_signs: bool
     cos_u: float
     abs_component: float
     identity_component: float
@@ -119,6 +122,11 @@ class WeakSpot:
     pizza_term: float
     secondary_term: float
     relative: float | None
+
+    @property
+    def where(self) -> str:
+        """The distance as a table has it: ±d where both signs are weak."""
+        return f"{'±' if self.both_signs and self.distance else ''}{self.distance}"
 
 
 def weak_spots(parts: LogitParts, form: ClosedForm) -> tuple[WeakSpot, ...]:
@@ -142,6 +150,7 @@ def weak_spots(parts: LogitParts, form: ClosedForm) -> tuple[WeakSpot, ...]:
             WeakSpot(
                 k=k,
                 distance=d,
+                both_signs=not parts.shifts[row],
                 cos_u=float(small[row, d]),
                 abs_component=at(parts.abs_component.profile),
                 identity_component=at(parts.identity_component.profile),

@@ -1,6 +1,5 @@
 """One HTML file with everything inside: no script, no font, no picture from anywhere else."""
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -10,60 +9,24 @@ from quadlens.figures.neurons import ACTIVATION_WORDS
 from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
 from quadlens.glossary import linked, typeset
+from quadlens.integration import CLEAR_RELATION, NO_INTEGRAL, alone, doubles
+from quadlens.model.config import MLPConfig
 from quadlens.numbers import at_least, at_most, decimals, listed, percent, significant
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
 from quadlens.published import MODELS, MODELS_IN_FIGURES
-from quadlens.quadrature.integrals import half_of
 from quadlens.studies import MAX_FREQUENCIES, Study
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 PAGE_PIXELS = 100
-# A relative error below this and the sum may be called an integral without a caveat.
-GOOD_RULE = 0.2
 
 
 def size_of(rendered: Rendered) -> tuple[int, int]:
     """Width and height on the page, from the PNG's header (bytes 16 to 24): a hundred CSS pixels per inch."""
     header, scale = rendered.content("png")[16:24], PAGE_PIXELS / PNG_PIXELS
     return round(int.from_bytes(header[:4], "big") * scale), round(int.from_bytes(header[4:], "big") * scale)
-
-
-@dataclass(frozen=True)
-class RuleErrors:
-    """Worst errors over the key frequencies that are quadrature rules, each over the mean size of its integral.
-
-    Attributes:
-        absolute: Exact, of the absolute part |cos|, output phases as the model has them.
-        relu: Exact, of ReLU: the identity part included.
-        model: That of the two which is this model's activation.
-        bound: The paper's bound on `absolute`.
-        moment: The moment bound on `absolute`.
-    """
-
-    absolute: float
-    relu: float
-    model: float
-    bound: float
-    moment: float
-
-
-def rule_errors(study: Study) -> RuleErrors | None:
-    """Upper ends throughout, so that "at most" is true; None for a model without quadrature rules."""
-    if not study.clusters:
-        return None
-    absolute = max(one.relative_exact_psi.upper for one in study.clusters)
-    # ReLU's integral is half of the absolute part's.
-    relu = max(one.exact_psi.relu.relative_to(half_of(one.baseline)).upper for one in study.clusters)
-    return RuleErrors(
-        absolute,
-        relu,
-        relu if study.config.activation == "relu" else absolute,
-        max(one.relative_bound.value for one in study.clusters),
-        max(one.relative_moment_bound_psi.value for one in study.clusters),
-    )
 
 
 @cache
@@ -96,8 +59,13 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
             study=study,
             activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
             certificate=study.certificate,
-            rules=rule_errors(study),
-            good_rule=GOOD_RULE,
+            rules=study.rules,
+            integration=study.integration,
+            clear_relation=CLEAR_RELATION,
+            alone=alone,
+            doubles=doubles,
+            says_nothing=NO_INTEGRAL,
+            is_mlp=isinstance(study.config, MLPConfig),
             strongest=study.strongest_keys,
             most=MAX_FREQUENCIES,
             angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None)

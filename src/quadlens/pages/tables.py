@@ -194,9 +194,9 @@ def model_table(study: Study) -> PageTable:
                     ", ".join(f"{k}: {value}" for k, value in theirs),
                 )
             )
-        rows.append(
-            ("skip connection's share of the logits' variance", decimals(logits.skip_share, 4), "mostly below 0.03")
-        )
+        if study.skip_shares is not None:
+            name = "skip connection's share of the logits' variance"
+            rows.append((name, decimals(logits.skip_share, 4), "mostly below 0.03"))
     key_phases = [phases for phases in explanation.phases if phases.k in study.keys]
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
     widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or "–"

@@ -77,7 +77,7 @@ def report(
 def _explorer(study: Study) -> str | None:
     """The interactive page, for models that it can show."""
     try:
-        return build_page(study.anatomy, study.name)
+        return build_page(study, study.name)
     except BadConfig:
         return None
 

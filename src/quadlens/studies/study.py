@@ -13,6 +13,7 @@ from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadWeights, WrongArgument, within_float64
 from quadlens.explanation import Explanation, Outline, explain, outline
 from quadlens.infinite_width import Lens, lens
+from quadlens.integration import Integration
 from quadlens.logits.parts import skip_shares
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, bundled_names, resolve
@@ -28,6 +29,7 @@ from quadlens.published import PopulationSummary, Published, read_population, re
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
 from quadlens.spectrum import Anatomy
 from quadlens.spectrum.irreps import Irreps, find_irreps
+from quadlens.studies.rules import RuleErrors, rule_errors
 from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles
 
@@ -106,10 +108,10 @@ class Study(Displayed):
     @cached_property
     def no_waves(self) -> str | None:
         """Why nothing can be said in terms of frequencies, as the end of a sentence; None where it can."""
-        if isinstance(self.config, Config) and self.config.no_collapse is not None:
-            return f"{self.config.no_collapse}, so that what reaches a neuron is not a part of a plus a part of b"
         if self.config.task.cyclic is None:
             return f"no renaming of its elements turns {self.config.task.words} into addition, so it has no frequencies"
+        if isinstance(self.config, Config) and self.config.no_collapse is not None:
+            return f"{self.config.no_collapse}, so that what reaches a neuron is not a part of a plus a part of b"
         return None
 
     @property
@@ -126,8 +128,12 @@ class Study(Displayed):
 
     @cached_property
     def skip_shares(self) -> Float[np.ndarray, "p p"] | None:
-        """Variance over c of what the skip connection adds, over that of the logits; None where attention is gated."""
-        return skip_shares(self.anatomy.layer) if isinstance(self.anatomy.layer, Collapsed) else None
+        """Variance over c of what the skip connection adds, over that of the logits.
+
+        None where attention is gated, and for an MLP, which has no skip connection.
+        """
+        layer = self.anatomy.layer
+        return skip_shares(layer) if isinstance(layer, Collapsed) and isinstance(self.config, Config) else None
 
     @cached_property
     def irreps(self) -> Irreps | None:
@@ -182,12 +188,27 @@ class Study(Displayed):
         except (BadConfig, BadWeights) as error:
             return str(error)
 
+    @property
+    def _key_rules(self) -> tuple[ClusterBounds, ...]:
+        """Key frequencies that are quadrature rules, in order of k."""
+        return tuple(one for one in self.bounds.bounded if one.k in self.keys) if self.bounds else ()
+
+    @cached_property
+    def rules(self) -> RuleErrors | None:
+        """Their worst errors; None where there is none."""
+        return rule_errors(self._key_rules, self.config.activation)
+
+    @cached_property
+    def integration(self) -> Integration:
+        """Whether the hidden layer computes integrals: report, explorer and captions speak by it."""
+        found, rules = self.lens_if_any, self.rules
+        return Integration(found.r2.shared_function if found else None, rules.model if rules else None)
+
     @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:
         """Key frequencies that are quadrature rules, in order of k; the largest few where there are many."""
-        found = [one for one in self.bounds.bounded if one.k in self.keys] if self.bounds else []
-        largest = sorted(found, key=lambda one: -float((one.scheme.rho * one.scheme.omega).sum()))[:MAX_FREQUENCIES]
-        return tuple(sorted(largest, key=lambda one: one.k))
+        found = sorted(self._key_rules, key=lambda one: -float((one.scheme.rho * one.scheme.omega).sum()))
+        return tuple(sorted(found[:MAX_FREQUENCIES], key=lambda one: one.k))
 
     @cached_property
     def prover(self) -> Prover:
@@ -284,7 +305,7 @@ class Study(Displayed):
             ("answers", ("evaluation", "margins", "skip_shares", "history", "irreps")),
             ("neurons and logits", ("explanation",) if waves else ("outline",)),
             ("bounds", ("bounds", "clusters") if waves else ()),
-            ("the lens", ("lens_if_any",)),
+            ("the lens", ("lens_if_any", "integration")),
             ("proofs", ("_unprovable", "error_budget") if self.with_proofs and proofs else ()),
             ("the paper's numbers", ("published", "population")),
         )

@@ -8,6 +8,8 @@ Q.app = (() => {
   let engine, state, past, forms = null, frame = null, name = "", hovered = null, pointedC = null;
   // The views that apply to the model on the page.
   let shown = VIEWS;
+  // Whether the model is the page's own, of which it is known whether it computes integrals.
+  let own = false;
   // The page's own model and what is known of it; the run that made it, the place in it that the engine is at (null: its end,
   // the model itself), the place while it plays or is scrubbed, and the time of the last picture.
   let home = null, run = null, place = null, passing = null, playing = false, then = 0;
@@ -111,13 +113,14 @@ Q.app = (() => {
   function introduce(sha256) {
     const { p, d, activation, task } = engine.model, { waves } = info(), { page } = Q.words;
     const absent = absences();
+    own = sha256 === page.verdict.sha256;
     shown = VIEWS.filter((id) => !absent.some(({ views }) => views.includes(id)));
     for (const id of VIEWS) at(`view-${id}`).hidden = !shown.includes(id);
     at("absent").textContent = absent.map(({ why }) => why).join(" ");
     document.documentElement.dataset.waves = waves;
     document.documentElement.dataset.rule = shown.includes("rectangles");
     at("title").textContent = page.titles[shown.includes("rectangles") ? 0 : 1];
-    at("intro").textContent = filled(page.intros[waves ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (task.symbols === "σ·τ" ? ` ${page.permutations}` : "");
+    at("intro").textContent = filled(page.intros[waves && !Q.words[activation].no_rule ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (task.symbols === "σ·τ" ? ` ${page.permutations}` : "") + (own && page.verdict.sentence ? ` ${page.verdict.sentence}` : "");
     at("model-name").textContent = `${name}: ${task.name === "add" ? `p = ${p}` : `${count(p)} elements`}, ${count(d)} neurons`;
     at("footer-name").textContent = name;
     at("footer-sha").textContent = sha256;
@@ -180,7 +183,7 @@ Q.app = (() => {
       point: rule && Q.quadrature.at(rule, shape, ...engine.renamed(state.a, state.b, c)),
       weightOf: new Map(rule ? rule.neurons.map((i, j) => [i, rule.w[j]]) : []),
       split: engine.split(state.a, state.b), verdict: engine.verdict(),
-      heaviest: home.heaviest, gliding: playing && !CALM.matches,
+      heaviest: home.heaviest, integrates: own && Q.words.page.verdict.integrates === true, gliding: playing && !CALM.matches,
     };
   }
 

@@ -1,26 +1,26 @@
-// Seven steps from one neuron to the theorem; each is a saved state with the view to look at.
+// Seven steps from one neuron to the whole network; each is a saved state with the view to look at.
 Q.tour = (() => {
   const { short, atMost, atLeast, count, percent, percentAtMost } = Q.numbers;
 
   const STEPS = [
     {
       title: "One neuron reads a wave", views: ["pre", "circle"], state: { keep: "primary" },
-      say: (f) => `Neuron ${f.high} reads a cosine of frequency ${f.engine.info.kIn[f.high]} of a and the same of b. Their sum is 2ρ cos u · cos(s + φ), with s from a + b and u from a − b: stripes over (a, b). ${Q.words[f.engine.model.activation].keeps}`,
+      say: (f) => `Neuron ${f.high} reads a cosine of frequency ${f.engine.info.kIn[f.high]} of a and one of b. Where the two are the same, their sum is 2ρ cos u · cos(s + φ), with s from a + b and u from a − b: stripes over (a, b). ${Q.words[f.engine.model.activation].keeps}`,
     },
     {
-      title: "It writes a wave with twice the phase", views: ["column", "circle"], state: {},
+      title: "It writes a wave", views: ["column", "circle"], state: {},
       say: (f) => {
         const { info } = f.engine, i = f.high;
-        return `Down its column of W_L the same neuron writes one cosine of the same frequency over c. Its phase ψ is twice its input phase φ: ψ − 2φ is ${short(Q.fourier.wrap(info.psi[i] - 2 * info.phi[i]))} radians here. Point at other dots to see theirs.`;
+        return `Down its column of W_L the same neuron writes one cosine of the same frequency over c. For an integral, its phase ψ has to be twice its input phase φ: ψ − 2φ is ${short(Q.fourier.wrap(info.psi[i] - 2 * info.phi[i]))} radians here. Point at other dots to see theirs.`;
       },
     },
     {
-      title: "A cluster covers the circle", views: ["circle"], state: { part: "abs" },
-      say: (f) => `${f.engine.counts().byKey.get(f.state.k) || 0} neurons share frequency ${f.state.k}. Their phases spread around the whole circle, so a sum over neurons is a sum over sample points φ_i with weights w_i that add up to 2π.`,
+      title: "A cluster on the circle", views: ["circle"], state: { part: "abs" },
+      say: (f) => `${f.engine.counts().byKey.get(f.state.k) || 0} neurons share frequency ${f.state.k}. So far as their phases spread around the whole circle, a sum over neurons is a sum over sample points φ_i with weights w_i that add up to 2π.`,
     },
     {
-      title: "The sum is an integral", views: ["rectangles"], state: { part: "abs" },
-      say: (f) => f.point ? `Each neuron is a rectangle: as wide as w_i, as high as ${Q.activations.SHAPES[f.shape].height} cos(kwc + ψ_i). Together they make ${short(f.point.sum)}; the integral under the curve is ${Q.activations.SHAPES[f.shape].words} · cos(kw(a+b−c)) = ${short(f.point.integral)}. It is largest where c = a + b: integrating is how the network adds.` : Q.words[f.engine.model.activation].no_rule || "This frequency has no cluster to integrate with.",
+      title: "The sum and the integral", views: ["rectangles"], state: { part: "abs" },
+      say: (f) => f.point ? `Each neuron is a rectangle: as wide as w_i, as high as ${Q.activations.SHAPES[f.shape].height} cos(kwc + ψ_i). Together they make ${short(f.point.sum)}; the integral under the curve is ${Q.activations.SHAPES[f.shape].words} · cos(kw(a+b−c)) = ${short(f.point.integral)}. It is largest where c = a + b${f.integrates ? ": integrating is how the network adds" : ""}.` : Q.words[f.engine.model.activation].no_rule || "This frequency has no cluster to integrate with.",
     },
     {
       title: "How wrong is it?", views: ["rectangles"], state: { part: "abs", period: "half" },
@@ -31,8 +31,8 @@ Q.tour = (() => {
       say: (f) => `Drop the neurons on 30 % of the circle and the rectangles must stretch over the gap${f.claims && f.shape in f.claims.exactPsi ? `: the exact error at frequency ${f.state.k} is now ${short(f.claims.exactPsi[f.shape])}` : ""}. ${count(f.verdict.wrong)} of ${count(f.verdict.inputs)} inputs are answered wrong. Drag a dot, or turn another dial.`,
     },
     {
-      title: "The theorem", views: ["logits", "grid"], state: { show: "interpretation" },
-      say: (f) => `A few frequencies together single out one c: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(kw(a+b−c)), the dashed line${f.form ? ` with ${f.form.keys.map((k, j) => `C = ${short(f.form.C[j])}, D = ${short(f.form.D[j])} at k = ${k}`).join("; ")}` : ""}. Of ${count(f.verdict.inputs)} inputs ${f.verdict.wrong === 0 ? `every one is answered right, by a margin of at least ${atLeast(f.verdict.smallest)}` : `${count(f.verdict.wrong)} are answered wrong`}${f.difference !== null && f.difference !== undefined ? `, and no logit is further than ${atMost(f.difference)} from this formula` : ""}. quadlens certify turns this into a proof.`,
+      title: "The whole network", views: ["logits", "grid"], state: { show: "interpretation" },
+      say: (f) => `A few frequencies together single out one c: logit ≈ Σ_k (C_k |cos u| + D_k cos 2u) cos(kw(a+b−c)), the dashed line${f.form ? ` with ${f.form.keys.map((k, j) => `C = ${short(f.form.C[j])}, D = ${short(f.form.D[j])} at k = ${k}`).join("; ")}` : ""}. Of ${count(f.verdict.inputs)} inputs ${f.verdict.wrong === 0 ? `every one is answered right, by a margin of at least ${atLeast(f.verdict.smallest)}` : `${count(f.verdict.wrong)} are answered wrong`}${f.difference !== null && f.difference !== undefined ? `, and no logit is further than ${atMost(f.difference)} from this formula` : ""}. quadlens certify says which answers can be proved right.`,
     },
   ];
 

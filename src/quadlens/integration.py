@@ -1,0 +1,140 @@
+"""The rule by which report, explorer and captions say that a hidden layer computes integrals; thresholds stand here."""
+
+from dataclasses import dataclass
+
+from quadlens.numbers import at_most, decimals
+
+# R² from which on a formula may stand for the logits; below it the answers it gives say nothing about the network.
+STANDS_FOR_LOGITS = 0.9
+# Circular R² from which on one phase is said to follow a multiple of another.
+CLEAR_RELATION = 0.9
+# Worst exact error of a rule, over its integral's mean size: from the first on the sum is no integral, below the second
+# it is one without a caveat.
+NO_INTEGRAL, GOOD_RULE = 1.0, 0.2
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that the rule asks for.
+
+    Attributes:
+        name: What it is.
+        holds: Whether the measured value reaches the threshold.
+        words: The measured value in a clause, for a sentence that says why.
+        asked: The threshold in a clause, for a sentence that states the rule.
+    """
+
+    name: str
+    holds: bool
+    words: str
+    asked: str
+
+
+@dataclass(frozen=True)
+class RuleError:
+    """The worst exact error of a model's quadrature rules, over all a, b, c, output phases as the model has them.
+
+    Attributes:
+        k: The frequency whose rule has it.
+        size: Upper end, over the mean size of the integral.
+    """
+
+    k: int
+    size: float
+
+    @property
+    def words(self) -> str:
+        """The size in per cent, rounded up."""
+        return f"{at_most(100 * self.size, 1)} %"
+
+
+@dataclass(frozen=True)
+class Integration:
+    """Whether a hidden layer computes integrals, from what is measured of it.
+
+    Attributes:
+        shared: R² of the logits of one function per frequency that its neurons share, read at phase φ and written at
+            2φ, nothing fitted to logits; None where no neuron reads and writes the same frequency, or without a lens.
+        error: The worst exact error of a rule; None where the activation or the attention allows no rule.
+    """
+
+    shared: float | None
+    error: RuleError | None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The rule: everything it asks for, of what was measured."""
+        found = []
+        if self.shared is not None:
+            one = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
+            found.append(
+                Part(
+                    "shared function",
+                    self.shared >= STANDS_FOR_LOGITS,
+                    f"{one} has R² {decimals(self.shared, 3, 'down')} of the logits"
+                    + ("" if self.shared >= STANDS_FOR_LOGITS else f", below {STANDS_FOR_LOGITS:g}"),
+                    f"{one} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits",
+                )
+            )
+        if self.error is not None:
+            found.append(
+                Part(
+                    "exact error",
+                    self.error.size < NO_INTEGRAL,
+                    f"the sum of rectangles is off by at most {self.error.words} of the integral's mean size"
+                    if self.error.size < NO_INTEGRAL
+                    else f"at k = {self.error.k} the sum of rectangles is off by up to {self.error.words} of the "
+                    "integral's mean size",
+                    "the sum of rectangles is off by less than the integral's mean size at every frequency",
+                )
+            )
+        return tuple(found)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the layer computes integrals; None where there is no shared function to ask for."""
+        return None if self.shared is None else all(part.holds for part in self.parts)
+
+    @property
+    def fails(self) -> tuple[Part, ...]:
+        """The parts that do not hold."""
+        return tuple(part for part in self.parts if not part.holds)
+
+    @property
+    def why(self) -> str:
+        """The measured values behind the verdict, as the end of a sentence: those that fail where some do."""
+        return "; ".join(part.words for part in self.fails or self.parts)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its reason; empty where nothing is measured."""
+        if self.holds is None:
+            return ""
+        verdict = "computes integrals" if self.holds else "cannot be said to compute integrals"
+        return f"Its hidden layer {verdict}: {self.why}."
+
+    @property
+    def rule(self) -> str:
+        """The rule in one sentence."""
+        return f"A layer is said to compute integrals where {', and where '.join(part.asked for part in self.parts)}."
+
+
+def alone(r2: float, right: str) -> str:
+    """What a formula with this R² does alone: its answers count only where it may stand for the logits.
+
+    Sums of cos(kw(a+b-c)) with positive coefficients answer everything right, whatever network they are fitted to.
+
+    >>> alone(0.98, "3,481 of 3,481 inputs right"), alone(0.32, "3,481 of 3,481 inputs right")
+    (' and alone answers 3,481 of 3,481 inputs right', ', too little to stand for the logits')
+    """
+    return f" and alone answers {right}" if r2 >= STANDS_FOR_LOGITS else ", too little to stand for the logits"
+
+
+def doubles(error: float) -> str:
+    """What a rule whose worst exact error over its integral's mean size is `error` makes of the angle.
+
+    >>> doubles(0.1), doubles(0.4), doubles(2.3)
+    ('the angle is doubled', 'the angle is doubled roughly', 'the angle is not doubled')
+    """
+    how = "doubled" if error < GOOD_RULE else "doubled roughly" if error < NO_INTEGRAL else "not doubled"
+    return f"the angle is {how}"

@@ -1,0 +1,52 @@
+"""Worst errors over a model's quadrature rules."""
+
+from dataclasses import dataclass
+
+from quadlens.integration import RuleError
+from quadlens.model.activation import Activation
+from quadlens.quadrature import ClusterBounds
+from quadlens.quadrature.integrals import half_of
+
+
+@dataclass(frozen=True)
+class RuleErrors:
+    """Worst errors over the key frequencies that are quadrature rules, each over the mean size of its integral.
+
+    Upper ends throughout, so that "at most" is true.
+
+    Attributes:
+        absolute: Exact, of the absolute part |cos|, output phases as the model has them.
+        relu: Exact, of ReLU: the identity part included.
+        model: That of the two which is this model's activation, and the frequency that has it.
+        bound: The paper's bound on `absolute`.
+        moment: The moment bound on `absolute`.
+    """
+
+    absolute: float
+    relu: float
+    model: RuleError
+    bound: float
+    moment: float
+
+
+def error_of(cluster: ClusterBounds, activation: Activation) -> RuleError:
+    """The exact error of one rule with the model's own activation, ReLU or |x|."""
+    return RuleError(cluster.k, _relu(cluster) if activation == "relu" else cluster.relative_exact_psi.upper)
+
+
+def rule_errors(clusters: tuple[ClusterBounds, ...], activation: Activation) -> RuleErrors | None:
+    """The worst of all; None without quadrature rules."""
+    if not clusters:
+        return None
+    return RuleErrors(
+        absolute=max(one.relative_exact_psi.upper for one in clusters),
+        relu=max(map(_relu, clusters)),
+        model=max((error_of(one, activation) for one in clusters), key=lambda error: error.size),
+        bound=max(one.relative_bound.value for one in clusters),
+        moment=max(one.relative_moment_bound_psi.value for one in clusters),
+    )
+
+
+def _relu(cluster: ClusterBounds) -> float:
+    """ReLU's integral is half of the absolute part's."""
+    return cluster.exact_psi.relu.relative_to(half_of(cluster.baseline)).upper
