@@ -1,6 +1,7 @@
 """Random models of every family the package reads: architectures, tasks, activations, attention, sizes of weights."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -112,6 +113,23 @@ def extreme_weights(rng: np.random.Generator) -> Draw:
         return normal
 
     return draw
+
+
+def extreme_model(rng: np.random.Generator) -> Model:
+    """A small model beyond what training leaves: softmax times 10^-8 to 10^9 or divided by next to nothing, values and
+    pre-activations of any size up to 10^18; some with weights from denormal to overflow."""
+    draw = usual_weights(float(rng.choice([0.1, 1.0, 10.0, 1e3]))) if rng.random() < 0.7 else extreme_weights(rng)
+    model = any_model(rng, draw, largest=7)
+    config, tensors = model.config, model.tensors()
+    if isinstance(config, Config) and config.softmax is not None:
+        divisor = 10.0 ** rng.uniform(-19, 3) if rng.random() < 0.3 else config.softmax.divisor
+        scale = float(rng.choice([-1, 1])) * 10.0 ** rng.uniform(-8, 9)
+        config = replace(config, softmax=replace(config.softmax, scale=scale, divisor=divisor))
+    resized = {"W_in", "W_a", "W_b"} if rng.random() < 0.4 else {"W_V", "b_V"} if rng.random() < 0.3 else set()
+    factor = 10.0 ** rng.uniform(-20, 18)
+    with np.errstate(over="ignore", under="ignore"):
+        tensors |= {name: np.nan_to_num(tensors[name] * factor) for name in resized & tensors.keys()}
+    return type(model)(config, **tensors)  # type: ignore[arg-type]
 
 
 def network(rng: np.random.Generator) -> Model:

@@ -1,5 +1,6 @@
 """Proofs of every kind of network, against logits enclosed to 200 bits, without tolerance."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,17 +9,20 @@ from hypothesis import assume, given, settings
 
 from any_model import networks
 from enclosed_truth import check_enclosed, enclosed_margins
+from quadlens.errors import BadWeights
 from quadlens.model import load
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.config import Config, Softmax
-from quadlens.model.exact import exact_tables
+from quadlens.model.exact import ExactTables, exact_tables
 from quadlens.model.params import Model, Params
 from quadlens.model.task import task_from_table
 from quadlens.proofs import STRATEGIES, certify, direct
+from quadlens.proofs import float_layer as float_layer_module
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.direct import DirectHints, direct_operations, prove_brute, prove_moments
 from quadlens.proofs.float_layer import float_layer
 from quadlens.proofs.low_rank import low_rank, output_spectrum, turned, without_least
+from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import attempt
 from quadlens.spectrum.anatomy import Anatomy
 
@@ -61,6 +65,35 @@ def test_operations_are_counted_where_they_are_done(model: Model) -> None:
     assert isinstance(proof.hints, DirectHints)
     settled = len(proof.hints.exact)
     assert proof.operations.total == direct_operations(config, proof.hints.form.rank, settled, proof.hints.form.terms)
+
+
+def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of 2^-1076 is 0 as a double. The scale that the guard allows makes that vanish, a larger one does not."""
+
+    def tiny_tables(scale: float) -> ExactTables:
+        """Half of `scale` on each of two positions, where token 0 adds 2^-1076 to every logit and token 1 nothing."""
+        config = Config(2, 1, 1, 1, 1, 2, 2, 2, (0.0, 0.0), 1, softmax=Softmax(scale, 1.0, True))
+        tensors = {name: np.zeros(shape) for name, shape in Params.shapes(config).items()}
+        sizes = {"W_E": 1.0, "W_V": 2.0**-500, "W_O": 2.0**-500, "W_U": 2.0**-76}
+        tensors |= {name: np.full(tensors[name].shape, size) for name, size in sizes.items()}
+        tensors["W_E"][1] = 0.0
+        exact = exact_tables(Params(config, **tensors))
+        # The residual stream of the position read would add far more.
+        return replace(exact, rest=replace(exact.rest, S_a=exact.rest.S_a.scaled(0.0), S_b=exact.rest.S_b.scaled(0.0)))
+
+    def lost(scale: float) -> tuple[Fraction, Fraction]:
+        """How far a skip term is from the truth at a = 0, b = 1, which is scale/2 · 2^-1076, and the bound on it."""
+        layer, truth = float_layer(tiny_tables(scale)), Fraction(scale) / 2**1077
+        computed = Fraction(float(layer.skip(0, Operations())[1, 0]))
+        return abs(computed - truth), Fraction(layer.skip_error)
+
+    allowed = 2.0**22 * (1 - 2.0**-10)
+    assert 0 < lost(allowed)[0] <= lost(allowed)[1]
+    with pytest.raises(BadWeights, match="too large"):
+        float_layer(tiny_tables(2.0**22))
+    monkeypatch.setattr(float_layer_module, "LARGEST_EPSILON", np.inf)
+    error, bound = lost(2.0**60)
+    assert error > bound
 
 
 def test_a_turned_basis_spans_the_same_and_the_least_coefficients_go_first() -> None:

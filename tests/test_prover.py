@@ -1,31 +1,40 @@
 """What strategies say of themselves, what the proofs of one model share, and which of them can be written down."""
 
 import json
+import math
+import os
 import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from any_model import any_model, extreme_weights
+from any_model import any_model, extreme_model, extreme_weights, own_answers
 from quadlens.errors import BadConfig
 from quadlens.model import load
-from quadlens.model.activation import Activation
-from quadlens.model.config import MLPConfig
+from quadlens.model.activation import NONLINEARITIES, Activation
+from quadlens.model.config import Config, MLPConfig, Softmax
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, to_bytes
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.certificate import summary
+from quadlens.proofs.checker_limits import checker_loss, score_obstacle
 from quadlens.proofs.frontier import frontier
 from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certify, strategies
 from quadlens.spectrum import anatomy as anatomy_module
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens_checker import check
+from quadlens_checker.direct import read_layers
+from quadlens_checker.model_file import read_model
+from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import verify
 
 
@@ -148,6 +157,75 @@ def test_a_certificate_is_written_only_if_the_checker_can_read_it(model: Model, 
     save(model, tmp_path / "m.safetensors")
     report = check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors"))
     assert report.verdict == "VERIFIED" or report.reason == "the certificate claims nothing"
+
+
+EXTREME_MODELS = 2000 if os.environ.get("QUADLENS_HYPOTHESIS") == "long" else 150
+
+
+@pytest.mark.parametrize("share", range(3))
+def test_every_certificate_written_is_verified_whatever_the_model(share: int) -> None:
+    """Softmax times 10^9, pre-activations of 10^18, scores beyond 2^60: the producer knows what the checker refuses."""
+    found: Counter[str] = Counter()
+    for number in range(share, EXTREME_MODELS, 3):
+        model = extreme_model(np.random.default_rng([35, number]))
+        prover, content = Prover(Anatomy(model)), to_bytes(model)
+        for strategy in ("brute", "arcs", "moments", "thin"):
+            certificate = prover.certify(strategy, checkable=True)
+            if certificate.proof.margin is None or certificate.obstacle:
+                found["refused" if certificate.obstacle else "nothing proved"] += 1
+                continue
+            verify(json.loads(certificate.to_bytes()), content, lambda operations: None)
+            found["verified"] += 1
+    assert found["verified"] > EXTREME_MODELS / 3
+
+
+def gated(scale: float, values: float, activation: Activation = "relu", scores: float = 1.0) -> Params:
+    """Two positions, p = 3: softmax times `scale`, of values of this size; the right answer comes through the skip."""
+    config = Config(3, 3, 2, 1, 1, 3, 3, 2, (0.0, 0.0), 1, activation, softmax=Softmax(scale, 1.0, True))
+    rng = np.random.default_rng(0)
+    weights = {name: rng.normal(size=shape) for name, shape in Params.shapes(config).items()}
+    weights["W_V"] *= values
+    weights["b_V"] *= values
+    weights["W_Q"] *= scores
+    return own_answers(Params(config, **weights))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("strategy", ["brute", "moments"])
+def test_a_claim_leaves_room_for_what_the_checker_loses(strategy: str) -> None:
+    """Both kinds of room: with more rounding in the checker than in the proof, a smaller claim; with too much, none."""
+    assert outcome(gated(1.0, 1.0), strategy) == outcome(gated(1e-15, 1e15), strategy) == "verified"
+    assert "the checker's own enclosure can lose" in outcome(gated(1e-20, 1e20), strategy)
+    assert "scores below 2^60" in outcome(gated(1e-12, 1.0, scores=1e19), strategy)
+
+
+def outcome(model: Model, strategy: str) -> str:
+    """The obstacle, or `verified`, which it then is."""
+    certificate = certify(model, strategy, checkable=True)
+    assert certificate.proof.margin is not None
+    if certificate.obstacle is None:
+        verify(json.loads(certificate.to_bytes()), to_bytes(model), lambda operations: None)
+    return certificate.obstacle or "verified"
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1))
+def test_the_producer_knows_what_the_checker_loses(seed: int) -> None:
+    """Four times the loss that the checker proves for itself, and nothing where it refuses."""
+    model = extreme_model(np.random.default_rng(seed))
+    exact = Anatomy(model).tables
+    if not exact.gated and NONLINEARITIES[model.config.activation].degree is not None:
+        return
+    config, tensors = read_model(to_bytes(model))
+    if score_obstacle(exact):
+        with pytest.raises(Rejected, match="an attention score beyond"):
+            read_layers(config, tensors, {}, lambda operations: None)
+        return
+    layers = read_layers(config, tensors, {}, lambda operations: None)
+    W_L = np.array(exact.rest.W_L.numerators.entries(), dtype=object).reshape(exact.rest.W_L.shape)
+    spread = Fraction(int((W_L.max(axis=0) - W_L.min(axis=0)).sum()), 1 << exact.rest.W_L.shift)
+    if spread < 2**1000:
+        known = checker_loss(model, exact, math.nextafter(float(spread), math.inf), 0.0)
+        assert known == math.inf or 4 * Fraction(layers.loss, 1 << layers.shift) <= Fraction(known)
 
 
 @pytest.mark.parametrize("exponent", [-1000, -980, -600])

@@ -314,7 +314,7 @@ def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkabl
 
 
 def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_seconds: float = 600.0) -> "CheckReport":
-    """Prove a certificate again, from scratch, by a program that shares no code with the one that wrote it.
+    """Prove a certificate again, from scratch, by a program that imports nothing of the one that wrote it.
 
     Args:
         certificate: What `certify` returned, or a file.

@@ -1,6 +1,7 @@
 """Check a quadlens certificate against a model file, from scratch.
 
-Standard library only; shares no code with the program that wrote the certificate. Every number is an integer or a
+Standard library only; imports nothing of the program that wrote the certificate, which reads `limits` and nothing else
+of this one. Every number is an integer or a
 rational; what is not (softmax, gelu) is enclosed in integers, and bounds are rounded to their safe side. The
 certificate's hints (an order of the neurons, arcs, a basis, directions) are tried, never trusted: what is verified
 is true whatever they say. The claim is that for all a, b but those listed, the logit of the right answer exceeds

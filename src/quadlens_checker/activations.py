@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from quadlens_checker.exponential import BITS, exponential, twice_atanh
+from quadlens_checker.limits import GRID_BITS
 
-GRID_BITS = 9
 ONE = 1 << BITS
 Coefficients = tuple[int, int, int, int]
 

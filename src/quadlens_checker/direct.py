@@ -14,7 +14,7 @@ from operator import mul
 from typing import Any
 
 from quadlens_checker import limits
-from quadlens_checker.activations import GRID_BITS, enclosed
+from quadlens_checker.activations import enclosed
 from quadlens_checker.arcs import Bounds, brute_force_flops
 from quadlens_checker.collapse import (
     DEGREES,
@@ -27,7 +27,7 @@ from quadlens_checker.collapse import (
     token_streams,
     used_weights,
 )
-from quadlens_checker.gates import GATE_BITS, read_gates
+from quadlens_checker.gates import read_gates
 from quadlens_checker.matrices import (
     Matrix,
     Rows,
@@ -133,7 +133,7 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     W_L[·,i] and W_L rounded to 2^-w the difference of two logits is then off by at most
         e Σ_i s_i + 2^-w d_mlp max|σ̄| + 2 (2^-q + Γ 2^-(q+1) + T ε max|S_g|)
     for σ, for W_L (half of 2^-w for each answer), and for the skip terms of two answers; w is 64, and as much more as
-    max|σ̄| is beyond 2^52.
+    max|σ̄| is beyond 2^20.
     """
     p, d_mlp = config.p, config.d_mlp
     clock(collapse_flops(config))
@@ -146,18 +146,20 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     U_g = max((size_of(U) for _, U, _ in gated), default=Fraction(0))
     S_g = max((size_of(S) for _, _, S in gated), default=Fraction(0))
     most = math.ceil(size_of(U_a) + size_of(U_b) + total * (U_g + 1)) + 2
-    q = 62 - most.bit_length()  # so that |p̄re| 2^(q + 64) is below 2^126, which a field of 16 bytes holds
-    wide = q <= GRID_BITS  # for larger ones fields are as wide as it takes
-    q = 64 if wide else q
-    pre_bytes = field_size(most << (q + GATE_BITS + 1)) if wide else PRE_BYTES
+    sigma = enclosed(config.activation, limits.WIDE_BITS, most)
+    q = limits.PRE_BITS - most.bit_length()  # |p̄re| 2^(q + 64) is below 2^126, which a field of 16 bytes holds
+    wide = q <= limits.GRID_BITS or sigma.slope * (2 + total / 2) > Fraction(2) ** (q - limits.LOSS_BITS)
+    if wide:  # fields are as wide as it takes
+        q = limits.WIDE_BITS
+    pre_bytes = field_size(most << (q + limits.GATE_BITS + 1)) if wide else PRE_BYTES
     last = Fraction(1, 1 << q)
     sigma = enclosed(config.activation, q, most)
     error = sigma.slope * ((2 + total / 2) * last + lost * U_g) + sigma.error
     spread = Fraction(sum(max(row) - min(row) for row in out[0]), 1 << out[1])
-    finer = max(0, sigma.largest.bit_length() - 52)
+    finer = max(0, sigma.largest.bit_length() - limits.SIGMA_BITS)
     loss = error * spread + Fraction(d_mlp * sigma.largest, 1 << (WORD + finer))
     loss += 2 * ((1 + total / 2) * last + lost * S_g)
-    shift, above = q + WORD + finer, GATE_BITS
+    shift, above = q + WORD + finer, limits.GATE_BITS
     most_skip = math.ceil((size_of(S_a) + size_of(S_b) + total * (S_g + 1) + 2) * (1 << shift))
 
     def packs(x: Matrix, size: int) -> list[int]:

@@ -1,8 +1,10 @@
 """e^y of a rational y in integers, with a proved relative error; everything that is not rational comes from here."""
 
+from quadlens_checker import limits
+
 BITS = 128  # after the point, of everything below
 LOG2_BITS = BITS + 64
-LARGEST = 1 << 60  # of |y|
+LARGEST = 1 << limits.SCORE_BITS  # of |y|
 HALVINGS, DEGREE = 8, 12
 
 

@@ -7,11 +7,10 @@ from operator import mul
 
 from quadlens_checker.collapse import Weights, token_streams
 from quadlens_checker.exponential import BITS, LARGEST, exponential
+from quadlens_checker.limits import GATE_BITS
 from quadlens_checker.matrices import Matrix, plus, rows, times, transposed
 from quadlens_checker.model_file import Config, Softmax
 from quadlens_checker.reading import Clock, require, ticking
-
-GATE_BITS = 64
 
 
 @dataclass(frozen=True)

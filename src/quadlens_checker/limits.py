@@ -16,6 +16,12 @@ MAX_INTEGER_DIGITS = 18  # of an integer, its sign included; hints lie in -10^18
 MAX_RATIONAL_LENGTH = 4000  # characters of "numerator/denominator"; below the interpreter's own limit of 4,300 digits
 MAX_SHIFT = 1000  # of the hints of `moments`: their denominators are at most 2^1000
 
+# Attention scores, and bits after the point where softmax or σ is not rational (`direct.enclose`, `activations`): of
+# gates; of pre-activations together with the bits before it; of these where that would lose more than 2^-LOSS_BITS; of
+# the grid of arguments at which σ is expanded. W_L has 64, and as many more as σ has before the point past SIGMA_BITS.
+SCORE_BITS = 60  # they are below 2^60
+GATE_BITS, PRE_BITS, WIDE_BITS, LOSS_BITS, GRID_BITS, SIGMA_BITS = 64, 62, 127, 32, 9, 20
+
 # How often each of these may appear in a JSON text, counted before it is parsed: an object takes 30 times its text in
 # memory. The largest certificate has a list for each of p² inputs, and another for those it does not prove.
 MAX_JSON_MARKS = {"{": 100_000, '"': 1_000_000, "[": 1_000_000}

@@ -12,13 +12,13 @@ import numpy as np
 from quadlens.display import Displayed, facts_html
 from quadlens.errors import BadConfig
 from quadlens.model.atomic import write_atomic
-from quadlens.model.config import AttentionKind, Config, MLPConfig
+from quadlens.model.config import Config, MLPConfig
 from quadlens.model.groups import group_table
-from quadlens.model.params import Model
 from quadlens.model.task import Task
 from quadlens.numbers import at_least, at_most, double_above, double_below
+from quadlens.proofs.checker_limits import attention_kind, too_long, unknown_model
 from quadlens.proofs.float32 import FLOAT32_EXECUTION, Float32Bound
-from quadlens.proofs.proof import Proof, StrategyFacts, Verdict
+from quadlens.proofs.proof import Proof, Verdict
 from quadlens_checker import limits
 
 FORMAT, VERSION = "quadlens-certificate", 3
@@ -87,9 +87,10 @@ class Certificate(Displayed):
         if self.proof.margin is None:
             return None
         known = (
-            _unknown_model(self.config)
-            or _too_long("margin", self.proof.margin)
-            or _too_long("float32 error", self.float32.error)
+            unknown_model(self.config)
+            or too_long("margin", self.proof.margin)
+            or too_long("float32 error", self.float32.error)
+            or self.proof.obstacle
         )
         if known is not None:
             return known
@@ -200,24 +201,6 @@ class Certificate(Displayed):
         write_atomic(path, self.to_bytes())
 
 
-def model_obstacle(model: Model, facts: StrategyFacts) -> str | None:
-    """Why no proof of this model by this strategy can have a certificate, as far as it is known before the proof."""
-    size = sum(array.nbytes for array in model.tensors().values())
-    unknown = _unknown_model(model.config)
-    if unknown is None and size > limits.MAX_MODEL_BYTES:
-        unknown = f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} bytes, and this one has {size:,}"
-    if unknown is not None:
-        return f"{unknown}; run without -o"
-    if not facts.has_certificate:
-        return "it uses bounds that the checker does not know; run without -o, or with --strategy arcs"
-    return None
-
-
-def attention_kind(config: Config | MLPConfig) -> AttentionKind:
-    """`constant`, also for a model without attention; `softmax`; or a `mixture` of both."""
-    return config.attention_kind if isinstance(config, Config) else "constant"
-
-
 def operation(task: Task) -> str:
     """What is asked, as the statement has it; a table is named by its hash, since nobody could read it out."""
     if task.by_formula:
@@ -234,35 +217,6 @@ def _kind(config: Config | MLPConfig) -> dict[str, Any]:
     known = task.by_formula or (task.name != "table" and np.array_equal(task.answers, group_table(task.name)))
     about = {"task": task.to_json(), "attention": attention_kind(config)}
     return about if known else {**about, "answers": task.answers.tolist()}
-
-
-def _unknown_model(config: Config | MLPConfig) -> str | None:
-    """Why the checker refuses every model of this kind."""
-    p, activation = config.p, config.activation
-    if isinstance(config, Config) and config.n_layers > 1:
-        return f"the checker has no theorem for several layers, and this model has {config.n_layers}"
-    most = limits.MAX_MODULUS if attention_kind(config) == "constant" else limits.MAX_DIRECT_MODULUS
-    if p > most:
-        return f"the checker takes p up to {most}, and this model has p = {p}"
-    if activation not in limits.ACTIVATIONS:
-        return f"the checker knows the activations {', '.join(limits.ACTIVATIONS)}, and this model has {activation}"
-    return None
-
-
-def _too_long(name: str, number: Fraction | None) -> str | None:
-    """Why the checker refuses this rational."""
-    digits = 0 if number is None else _digits(number.numerator) + 1 + _digits(number.denominator)
-    if digits <= limits.MAX_RATIONAL_LENGTH:
-        return None
-    return (
-        f"the {name} has some {digits:,} digits when it is written out exactly, and the checker reads "
-        f"{limits.MAX_RATIONAL_LENGTH:,}: weights of so different sizes are beyond it"
-    )
-
-
-def _digits(n: int) -> int:
-    """Decimal digits of n > 0, at most one too many: Python refuses to print very long integers, so none is printed."""
-    return n.bit_length() * 30103 // 100000 + 1
 
 
 def rational(x: Fraction | None) -> str | None:

@@ -12,7 +12,8 @@ sum of r^j / j! up to j = 12 leaves out at most 3 |r|^13 / 13! where |r| ≤ 1; 
 
 σ: relu and |x| are 1-Lipschitz, x² and x⁴ are products, and the others are read from a table (`float_layer.py`).
 
-There is no certificate: the checker has no theorem for several layers.
+What is assumed of BLAS and of the process: see `enclosed.py`. There is no certificate: the checker has no theorem for
+several layers.
 """
 
 import math

@@ -18,14 +18,15 @@ its computed value and Σ_i e_i η_i + γ_(d_mlp+3) Σ_i e_i A_i more. (E itself
 Proof. As in `moments.py`; the sums are those of n numbers in any order, with or without fused multiply-add (Higham,
 Lemma 3.1), products meet the rounding of their factors, and 2^-1000 u is more than all that underflow takes of them.
 An entry of W_L too small for a relative rounding is off by at most 2^-1075, and A_i times that in a logit. ∎
-(The processor must keep numbers below 2^-1022: NumPy does not turn that off.)
+(What is assumed of BLAS and of the process, denormal numbers above all: see `enclosed.py`.)
 
 Inputs that a low rank leaves out, or proves by less than a quarter of what the sample's margins promise, are settled by
 every logit of theirs, as brute force does it, if they are at most a quarter of all; so that the rank is chosen by cost.
 Of M's entries the least are then set to 0, as many as is cheapest by a sample: sums over neurons are that much shorter.
 
 A claim is made with room for another enclosure: the margin is rounded down by `slack`, the larger of 2^-20 and three
-times all that was lost, to a multiple of 2^-24.
+times all that was lost, to a multiple of 2^-24; and by twice what the checker's own enclosure can lose, where that is
+more, unless inputs would go unproved for it (then the proof says that the checker cannot follow).
 
 Cost: counted by the methods of `Operations` and compared with `direct_operations` in the tests. An exponential, and an
 activation that is not rational, counts as 20 operations.
@@ -41,6 +42,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from quadlens.model.config import Config, MLPConfig
+from quadlens.proofs.checker_limits import checker_loss, score_obstacle
 from quadlens.proofs.float_layer import (
     EXPONENTIAL_PRICE,
     UNDERFLOW,
@@ -145,7 +147,7 @@ def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     layer = float_layer(anatomy.tables)
     ops = replace(layer.operations)
     found = _margins(layer, None, 0.0, ops)
-    return _proof(name, layer, found, _brute_loss(layer), NoHints(), ops)
+    return _proof(name, layer, found, _brute_loss(layer), NoHints(), ops, _checkable(anatomy, layer, 0.0))
 
 
 def prove_moments(name: str, anatomy: Anatomy) -> Proof:
@@ -169,11 +171,11 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
         best = (price, rank) if best is None or price < best[0] else best
     if best is None or best[0] == math.inf:
         best = (math.inf, most)
-    sparse = _of_rank(name, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor)
+    sparse = _of_rank(name, anatomy, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor)
     if sparse.certified.all() and sparse.operations.total <= best[0]:
         return sparse
     # The sample promised more than holds for all inputs: with every coefficient more may be proved, or for less.
-    whole = _of_rank(name, layer, low_rank(spectrum, best[1]), floor)
+    whole = _of_rank(name, anatomy, layer, low_rank(spectrum, best[1]), floor)
     return min(sparse, whole, key=lambda one: (-int(one.certified.sum()), one.operations.total))
 
 
@@ -231,7 +233,7 @@ def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -
     return left / inputs
 
 
-def _of_rank(name: str, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
+def _of_rank(name: str, anatomy: Anatomy, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
     R, M = _factors(form)
     spread, ops = _spread(layer, R, M), replace(layer.operations)
     n, m = layer.d_mlp, form.rank
@@ -242,7 +244,14 @@ def _of_rank(name: str, layer: FloatLayer, form: LowRank, floor: float) -> Proof
     found = _margins(layer, (R, M, spread), floor + 4 * max(loss, _brute_loss(layer)), ops)
     loss = max(loss, _brute_loss(layer)) if found.exact.any() else loss
     pairs = tuple((int(a), int(b)) for a, b in np.argwhere(found.exact))
-    return _proof(name, layer, found, loss, DirectHints(form, pairs), ops)
+    checker = _checkable(anatomy, layer, float(spread.sum()) * UPWARD)
+    return _proof(name, layer, found, loss, DirectHints(form, pairs), ops, checker)
+
+
+def _checkable(anatomy: Anatomy, layer: FloatLayer, residual: float) -> tuple[float, str | None]:
+    """What the checker can lose of a margin, and why it refuses the model, if it does."""
+    spread = float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW
+    return checker_loss(anatomy.model, anatomy.tables, spread, residual), score_obstacle(anatomy.tables)
 
 
 def _brute_loss(layer: FloatLayer) -> float:
@@ -310,16 +319,31 @@ def _margins(
     return Margins(margins, rival, clear, largest, exact)
 
 
-def _proof(name: str, layer: FloatLayer, found: Margins, loss: float, hints: Any, ops: Operations) -> Proof:
+def _proof(
+    name: str,
+    layer: FloatLayer,
+    found: Margins,
+    loss: float,
+    hints: Any,
+    ops: Operations,
+    checker: tuple[float, str | None],
+) -> Proof:
     """The claims, with room for another enclosure."""
     if not math.isfinite(loss):
         raise OverflowError("the bounds on rounding are beyond float64")
     loss, rank = loss * UPWARD, hints.form.rank if isinstance(hints, DirectHints) else None
-    slack = max(SMALLEST_SLACK, 3 * loss)
-    unit = 1 << MARGIN_BITS
+    slack, (checker_lost, obstacle) = max(SMALLEST_SLACK, 3 * loss), checker
     # Multiples of 2^-24 that no margin is below, even another enclosure's.
-    claims = np.floor((found.margins - slack) * unit)
+    claims = _claims(found.margins, slack)
     certified: Bool[np.ndarray, "n n"] = claims > 0
+    if 2 * checker_lost > slack:
+        if math.isfinite(checker_lost) and ((_claims(found.margins, 2 * checker_lost) > 0) == certified).all():
+            slack = 2 * checker_lost
+            claims = _claims(found.margins, slack)
+        else:
+            obstacle = obstacle or (
+                f"the checker's own enclosure can lose {checker_lost:.3g} here, and some margin is not twice as large"
+            )
     wrong = ~certified & (found.clear > slack) & (found.exact if rank is not None else True)
     terms = {"rounding": Term(Fraction(loss))}
     if rank is not None:
@@ -327,7 +351,7 @@ def _proof(name: str, layer: FloatLayer, found: Margins, loss: float, hints: Any
     return Proof(
         strategy=name,
         certified=certified,
-        margin=Fraction(int(claims[certified].min()), unit) if certified.any() else None,
+        margin=Fraction(int(claims[certified].min()), 1 << MARGIN_BITS) if certified.any() else None,
         exact=False,
         witnesses=tuple(
             (int(a), int(b), int(found.rival[a, b])) for a, b in np.argwhere(wrong)[:MAX_WITNESSES].tolist()
@@ -337,7 +361,13 @@ def _proof(name: str, layer: FloatLayer, found: Margins, loss: float, hints: Any
         terms=terms,
         reason=_reason(found, certified, wrong, layer, rank),
         complete=bool((certified | found.exact).all()) if rank is not None else True,
+        obstacle=obstacle,
     )
+
+
+def _claims(margins: Float[np.ndarray, "n n"], slack: float) -> Float[np.ndarray, "n n"]:
+    """The margins less the slack, in units of 2^-MARGIN_BITS, rounded down."""
+    return np.asarray(np.floor((margins - slack) * (1 << MARGIN_BITS)))
 
 
 def _reason(

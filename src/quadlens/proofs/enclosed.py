@@ -6,6 +6,12 @@ u |middle| + 2^-1074, which joins what the radii of the operands do. The radius 
 not negative with at most 16 roundings on a path, each of which loses at most a factor 1 - u: `upward` multiplies by
 1 + 2^-48 and adds 2^-1000, which is more than all of them together and any η took. What overflows has an infinite
 radius or is not a number; `finite` tells.
+
+What every proof in float64 assumes (`lipschitz`, `moments` for large p, `float_layer.py` with `direct.py`, `deep.py`):
+of this process, IEEE binary64 rounded to nearest with gradual underflow of results and operands in every thread, so
+that no library loaded into it has switched on flushing to zero or another direction of rounding; of BLAS, that each
+entry of a product of matrices is a sum of its products in binary64, in any order, fused or not: no Strassen, nothing
+narrower. Proofs in integers (`brute`, `arcs`, `moments`, `thin`) and the checker assume nothing of either.
 """
 
 from collections.abc import Sequence

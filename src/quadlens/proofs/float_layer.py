@@ -10,16 +10,21 @@ w = scale / (e_a + e_b + e_=), X[a] = e_a U_a[a] and Y[b] = e_b U_b[b] with e th
 Elsewhere each position has its own weight.
 
 Theorem. Write u = 2^-53, γ_n = n u / (1 - n u). Let every table be the exact one rounded to the nearest double, every
-gate within ε of the true one, and K the number of tables, gated or not. With V_i = Σ_g max_x |U_g[x,i]| and
+gate within ε of the true one, and K the number of tables, gated or not. Let 2 u |scale| ≤ ε < 2^-30, or exponentials be
+in the tables (`_gated` refuses all else). With V_i = Σ_g max_x |U_g[x,i]| and
 B_i = max_a |U_a[a,i]| + max_b |U_b[b,i]| + (|scale| + ε) V_i, the sum computed in any order, with or without fused
 multiply-add, is within δ_i = ε V_i + γ_(K+12) (B_i + 2^-1000) + ω of pre_i, and both are at most 1.01 (B_i + 2^-1000).
 
 Proof. |γ̄ t̄ - γ t| ≤ ε |t̄| + |γ| |t̄ - t|, and |γ| ≤ |scale|; each term meets at most K + 2 roundings on its way into the
-sum (Higham, Lemma 3.1), one of its table, and 2^-1000 u is more than all that underflow takes. Where w has exponentials
+sum (Higham, Lemma 3.1), one of its table. Underflow takes at most 2^-1075 of each of K products and of each entry of a
+table, however small (below 2^-1075 it is rounded to 0), and there it is multiplied by a gate: as |scale| < 2^22, which
+the guard ε < 2^-30 implies, all of it is at most (K + 12) 2^22 2^-1075 = (K + 12) u 2^-1000. (With a scale of 2^60 that
+would be false, and the guard is needed for nothing else.) Where w has exponentials
 in it, e and w are within 2.01 u of the true ones, relatively, and e U is rounded once: with the sum X + Y and the
 product at most nine roundings, and ε = 0. There |w X| + |w Y| ≤ |scale| (|U_a| + |U_b|), and as 2^-400 ≤ e ≤ 1 and
-2^-100 ≤ |scale| ≤ 2^100, w is no denormal number and is below 2^501, so that underflow in e U takes less than
+2^-100 ≤ |scale| ≤ 2^100, w is no denormal number and is below 2^501, so that underflow in U and e U takes less than
 ω = 2^-500. ∎
+What is assumed of the machine: see `enclosed.py`.
 
 σ. A homogeneous σ of degree d has a slope of at most d B^(d-1) on |x| ≤ B and is computed with at most d - 1 roundings.
 Any other σ is read from a table: σ at the multiples of h = 2^-11, by Arb, joined by straight lines, so that the error

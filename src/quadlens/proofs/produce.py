@@ -12,7 +12,8 @@ from quadlens.model.native import sha256
 from quadlens.model.params import Model
 from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_cost, brute_force_operations, is_exact
-from quadlens.proofs.certificate import Certificate, model_obstacle
+from quadlens.proofs.certificate import Certificate
+from quadlens.proofs.checker_limits import model_obstacle
 from quadlens.proofs.deep import prove_deep
 from quadlens.proofs.float32 import Float32Bound, bound_float32
 from quadlens.proofs.lipschitz import Lipschitz

@@ -72,6 +72,7 @@ class Proof:
             their mean over c (which no answer depends on); None when the strategy does not say.
         own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
         reason: Why not everything is certified; None when it is.
+        obstacle: Why the checker could not follow this proof although it knows the theorem; None when it can.
         complete: Whether every input left out is in fact not answered right, so that no other strategy could say more.
     """
 
@@ -87,6 +88,7 @@ class Proof:
     own_collapse: bool = False
     reason: str | None = None
     complete: bool = False
+    obstacle: str | None = None
 
     def __post_init__(self) -> None:
         if (self.margin is None) != (not self.certified.any()):
