@@ -129,7 +129,7 @@ def extreme_model(rng: np.random.Generator) -> Model:
     factor = 10.0 ** rng.uniform(-20, 18)
     with np.errstate(over="ignore", under="ignore"):
         tensors |= {name: np.nan_to_num(tensors[name] * factor) for name in resized & tensors.keys()}
-    return type(model)(config, **tensors)  # type: ignore[arg-type]
+    return type(model)(config, **tensors)  # type: ignore[call-arg]
 
 
 def network(rng: np.random.Generator) -> Model:

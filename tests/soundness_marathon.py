@@ -30,7 +30,8 @@ from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.native import save, sha256
 from quadlens.model.params import MLPParams, Model, Params
 from quadlens.proofs.arcs import ArcsStrategy
-from quadlens.proofs.certificate import Certificate, attention_kind, operation
+from quadlens.proofs.certificate import Certificate, operation
+from quadlens.proofs.checker_limits import attention_kind
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.moments_large import prove_large
