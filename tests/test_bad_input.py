@@ -44,6 +44,7 @@ NAN, INFINITE = random(6, 9), random(6, 9)
 NAN[1, 2], INFINITE[0, 0] = np.nan, -np.inf
 
 HALF = ("--attention", "0.5,0.5", "--activation", "relu")
+OWN = ("--attention", "softmax", "--activation", "relu")
 
 NANDA = torch_file(nanda_state_dict(8, 3))
 READING: list[tuple[str, bytes, str]] = [
@@ -96,9 +97,9 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
         (*HALF, "--p", "9"),
         "d_vocab = 8 is less than the 9 tokens used",
     ),
-    ("task", NANDA, ("--activation", "relu", "--task", "S5"), "the group S5 has 120 elements"),
-    ("no task", NANDA, ("--activation", "relu", "--task", "chess"), "chess"),
-    ("table", NANDA, ("--activation", "relu", "--answers", "absent.csv"), "cannot read absent.csv"),
+    ("task", NANDA, (*OWN, "--task", "S5"), "the group S5 has 120 elements"),
+    ("no task", NANDA, (*OWN, "--task", "chess"), "chess"),
+    ("table", NANDA, (*OWN, "--answers", "absent.csv"), "cannot read absent.csv"),
     (
         "activation",
         torch_file(tl_state_dict()),
@@ -113,7 +114,7 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
     ),
     ("no activation", torch_file(tl_state_dict()), HALF[:2], "give --activation NAME (relu, abs, square, "),
     ("replaced by what", torch_file(tl_state_dict()), ("--replace-attention", "x"), "--replace-attention 'x' is not"),
-    ("no attention", torch_file(tl_state_dict()), HALF[2:], "the attention constant is not in the weights"),
+    ("no attention", torch_file(tl_state_dict()), HALF[2:], "do not say the attention: it is not in the weights"),
     ("attention flag", torch_file(tl_state_dict()), ("--attention", "half"), "--attention 'half' is not understood"),
     ("no format", torch_file({"hello": random(2)}), (), "is in no known format"),
     ("unknown format", torch_file(tl_state_dict()), ("--format", "word"), "format 'word' is not known"),
@@ -185,14 +186,14 @@ def test_an_old_output_survives_a_failure(folder: Path) -> None:
     (folder / "bad.pt").write_bytes(torch_file(tl_state_dict()))
     refused(
         quadlens("import", "bad.pt", "--activation", "relu", "-o", OUTPUT),
-        "the attention constant is not in the weights",
+        "do not say the attention: it is not in the weights",
     )
     assert (folder / OUTPUT).read_bytes() == b"precious"
 
 
 def test_exports_that_cannot_be_expressed(folder: Path) -> None:
     save(build_transformer(Recipe(7, (1, 2), 12)), folder / "m.safetensors")
-    for name in ("gbmi", "zhong", "nanda", "he", "gromov"):
+    for name in ("gbmi", "zhong", "nanda", "he", "mlp"):
         refused(
             quadlens("export", "m.safetensors", "--format", name, "-o", "x.pt"), f"format '{name}' is read, not written"
         )
@@ -235,5 +236,7 @@ def test_config_files_at_the_command_line(folder: Path) -> None:
     (folder / "m.pt").write_bytes(torch_file(nanda_state_dict(7, 2)))
     (folder / "c.json").write_text(json.dumps({"C": 7, "attn_coeff": 0, "act_fn": "ReLU"}))
     conflict = quadlens("import", "m.pt", "--config", "c.json", "--attention", "0.5,0.5", "-o", OUTPUT)
-    refused(conflict, "the attention is 0.5, 0.5 by --attention but 1.0, 1.0 by the file's config; correct one of them")
+    refused(
+        conflict, "the attention is 0.5, 0.5 by --attention but 1.0, 1.0 by attn_coeff in c.json; correct one of them"
+    )
     assert quadlens("import", "m.pt", "--config", "c.json", "-o", OUTPUT).code == 0

@@ -253,7 +253,7 @@ def columns_of_constant(model: DeepParams, queries: dict[str, np.ndarray]) -> di
 def test_nanda() -> None:
     config = config_of(2, 3, Softmax(1.0, math.sqrt(3)), attention=(0.0,) * 3, d_vocab=6)
     model = without_biases(random_deep(config))
-    name, found = read(columns(model), Hints(p=5, activation="relu"))
+    name, found = read(columns(model), Hints(SoftmaxAttention(), p=5, activation="relu"))
     assert name == "nanda"
     same_function(found, model)
 

@@ -263,8 +263,9 @@ def test_replacing_attention_needs_attention(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tensors", [blind(tl_state_dict()), nanda_state_dict(P, 2), nanda_state_dict(P + 1, 3)])
 def test_a_state_dict_alone_does_not_say_its_activation(tmp_path: Path, tensors: Tensors) -> None:
-    with pytest.raises(BadConfig, match=r"the weights do not say the activation; give --activation NAME \(relu, abs"):
-        import_file(write(tmp_path / "m", tensors, "torch"), hints=Hints((0.5, 0.5)))
+    hints = Hints((0.5,) * len(tensors["pos_embed.W_pos"]))
+    with pytest.raises(BadConfig, match=r"the weights do not say the activation: give --activation NAME \(relu, abs"):
+        import_file(write(tmp_path / "m", tensors, "torch"), hints=hints)
 
 
 def test_a_wrong_attention_constant_changes_every_margin(tmp_path: Path) -> None:
@@ -273,7 +274,7 @@ def test_a_wrong_attention_constant_changes_every_margin(tmp_path: Path) -> None
     export_file(model, "transformer-lens", tmp_path / "model_x.pt")
     (tmp_path / "config_x.json").unlink()
     right, wrong = (
-        evaluate(import_file(tmp_path / "model_x.pt", hints=Hints((w, w), activation="relu")).model.collapse())
+        evaluate(import_file(tmp_path / "model_x.pt", hints=Hints((w, w), 13, "relu")).model.collapse())
         for w in (0.5, 1.0)
     )
     assert right.accuracy == wrong.accuracy == 1.0
@@ -342,7 +343,9 @@ def test_zhong(tmp_path: Path, container: str, diff_vocab: int, eqn_sign: int) -
 
 def test_zhong_without_a_config(tmp_path: Path) -> None:
     path = write(tmp_path / "m", nanda_state_dict(P, 2), "torch")
-    with pytest.raises(BadConfig, match=r"the attention constant is not in the weights.*Give it with --attention"):
+    with pytest.raises(
+        BadConfig, match=r"do not say the attention: it is not in the weights.*give it with --attention"
+    ):
         import_file(path, hints=Hints(activation="relu"))
     with pytest.raises(BadConfig, match=r"by the checkpoint's own W_Q and W_K .* a config with attn_coeff"):
         import_file(path, hints=Hints((1.0, 1.0), activation="relu"))
@@ -356,7 +359,7 @@ def test_nanda_with_uniform_attention(tmp_path: Path, container: str, wrapped: b
     tensors = nanda_state_dict(P + 1, 3)
     tensors["blocks.0.attn.W_Q"] *= 0
     value: dict[str, Any] = {"model": tensors, "epoch": 7, "train_loss": 0.1} if wrapped else tensors
-    imported = import_file(write(tmp_path / "m", value, container), hints=Hints(activation="relu"))
+    imported = import_file(write(tmp_path / "m", value, container), hints=Hints(SoftmaxAttention(), activation="relu"))
     assert imported.format == "nanda"
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
 
@@ -372,7 +375,7 @@ def test_constant_attention_that_is_not_uniform(tmp_path: Path) -> None:
         tensors["blocks.0.attn.W_K"][0],
         tensors["blocks.0.attn.W_Q"][0],
     )
-    imported = import_file(write(tmp_path / "m", tensors, "torch"), hints=Hints(activation="relu"))
+    imported = import_file(write(tmp_path / "m", tensors, "torch"), hints=Hints(SoftmaxAttention(), activation="relu"))
     assert isinstance(imported.model, Params)
     assert len(set(imported.model.config.attention)) == 3
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
@@ -392,19 +395,27 @@ def test_he(tmp_path: Path, container: str, activation: str, basis: bool) -> Non
 
 def test_he_needs_its_activation(tmp_path: Path) -> None:
     path = write(tmp_path / "model_1", {"mlp.W_in": random(M, P), "mlp.W_out": random(P, M)}, "torch")
-    with pytest.raises(BadConfig, match="the weights do not say the activation; give --activation NAME"):
+    with pytest.raises(BadConfig, match="the weights do not say the activation: give --activation NAME"):
         import_file(path)
     (tmp_path / "config_1.json").write_text('{"act_type": "Quad"}')
     assert import_file(path).model.config.activation == "square"
 
 
 @containers
-def test_gromov(tmp_path: Path, container: str) -> None:
+@pytest.mark.parametrize("activation", ["relu", "square"])
+def test_two_layer_mlp(tmp_path: Path, container: str, activation: str) -> None:
     tensors = {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}
-    imported = import_file(write(tmp_path / "m", tensors, container))
-    assert imported.format == "gromov"
+    path = write(tmp_path / "m", tensors, container)
+    imported = import_file(path, hints=Hints(activation=activation))
+    assert imported.format == "mlp"
     t, one_hot = double(tensors), np.eye(P)[all_pairs(P)].reshape(-1, 2 * P)
-    assert_same_logits(imported.model, (one_hot @ t["fc1.weight"].T) ** 2 @ t["fc2.weight"].T)
+    pre = one_hot @ t["fc1.weight"].T
+    logits = (relu(pre) if activation == "relu" else pre**2) @ t["fc2.weight"].T
+    assert_same_logits(imported.model, logits)
+    right = int((logits.argmax(axis=1) == all_pairs(P).sum(axis=1) % P).sum())
+    assert (imported.correct, imported.pairs) == (right, P * P)
+    assert imported.notes[-1] == f"{right} of {P * P} inputs are answered right"
+    assert f"activation {activation}: --activation" in imported.notes
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
@@ -417,7 +428,7 @@ def test_other_precisions_are_read_exactly(tmp_path: Path, dtype: str, container
         torch.save(narrow, path := tmp_path / "m.pt")
     else:
         pytest.importorskip("safetensors.torch").save_file(narrow, path := tmp_path / "m.safetensors")
-    model = import_file(path).model
+    model = import_file(path, hints=Hints(activation="relu")).model
     expected = narrow["fc2.weight"].double().numpy().T
     np.testing.assert_array_equal(model.tensors()["W_out"].astype(np.float64), expected)
 
@@ -493,7 +504,7 @@ def test_exports_of_other_uniform_attention_keep_the_logits(tmp_path: Path, name
         ("transformer-lens", shaped(activation="abs"), "activation 'abs' has no name in transformer-lens"),
         ("transformer-lens-4-raw", shaped(), "has no unembedding bias, and b_U is not zero"),
         ("transformer-lens", MLP, "transformer-lens holds transformers; this model is an MLP"),
-        *((name, MLP, f"format '{name}' is read, not written") for name in ("gbmi", "zhong", "nanda", "he", "gromov")),
+        *((name, MLP, f"format '{name}' is read, not written") for name in ("gbmi", "zhong", "nanda", "he", "mlp")),
         ("word", MLP, "format 'word' is not known; expected one of quadlens, transformer-lens"),
     ],
 )
@@ -534,7 +545,7 @@ HALF = Hints((0.5, 0.5), activation="relu")
 @pytest.mark.parametrize(
     ("tensors", "hints", "error", "message"),
     [
-        (edited({}), Hints(activation="relu"), BadConfig, "the attention constant is not in the weights"),
+        (edited({}), Hints(activation="relu"), BadConfig, "do not say the attention: it is not in the weights"),
         (edited({"blocks.0.mlp.W_in": None}), HALF, BadFile, "missing tensors: blocks.0.mlp.W_in, no unknown"),
         (edited({"blocks.0.ln1.w": random(D)}), HALF, BadFile, "it has LayerNorm"),
         (edited({"blocks.1.mlp.W_in": random(D, M)}), HALF, BadFile, "missing tensors: blocks.1.attn.W_V"),
@@ -547,7 +558,12 @@ HALF = Hints((0.5, 0.5), activation="relu")
         ),
         (edited({"blocks.0.mlp.W_in": random(M)}), HALF, BadFile, r"W_in has shape \(9,\), expected 2 dimensions"),
         (edited({"blocks.0.mlp.b_in": np.ones(M, int)}), HALF, BadWeights, "b_in has dtype int64, expected float32"),
-        (edited({"unembed.W_U": random(D, 8), "unembed.b_U": random(8)}), HALF, BadConfig, "is 8, which is even.*--p"),
+        (
+            edited({"unembed.W_U": random(D, 8), "unembed.b_U": random(8)}),
+            HALF,
+            BadConfig,
+            "is 8, which may be p, p . 1 or 2p; give it with --p",
+        ),
         (
             edited({}),
             Hints((0.5, 0.5), p=9, activation="relu"),
@@ -576,7 +592,7 @@ HALF = Hints((0.5, 0.5), activation="relu")
             edited({}),
             Hints(SoftmaxAttention(), activation="relu"),
             BadConfig,
-            "does not say whether '=' is fed; give --attention softmax:2",
+            "do not say whether '=' is fed: n_ctx is 3; give --attention softmax:2",
         ),
         (
             edited({"blocks.0.attn.W_K": None}),
@@ -605,7 +621,11 @@ def test_bad_checkpoints_say_what_is_wrong(
     [
         ({"fn_name": "divide"}, "fn_name is 'divide'; quadlens reads add and subtract"),
         ({"seq_len": 3}, "seq_len is 3"),
-        ({"attention_rate": None}, "no attention_rate"),
+        ({"attention_rate": None}, "run_config has no attention_rate; give --format transformer-lens and --attention"),
+        (
+            {"attention_rate": None, "use_end_of_sequence": None, "act_fn": None},
+            "run_config has no attention_rate and no use_end_of_sequence; .*; nor the activation: give --activation",
+        ),
         ({"attention_rate": "1"}, "attention_rate is not a finite number"),
         ({"attention_rate": 10**400}, "attention_rate is not a finite number"),
         ({"act_fn": "mish"}, "activation 'mish' is not supported"),
@@ -621,7 +641,13 @@ def test_gbmi_runs_that_are_something_else(experiment: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"funcs": "lambda x: (x[0]*x[1])%7"}, "quadlens reads models that add"),
+        (
+            {"funcs": "lambda x: (x[0]*x[1])%7"},
+            r"do not say the task: it was trained on .*give --task NAME, or its table with",
+        ),
+        ({"funcs": "lambda x: (x[0]+x[1]*x[1])%7"}, "do not say the task: it was trained on"),
+        ({"diff_vocab": 1}, "7 tokens of operands do not fit p = 7 and diff_vocab True"),
+        ({"eqn_sign": 1}, "W_pos has 2 positions and eqn_sign is True"),
         ({"n_layers": 2}, "n_layers is 2 in the config file, but the weights have 1"),
         ({"act_fn": "Mish"}, "activation '[Mm]ish' is not supported"),
         ({"diff_vocab": "no"}, "diff_vocab is a str, expected true or false"),
@@ -643,7 +669,7 @@ def test_transformer_lens_4_shapes_are_checked() -> None:
             READERS["transformer-lens-4-bridge"].read(
                 Checkpoint("file", blind(linear_state_dict("bridge")) | {name: array}, {}), HALF
             )
-    with pytest.raises(BadConfig, match="softmax needs n_heads"):
+    with pytest.raises(BadConfig, match=r"do not say n_heads: softmax needs it; .*; nor the activation: give"):
         READERS["transformer-lens-4-bridge"].read(
             Checkpoint("file", linear_state_dict("bridge"), {}), Hints(SoftmaxAttention(2))
         )
@@ -659,12 +685,12 @@ def test_mlps_have_no_attention_and_one_p() -> None:
     for hints, message in (
         (Hints((0.5, 0.5)), "a two-layer MLP has no attention"),
         (Hints(p=5), "--p is 5, but the weights are for p = 7"),
-        (Hints(activation="relu"), "the activation is relu by --activation but square by the format"),
+        (Hints(), "the weights do not say the activation: give --activation NAME"),
     ):
         with pytest.raises(BadConfig, match=message):
-            READERS["gromov"].read(checkpoint, hints)
+            READERS["mlp"].read(checkpoint, hints)
     with pytest.raises(BadFile, match=r"fc1.weight has 13 columns, expected 2p = 14"):
-        READERS["gromov"].read(Checkpoint("f", {"fc1.weight": random(M, 13), "fc2.weight": random(P, M)}, {}), Hints())
+        READERS["mlp"].read(Checkpoint("f", {"fc1.weight": random(M, 13), "fc2.weight": random(P, M)}, {}), Hints())
 
 
 json_values = st.recursive(
@@ -720,7 +746,7 @@ def test_damaged_foreign_safetensors_never_give_a_stack_trace(
     [
         (
             tl_state_dict() | {"fc1.weight": random(2, 2)},
-            r"could be several formats \(transformer-lens: W_O has rank 3; gromov",
+            r"could be several formats \(transformer-lens: W_O has rank 3; mlp",
         ),
         ({"hello": random(2)}, r"is in no known format \(quadlens: no metadata .*he: no mlp.basis.*--format"),
         (
@@ -753,11 +779,11 @@ def test_weights_that_overflow_the_scores() -> None:
     tensors["blocks.0.attn.W_Q"] *= 1e200
     tensors["blocks.0.attn.W_K"] *= 1e200
     with np.errstate(over="ignore", invalid="ignore"), pytest.raises(BadWeights, match="overflow"):
-        READERS["nanda"].read(Checkpoint("file", tensors, {}), Hints(activation="relu"))
+        READERS["nanda"].read(Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(), activation="relu"))
 
 
 def test_positions_that_do_not_exist() -> None:
-    tensors = tl_state_dict(vocab=P, n_ctx=2)
+    tensors = tl_state_dict(vocab=P + 1, n_ctx=2)
     with pytest.raises(BadConfig, match="n_ctx = 2 is less than the 3 positions fed"):
         READERS["transformer-lens"].read(Checkpoint("file", tensors, {}), Hints(SoftmaxAttention(3), activation="relu"))
 
@@ -766,7 +792,7 @@ def test_zero_queries_and_keys_do_not_say_which_constant(tmp_path: Path) -> None
     """Zhong's '=' variant and Nanda's layout are one and the same file; 1 and 1/3 are not the same model."""
     tensors = blind(nanda_state_dict(P + 1, 3))
     path = write(tmp_path / "model_1", tensors, "torch")
-    with pytest.raises(BadFile, match=r"could be several formats \(zhong: .*W_Q and W_K are zero.*; nanda: "):
+    with pytest.raises(BadConfig, match=r"do not say the activation: .*; nor the attention: it is not in the weights"):
         import_file(path)
     for hints, name in (
         (Hints((1.0,) * 3), "nanda"),
@@ -826,10 +852,17 @@ def test_a_state_dict_in_memory_is_read_as_from_a_file(tmp_path: Path, kind: str
         torch.save(tensors, tmp_path / "m.pt")
     else:
         write(tmp_path / "m", tensors, "torch")
-    model = from_state_dict(tensors, attention=(0.5, 0.5), activation="relu")
-    assert same_weights(model, import_file(tmp_path / "m.pt", hints=HALF).model)
-    wrapped = {"model": tensors, "run_config": {"experiment": {"p": P, "attention_rate": 1, "act_fn": "relu"}}}
-    assert isinstance(from_state_dict(wrapped).config, Config)
+    mine, theirs = (
+        from_state_dict(tensors, attention=(0.5, 0.5), activation="relu"),
+        import_file(tmp_path / "m.pt", hints=HALF),
+    )
+    assert same_weights(mine.model, theirs.model)
+    # The same notes and the same count, in terms of arguments.
+    assert mine.notes == tuple(note.replace("--", "") for note in theirs.notes)
+    assert (mine.correct, mine.pairs) == (theirs.correct, theirs.pairs)
+    experiment = {"p": P, "attention_rate": 1, "use_end_of_sequence": False, "act_fn": "relu"}
+    wrapped = {"model": tensors, "run_config": {"experiment": experiment}}
+    assert isinstance(from_state_dict(wrapped).model.config, Config)
 
 
 def test_what_a_repository_may_hold_in_place_of_a_checkpoint(tmp_path: Path) -> None:
@@ -846,8 +879,8 @@ def test_a_state_dict_in_memory_is_refused_as_a_file_would_be() -> None:
     tensors = tl_state_dict()
     for arguments, message in (
         ({"attention": (0.5, 0.5)}, "the state dict: the weights do not say the activation"),
-        ({"activation": "relu"}, "the state dict: the attention constant is not in the weights"),
-        ({"activation": "relu", "attention": "softmax"}, "does not say whether '=' is fed"),
+        ({"activation": "relu"}, "the state dict: the weights do not say the attention: it is not in the weights"),
+        ({"activation": "relu", "attention": "softmax"}, "do not say whether '=' is fed"),
         ({"activation": "relu", "attention": "half"}, "attention 'half' is not understood"),
         ({"activation": "relu", "attention": (0.5, 0.5)}, "the state dict: attention 0.5, 0.5 by attention, but by"),
         ({"attention": (0.5, 0.5)}, "give activation=NAME"),
@@ -864,5 +897,5 @@ def test_a_state_dict_in_memory_is_refused_as_a_file_would_be() -> None:
             blind(tensors), attention=(1.0, 1.0), activation="relu", read_position=0, config={"read_position": 1}
         )
     read = from_state_dict(blind(tensors), attention=(1.0, 1.0), activation="relu", read_position=0)
-    assert isinstance(read.config, Config)
-    assert read.config.read_position == 0
+    assert isinstance(read.model.config, Config)
+    assert read.model.config.read_position == 0

@@ -1,5 +1,6 @@
 """Readers of models with their own attention, of groups, and of files with several checkpoints, against oracles."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -36,11 +37,13 @@ from test_formats import (
     write,
 )
 
+OWN = Hints(SoftmaxAttention(), activation="relu")
+
 
 @containers
 def test_nanda_with_its_own_attention(tmp_path: Path, container: str) -> None:
     tensors = nanda_state_dict(P + 1, 3)
-    imported = import_file(write(tmp_path / "m", tensors, container), hints=Hints(activation="relu"))
+    imported = import_file(write(tmp_path / "m", tensors, container), hints=OWN)
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
     (note,) = (line for line in imported.notes if line.startswith("attention"))
     t = double({k.removeprefix("blocks.0."): v for k, v in tensors.items()})
@@ -109,10 +112,10 @@ def test_a_saved_run_brings_its_config(tmp_path: Path) -> None:
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
     with pytest.raises(BadConfig, match="the task is add by --task but subtract by the file's config"):
         import_file(path, hints=Hints(task="add"))
-    with pytest.raises(BadConfig, match="p is 5 by --p but 7 by the file's config"):
+    with pytest.raises(BadConfig, match="p is 5 by --p but 7 by p in the run's config"):
         import_file(path, hints=Hints(p=5))
     write(tmp_path / "m", {"model": tensors, "config": config | {"fn_name": "x2xyy2"}}, "torch")
-    with pytest.raises(BadConfig, match="fn_name is 'x2xyy2'; quadlens knows add and subtract"):
+    with pytest.raises(BadConfig, match="do not say the task: fn_name is 'x2xyy2'; give --task NAME, or its table"):
         import_file(path)
     assert import_file(path, hints=Hints(answers="model")).model.config.task.name == "table"
 
@@ -127,7 +130,7 @@ def test_one_of_several_checkpoints(tmp_path: Path, wrap: Any) -> None:
     for which in (None, 3, -1):
         with pytest.raises(BadConfig, match="has 3 state dicts; choose one with --checkpoint N, from 0 to 2"):
             import_file(path, hints=Hints(activation="relu", checkpoint=which))
-    model = import_file(path, hints=Hints(activation="relu", checkpoint=1)).model
+    model = import_file(path, hints=dataclasses.replace(OWN, checkpoint=1)).model
     assert_same_logits(model, nanda_logits(several[1], token_rows(P)))
     one = write(tmp_path / "one", several[0], "torch")
     with pytest.raises(BadConfig, match="has one state dict; leave out --checkpoint 4"):
@@ -185,7 +188,7 @@ def test_the_order_of_a_group_is_the_one_of_the_answers(tmp_path: Path, name: st
         imported = import_file(write(tmp_path / "model", mlp_that_answers(answers), "torch"))
         right = int((answers == table).sum())
         assert np.array_equal(imported.model.config.task.answers, table)
-        assert f"elements in {who}: {right} of {table.size} answers right" in imported.notes[-1]
+        assert f"elements in {who}: {right} of {table.size} answers right" in imported.notes[-2]
         assert evaluate(imported.model.hidden_layer()).correct == right
 
 
@@ -205,7 +208,7 @@ def test_the_order_of_a_group_is_not_guessed(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"no known order of the elements of S3 .* Give the table with --answers FILE"):
         import_file(path)
     imported = import_file(path, hints=Hints(answers="model"))
-    assert "right on 100 % by definition; their table is no group" in imported.notes[-1]
+    assert "right on 100 % by definition; their table is no group" in imported.notes[-2]
     assert evaluate(imported.model.hidden_layer()).accuracy == 1.0
     np.savetxt(tmp_path / "table.csv", np.add.outer(np.arange(6), np.arange(6)) % 6, "%d", ",")
     assert import_file(path, hints=Hints(answers=str(tmp_path / "table.csv"))).model.config.task.is_addition

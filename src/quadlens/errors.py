@@ -1,7 +1,9 @@
 """Errors a user can cause and fix: one type, one clear message, exit code 2 at the command line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 
 class QuadlensError(Exception):
@@ -44,6 +46,24 @@ def within_float64(what: str) -> Iterator[None]:
 
 class WrongArgument(QuadlensError, TypeError):
     """A Python argument of a type that nothing can be made of; the message says what to pass."""
+
+
+def a_path(value: Any) -> Path:
+    """A file's path as a Python caller gave it.
+
+    Raises:
+        WrongArgument: for anything that is no path; the message says what to do with it.
+    """
+    if isinstance(value, str | Path):
+        return Path(value)
+    kind, hint = type(value).__name__, "as a string or a pathlib.Path"
+    if isinstance(value, Mapping):
+        hint = "and a state dict in memory is for quadlens.from_state_dict(state, …)"
+    elif hasattr(value, "state_dict"):
+        hint = "and a network in memory is for quadlens.from_state_dict(network.state_dict(), …)"
+    elif hasattr(value, "tensors"):
+        hint = "and this is a model already, which every function takes as it is"
+    raise WrongArgument(f"got {'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}; expected a file's path, {hint}")
 
 
 class MissingExtra(QuadlensError):

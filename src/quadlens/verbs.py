@@ -36,9 +36,10 @@ def load(model: str | Path = "mainline") -> "Model":
     >>> quadlens.load("mainline")
     Params(p=59, d_mlp=512, relu, weights=180,411)
     """
+    from quadlens.errors import a_path
     from quadlens.model.bundled import load as load_model
 
-    return load_model(model)
+    return load_model(a_path(model))
 
 
 def save(model: "ModelLike", path: str | Path) -> Path:
@@ -147,7 +148,7 @@ def import_file(
         checkpoint: Which of several state dicts in one file, from 0.
 
     Returns:
-        The model with notes on how each fact was settled; every verb takes it as it is.
+        The model with notes on how each fact was settled, and how many inputs it answers right; every verb takes it.
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -156,13 +157,17 @@ def import_file(
     >>> quadlens.evaluate(imported).correct
     3481
     """
+    import dataclasses
+
+    from quadlens.errors import a_path
     from quadlens.model.formats import import_file as read
-    from quadlens.model.formats.registry import flags_as_arguments, hints_of
+    from quadlens.model.formats.registry import as_arguments, flags_as_arguments, hints_of
 
     known = {"activation": activation, "p": p, "task": task, "answers": answers, "checkpoint": checkpoint}
     with flags_as_arguments():
         hints = hints_of(attention, replace_attention, **known)
-        return read(path, format, hints, None if config is None else Path(config))
+        found = read(a_path(path), format, hints, None if config is None else a_path(config))
+    return dataclasses.replace(found, notes=tuple(map(as_arguments, found.notes)))
 
 
 def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path, ...]:

@@ -79,7 +79,7 @@ def import_(
             "--attention",
             metavar="W,W",
             help="A constant weight on each position, 0.5,0.5 or 1/3,1/3,1/3; or computed from W_Q and W_K: softmax, "
-            "softmax:2 (a and b are fed), softmax:3 (and '=').",
+            "softmax:2 (a and b are fed), softmax:3 (and '='), of scores over √d_head unless a config has attn_scale.",
         ),
     ] = None,
     replace_attention: Annotated[
@@ -133,7 +133,9 @@ def _file(source: Path, output: Path, format_name: str, config: Path | None, hin
     value = _described(source, output, imported)
 
     def render(console: "Console") -> None:
-        key_value_table(console, f"wrote {output}", {"read as": imported.format, "sha256": value["sha256"]})
+        right = f"{imported.correct} of {imported.pairs} inputs"
+        rows = {"read as": imported.format, "right": right, "sha256": value["sha256"]}
+        key_value_table(console, f"wrote {output}", rows)
         for line in imported.notes:
             console.print(f"  {line}", markup=False, soft_wrap=True)
 
@@ -176,10 +178,14 @@ def _directory(
         write_together(output, models())
 
     def render(console: "Console") -> None:
-        table = Table("file", "read as", "p", "why not, or where it was written", box=None, padding=(0, 1))
+        header = ("file", "read as", "p", "inputs right", "why not, or where it was written")
+        table = Table(*header, box=None, padding=(0, 1))
         for row in rows:
             told = row["reason"] or row["output"] or ""
-            cells = (str(Path(row["source"]).relative_to(source)), row.get("format", "–"), str(row.get("p", "–")), told)
+            name, right = str(Path(row["source"]).relative_to(source)), "–"
+            if row["read"]:
+                right = f"{row['correct']} of {row['pairs']}"
+            cells = (name, row.get("format", "–"), str(row.get("p", "–")), right, told)
             table.add_row(*(Text(cell, overflow="fold") for cell in cells))
         console.print(table)
         console.print(f"{sum(row['read'] for row in rows)} of {len(rows)} read")
@@ -201,6 +207,8 @@ def _described(source: Path, output: Path | None, imported: "Imported") -> dict[
         "format": imported.format,
         "sha256": sha256(imported.model),
         "p": imported.model.config.p,
+        "correct": imported.correct,
+        "pairs": imported.pairs,
         **about(imported.model, imported.model.hidden_layer()),
         "config": config_to_dict(imported.model.config),
         "notes": list(imported.notes),

@@ -12,7 +12,7 @@ from quadlens.errors import BadConfig, BadWeights
 from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config
-from quadlens.model.params import Layer, Pairs, Params, Weighted, check_tensors, freeze
+from quadlens.model.params import Layer, Pairs, Params, Weighted, check_arrays, check_tensors, freeze
 from quadlens.model.token_tables import HiddenLayer, LastMLP
 
 # The weights that all layers share.
@@ -64,6 +64,7 @@ class DeepParams(Weighted):
     @classmethod
     def from_tensors(cls, config: Config, weights: Mapping[str, np.ndarray]) -> "DeepParams":
         """The model from weights named as in `shapes`; a bias left out is zero, a weight left out is an error."""
+        check_arrays(weights)
         shapes, dtype = cls.shapes(config), weights["0.W_in"].dtype
         biases = {name: np.zeros(shape, dtype) for name, shape in shapes.items() if "b_" in name}
         filled = biases | dict(weights)

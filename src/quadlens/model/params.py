@@ -1,6 +1,7 @@
 """The weights of a model as frozen values that check themselves when built."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.errors import BadConfig, BadWeights
+from quadlens.errors import BadConfig, BadWeights, WrongArgument
 from quadlens.model.activation import apply_activation
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
@@ -52,8 +53,19 @@ def asked(model: ModelT, task: Task) -> ModelT:
     return replace(model, config=replace(model.config, task=task))  # type: ignore[type-var]
 
 
+def check_arrays(arrays: Mapping[str, Any]) -> None:
+    """Refuse weights that are no NumPy arrays, as tensors of other libraries."""
+    other = {name: type(array) for name, array in arrays.items() if not isinstance(array, np.ndarray)}
+    for name, kind in other.items():
+        raise WrongArgument(
+            f"{name} is a {kind.__module__}.{kind.__name__}; expected a NumPy array, as tensor.detach().cpu().numpy() "
+            "gives it; a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, …)"
+        )
+
+
 def check_tensors(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
     """Refuse wrong shapes, dtypes other than float32/float64, NaN and infinity: all problems at once."""
+    check_arrays(arrays)
     problems = []
     for name, shape in shapes.items():
         array = arrays[name]
@@ -185,6 +197,7 @@ class Params(Weighted, Layer):
         unknown = sorted(set(weights) - set(shapes))
         if missing or unknown:
             raise BadWeights(f"missing weights {missing}, unknown weights {unknown}")
+        check_arrays(weights)
         dtype = weights["W_in"].dtype
         filled = {name: weights.get(name, np.zeros(shape, dtype=dtype)) for name, shape in shapes.items()}
         check_tensors(filled, shapes)

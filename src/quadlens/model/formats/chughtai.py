@@ -17,6 +17,8 @@ MLP_NAMES = {name: name for name in ("W_x", "W_y", "W", "W_U")}
 DUPLICATES = ("x_embed", "y_embed")
 # Both are ReLU in their code, which has no setting for it.
 KNOWN_MODELS = ("OneLayerMLP", "Transformer")
+CLASS_SAID = "the model's class in the config, which has no other in Chughtai et al.'s program"
+PROGRAM = "Chughtai et al.'s program, whose layout this is"
 GROUPS = {"CyclicGroup": "C", "DihedralGroup": "D", "SymmetricGroup": "S", "AlternatingGroup": "A"}
 
 
@@ -46,8 +48,12 @@ class Chughtai:
                 p=len(weights["W_E"]) - 1,
                 p_said="the vocabulary without '='",
                 activation=activation,
+                activation_said=CLASS_SAID,
                 attention=SoftmaxAttention(3),
+                attention_said=f"as in {PROGRAM}",
                 positions=3,
+                b_token_offset=0,
+                program=PROGRAM,
             )
             imported = read_transformer(checkpoint.source, weights, hints, facts)
         return dataclasses.replace(imported, task=_group(checkpoint.source, hints))
@@ -62,7 +68,8 @@ def _read_mlp(checkpoint: Checkpoint, hints: Hints, activation: str | None, name
     if W_y.shape != W_x.shape or W.shape[0] != 2 * width:
         raise BadFile(f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit together")
     weights = {"W_a": W_x @ W[:width], "W_b": W_y @ W[width:], "W_out": W_U}
-    return two_layers(checkpoint.source, hints, weights, activation, name, "the model's class in the config")
+    inputs = f"a and b embedded, side by side: as in {PROGRAM}"
+    return two_layers(checkpoint.source, hints, weights, activation, name, CLASS_SAID, inputs)
 
 
 def _group(source: str, hints: Hints) -> str | None:

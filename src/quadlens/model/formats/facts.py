@@ -12,6 +12,25 @@ from quadlens.model.formats.protocol import Hints, SoftmaxAttention
 T = TypeVar("T")
 
 
+class Missing:
+    """What nobody says of a checkpoint, each fact with how to say it, so that one message tells all of them."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._told: list[str] = []
+
+    def add(self, what: str, how: str) -> None:
+        """Note that `what` is not known; `how` says how to give it."""
+        self._told.append(f"{what}: {how}")
+
+    def __bool__(self) -> bool:
+        return bool(self._told)
+
+    def error(self) -> BadConfig:
+        """The refusal that tells them all."""
+        return BadConfig(f"{self._source}: the weights do not say {'; nor '.join(self._told)}")
+
+
 def agreed(what: str, source: str, claims: Sequence[tuple[str, T | None]]) -> tuple[T, str] | None:
     """The one value that everybody who speaks claims, and who said it first; None when nobody speaks.
 
@@ -87,19 +106,28 @@ def whole_number(hints: Hints, *keys: str) -> int | None:
     return value
 
 
-def switch(hints: Hints, key: str) -> bool:
-    """A yes or no in the sidecar, as true, false, 0 or 1; absent is no."""
+def odd_or_open(width: int, what: str) -> tuple[int | None, str]:
+    """The modulus by a width that is p or 2p in the layout it belongs to: p where it is odd, else open."""
+    return (width, what) if width % 2 else (None, f"{what} is {width}, which may be p or 2p")
+
+
+def switch(hints: Hints, key: str) -> bool | None:
+    """A yes or no in the sidecar, as true, false, 0 or 1; None where it is silent."""
     value = hints.of(key)
-    if value is None or (isinstance(value, (bool, int)) and value in (0, 1)):
+    if value is None:
+        return None
+    if isinstance(value, (bool, int)) and value in (0, 1):
         return bool(value)
     raise BadConfig(f"{hints.sidecar_name}: {key} is a {type(value).__name__}, expected true or false")
 
 
-def known_activation(source: str, hints: Hints, by_file: str | None, where: str) -> tuple[Activation, str]:
-    """σ, and who said so; `by_file` is what the file or its format says, None when it is silent.
+def known_activation(
+    source: str, hints: Hints, by_file: str | None, where: str, missing: Missing
+) -> tuple[Activation, str] | None:
+    """σ, and who said so; `by_file` is what the file's config says, None when it is silent. Never assumed.
 
     Raises:
-        BadConfig: when σ is not supported, nobody says it, or two disagree.
+        BadConfig: when σ is not supported, or two disagree.
     """
     written = hints.of("act_fn", "act_type", "activation")
     claims = [("--activation", hints.activation), (hints.sidecar_name, written), (where, by_file)]
@@ -108,10 +136,8 @@ def known_activation(source: str, hints: Hints, by_file: str | None, where: str)
     ]
     found: tuple[Activation, str] | None = agreed("the activation", source, named)
     if found is None:
-        raise BadConfig(
-            f"{source}: the weights do not say the activation; give --activation NAME "
-            f"({', '.join(ACTIVATIONS)}), or a config that has act_fn"
-        )
+        names = ", ".join(ACTIVATIONS)
+        missing.add("the activation", f"give --activation NAME ({names}), or a config that has act_fn")
     return found
 
 
@@ -123,19 +149,19 @@ def _activation(source: str, name: Any) -> Activation:
 
 
 def known_modulus(
-    source: str, hints: Hints, by_file: tuple[str, int | None], by_shape: tuple[int, str]
-) -> tuple[int, str]:
-    """p, and who said so: flag, sidecar, something in the file; else `by_shape`, a number and where it is from.
+    source: str, hints: Hints, by_file: tuple[str, int | None], by_shape: tuple[int | None, str], missing: Missing
+) -> tuple[int, str] | None:
+    """p, and who said so: flag, sidecar, something in the file; else `by_shape`, p and where it is from.
+
+    Where shapes leave p open, `by_shape` has None and what they say.
 
     Raises:
-        BadConfig: when two disagree, or nobody says it and the shape is even.
+        BadConfig: when two disagree.
     """
     claims = [("--p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), by_file]
     found = agreed("p", source, claims)
-    if found is not None:
-        return found
-    if by_shape[0] % 2 == 0:
-        raise BadConfig(
-            f"{source}: {by_shape[1]} is {by_shape[0]}, which is even, so it may be p or p + 1; give p with --p"
-        )
-    return by_shape
+    if found is None and by_shape[0] is not None:
+        return by_shape[0], by_shape[1]
+    if found is None:
+        missing.add("p", f"{by_shape[1]}; give it with --p")
+    return found

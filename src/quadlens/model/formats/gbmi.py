@@ -5,7 +5,7 @@ from typing import Any
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.checkpoint import Checkpoint, is_deep
-from quadlens.model.formats.facts import finite_number
+from quadlens.model.formats.facts import Missing, finite_number, odd_or_open
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, Mix, read_transformer
 from quadlens.model.formats.transformer_lens import state_dict_weights
@@ -38,24 +38,29 @@ class Gbmi:
         weights = state_dict_weights(checkpoint)
         if is_deep(weights):
             raise BadConfig(f"{source}: it has several layers; of gbmi's files quadlens reads those with one")
-        if experiment.get("attention_rate") is None:
-            raise BadConfig(
-                f"{source}: run_config has no attention_rate; give --format transformer-lens and --attention"
-            )
-        positions = 3 if experiment.get("use_end_of_sequence", True) else 2
-        rate = finite_number(source, "attention_rate", experiment["attention_rate"])
+        absent = [key for key in ("attention_rate", "use_end_of_sequence") if experiment.get(key) is None]
+        missing = Missing(source)
+        if absent:
+            how = "give --format transformer-lens and --attention"
+            missing.add("the attention", f"run_config has no {' and no '.join(absent)}; {how}")
+        positions = 3 if experiment.get("use_end_of_sequence") else 2
+        rate = finite_number(source, "attention_rate", experiment.get("attention_rate") or 0)
         facts = Facts(
             self.name,
-            (weights["W_U"].shape[1], "d_vocab_out"),
+            odd_or_open(weights["W_U"].shape[1], "d_vocab_out"),
             p=_whole(source, experiment, "p"),
             task=str(experiment.get("fn_name", "add")),
             activation=None if experiment.get("act_fn") is None else str(experiment["act_fn"]),
+            activation_said="act_fn in run_config",
             attention=(1 / positions,) * positions if rate == 1 else SoftmaxAttention(positions),
+            attention_said="attention_rate in run_config",
             mix=Mix(scale=1 - rate, shift=rate / positions),
             positions=positions,
+            b_token_offset=0,
+            program="gbmi's program",
             note=f", attention_rate {rate:g}",
         )
-        return read_transformer(source, weights, hints, facts)
+        return read_transformer(source, weights, hints, facts, missing)
 
 
 def _experiment(checkpoint: Checkpoint) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Two-layer MLPs: on one-hot tokens He et al. and Gromov / Doshi, on embeddings Zhong et al. and Chughtai et al."""
+"""Two-layer MLPs: on one-hot tokens He et al. and `fc1`, `fc2`, on embeddings Zhong et al. and Chughtai et al."""
 
 import re
 from pathlib import Path
@@ -9,12 +9,12 @@ from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.deep import DeepParams
 from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, take
-from quadlens.model.formats.facts import known_activation
+from quadlens.model.formats.facts import Missing, known_activation
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
 from quadlens.model.params import MLPParams, check_tensors
 
 HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out", "W_E": "embed.W_E"}
-GROMOV_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
+FC_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
 
 
 # He et al. name the directory of a run by its settings.
@@ -22,22 +22,42 @@ HE_RUN = re.compile(r"p_(\d+)_dmlp_(\d+)_(ReLU|Quad)_.*")
 
 
 def two_layers(
-    source: str, hints: Hints, weights: Weights, by_format: str | None, format_name: str, where: str = "the format"
+    source: str, hints: Hints, weights: Weights, by_file: str | None, format_name: str, where: str, inputs: str
 ) -> Imported:
-    """The model from W_a, W_b [p, m] and W_out [m, p]; `where` is what says the activation `by_format`."""
-    activation, said = known_activation(source, hints, by_format, where)
+    """The model from W_a, W_b [p, m] and W_out [m, p].
+
+    Args:
+        source: The file, for messages.
+        hints: What the user says.
+        weights: By our names.
+        by_file: The activation by something in or beside the file, None when that is silent.
+        format_name: The reader's name.
+        where: What says `by_file`.
+        inputs: How a and b are fed, and what says so.
+    """
+    missing = Missing(source)
+    activation = known_activation(source, hints, by_file, where, missing)
     p, d_mlp = weights["W_a"].shape
     try:
-        if hints.attention is not None or hints.replace_attention is not None:
-            raise BadConfig("constant attention was given, but a two-layer MLP has no attention; leave it out")
-        if hints.p not in (None, p):
-            raise BadConfig(f"--p is {hints.p}, but the weights are for p = {p}")
-        config = MLPConfig(p, d_mlp, activation)
+        _check_flags(hints, p)
+        if activation is None:
+            raise missing.error()
+        config = MLPConfig(p, d_mlp, activation[0])
         check_tensors(dict(weights), MLPParams.shapes(config))
         model = MLPParams(config, **weights)
     except QuadlensError as error:
-        raise type(error)(f"{source}: {error}") from None
-    return Imported(model, format_name, (f"p = {p}: the width of the input", f"activation {activation}: {said}"))
+        told = str(error)
+        raise type(error)(told if told.startswith(source) else f"{source}: {told}") from None
+    notes = (f"p = {p}: the shapes", f"inputs {inputs}", f"activation {activation[0]}: {activation[1]}")
+    return Imported(model, format_name, notes)
+
+
+def _check_flags(hints: Hints, p: int) -> None:
+    """Refuse what cannot be said of an MLP for this p."""
+    if hints.attention is not None or hints.replace_attention is not None:
+        raise BadConfig("constant attention was given, but a two-layer MLP has no attention; leave it out")
+    if hints.p not in (None, p):
+        raise BadConfig(f"--p is {hints.p}, but the weights are for p = {p}")
 
 
 class He:
@@ -68,13 +88,17 @@ class He:
         if run and (int(run[1]), int(run[2])) != weights["W_a"].shape:
             raise BadConfig(f"{checkpoint.source}: W_in has shape {W_in.shape}, but the run is {run[0][:80]}")
         said = run[3] if run else None
-        return two_layers(checkpoint.source, hints, weights, said, self.name, "the name of the run's directory")
+        inputs = "a and b through one matrix, added up: W_in has p columns"
+        return two_layers(checkpoint.source, hints, weights, said, self.name, "the name of the run's directory", inputs)
 
 
-class Gromov:
-    """f = W_2 (W_1 (e_a ⊕ e_b))²: `fc1.weight` [m, 2p], `fc2.weight` [p, m], no biases."""
+class TwoLayerMLP:
+    """f = W_2 σ(W_1 (e_a ⊕ e_b)): `fc1.weight` [m, 2p], `fc2.weight` [p, m], no biases.
 
-    name = "gromov"
+    Gromov's and Doshi's, where σ is x², and anybody's who writes a PyTorch module the usual way: σ is never assumed.
+    """
+
+    name = "mlp"
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """`fc1.weight`."""
@@ -83,13 +107,14 @@ class Gromov:
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The first p columns of fc1 are a's, the others b's."""
-        tensors = take(checkpoint, GROMOV_NAMES)
+        tensors = take(checkpoint, FC_NAMES)
         check_ranks(checkpoint, tensors, {"fc1": 2, "fc2": 2})
         fc1, p = tensors["fc1"], tensors["fc2"].shape[0]
         if fc1.shape[1] != 2 * p:
             raise BadFile(f"{checkpoint.source}: fc1.weight has {fc1.shape[1]} columns, expected 2p = {2 * p}")
         weights = {"W_a": fc1[:, :p].T, "W_b": fc1[:, p:].T, "W_out": tensors["fc2"].T}
-        return two_layers(checkpoint.source, hints, weights, "square", self.name)
+        inputs = "one-hot a, then one-hot b: fc1.weight has 2p columns"
+        return two_layers(checkpoint.source, hints, weights, None, self.name, "the file's config", inputs)
 
 
 class ZhongLinear:
@@ -125,8 +150,13 @@ class ZhongLinear:
         if of_b.shape != of_a.shape:
             raise BadFile(f"{source}: l1.weight has {width} columns, expected {2 * E_a.shape[1]}")
         weights = {"W_a": E_a @ of_a.T, "W_b": E_b @ of_b.T + t["b_1"], "W_out": t["W_U"].T}
-        relu = "relu" if hints.of("model_type") is not None else None
-        return two_layers(source, hints, weights, relu, self.name, "model_type in the config")
+        kind = "X" if both else "D" if side_by_side else "A"
+        said = hints.of("model_type")
+        if said not in (None, kind):
+            raise BadConfig(f"{source}: model_type is {str(said)[:40]!r}, but the weights are those of {kind}")
+        how = {"A": "embedded and added up", "D": "embedded, side by side", "X": "embedded apart and added up"}[kind]
+        relu, inputs = "relu" if said else None, f"a and b {how}: the shapes, model {kind} of Zhong et al."
+        return two_layers(source, hints, weights, relu, self.name, f"model_type {kind} in the config", inputs)
 
 
 def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -> Imported:
@@ -136,9 +166,11 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
     layer, and the logits. Layer 0 reads the first part and writes the second, layer 1 reads that and writes the third;
     what else there is to a transformer is zero. (C applies W_1 and b_1 to each operand, so that b_1 counts twice.)
     """
-    source, kind = checkpoint.source, hints.of("model_type")
-    if kind not in ("B", "C"):
+    source, kind, missing = checkpoint.source, hints.of("model_type"), Missing(checkpoint.source)
+    if kind not in ("B", "C", None):
         raise BadConfig(f"{source}: model_type {str(kind)[:40]!r} has two hidden layers; expected a config with B or C")
+    if kind is None:
+        missing.add("how a and b are added up", "give a config that has model_type, B or C (Zhong et al.)")
     names = {"E": "embed.weight", "U": "unembed.weight"}
     names |= {f"{x}_{i}": f"l{i}.{long}" for i in (1, 2) for x, long in (("W", "weight"), ("b", "bias"))}
     t = take(checkpoint, names)
@@ -148,7 +180,11 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
     check_tensors(t, shapes)
     if hints.attention is not None or hints.replace_attention is not None or hints.p not in (None, p):
         raise BadConfig(f"{source}: it has no attention, and p = {p}; leave out --attention, and correct --p")
-    activation, said = known_activation(source, hints, "relu", "model_type in the config")
+    relu = None if kind is None else "relu"
+    found = known_activation(source, hints, relu, f"model_type {kind} in the config", missing)
+    if found is None or missing:
+        raise missing.error()
+    activation, said = found
     d, dtype = e + m + p, t["E"].dtype
     first, hidden, logits = slice(0, e), slice(e, e + m), slice(e + m, d)
     weights = {"W_E": np.zeros((p, d), dtype), "W_pos": np.zeros((2, d), dtype), "W_U": np.zeros((d, p), dtype)}
@@ -164,7 +200,8 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
     # At b the stream has E[b] itself; attention adds a's.
     config = Config(p, d, m, 1, e, p, p, 2, (1.0, 0.0), 1, activation, n_layers=2)
     notes = (
-        f"model_type {kind}: two hidden layers, as two layers of a transformer",
+        f"p = {p}: the shapes",
+        f"model_type {kind} in the config: two hidden layers, as two layers of a transformer",
         f"activation {activation}: {said}",
     )
     return Imported(DeepParams.from_tensors(config, weights), format_name, notes)

@@ -1,12 +1,13 @@
 """The layout of Nanda et al. and of Zhong et al.: column vectors, heads concatenated in W_O."""
 
 import dataclasses
+import re
 
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, each_layer, take
-from quadlens.model.formats.facts import finite_number, known_modulus, switch
+from quadlens.model.formats.facts import Missing, finite_number, known_modulus, odd_or_open, switch
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, Mix, read_transformer
 
@@ -24,6 +25,11 @@ MASK = "blocks.0.attn.mask"
 OPTIONAL = ("W_K", "W_Q", "b_in", "b_out")
 RANKS = {"W_E": 2, "W_pos": 2, "W_U": 2, "W_K": 3, "W_Q": 3, "W_V": 3, "W_O": 2, "W_in": 2, "W_out": 2}
 NANDA_POSITIONS = 3
+# What lies beside the weights in every run that Nanda et al. saved.
+SAVED_RUN = ("train_losses", "test_losses")
+ZHONG = "Zhong et al.'s program, whose layout this is"
+NANDA = "Nanda et al.'s program, whose saved run this is"
+BOTH = "the programs of Nanda et al. and Zhong et al., whose layout this is"
 
 
 def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
@@ -76,38 +82,52 @@ class Zhong:
             return Sniff(1.0, ("W_O has rank 2", f"{hints.sidecar_name} has attn_coeff"))
         if _n_ctx(checkpoint) == 2:
             return Sniff(1.0, ("W_O has rank 2", "n_ctx is 2"))
-        silent = hints.attention is None and hints.of("attention") is None
-        if silent and not any(np.any(checkpoint.tensors.get(f"blocks.0.attn.W_{x}", 0)) for x in "QK"):
-            # Uniform softmax (1/n) or attn_coeff 0 (1): these weights cannot say, so it must not be decided here.
-            return Sniff(1.0, ("W_O has rank 2", "W_Q and W_K are zero, as where attention is the constant 1"))
         return Sniff(0.5, ("W_O has rank 2", "but n_ctx is not 2 and no config has attn_coeff"))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """p, attention and vocabulary from the config; with none, p from the vocabulary and attention from the flag."""
-        source = checkpoint.source
-        task = hints.of("funcs")
-        if isinstance(task, str) and "x[0]+x[1]" not in task.replace(" ", ""):
-            raise BadConfig(f"{source}: trained on {task[:80]!r}; quadlens reads models that add")
+        """Attention and task come from the config, else from flags; p, too, where shapes leave it open."""
+        source, missing = checkpoint.source, Missing(checkpoint.source)
         weights = layout_weights(checkpoint)
-        width = (weights["W_E"].shape[0], "the vocabulary")
-        # eqn_sign: an '=' token, the last of the vocabulary, follows b.
-        positions = 3 if switch(hints, "eqn_sign") else 2
-        offset = known_modulus(source, hints, ("", None), width)[0] if switch(hints, "diff_vocab") else 0
-        facts = Facts(self.name, width, positions=positions, b_token_offset=offset, causal=False)
-        coeff = hints.of("attn_coeff")
-        if coeff is None:
-            return read_transformer(source, weights, hints, facts)
-        coeff = finite_number(hints.sidecar_name, "attn_coeff", coeff)
-        return read_transformer(
-            source,
-            weights,
-            hints,
-            dataclasses.replace(
+        positions, equals = len(weights["W_pos"]), switch(hints, "eqn_sign")
+        if positions not in (2, 3) or equals not in (None, positions == 3):
+            said = "" if equals is None else f" and eqn_sign is {equals} in {hints.sidecar_name}"
+            raise BadConfig(
+                f"{source}: W_pos has {positions} positions{said}; expected (a, b), or with eqn_sign (a, b, '=')"
+            )
+        # '=', the last of the vocabulary, follows the operands: p of them, or 2p where b has its own (diff_vocab).
+        operands, own = len(weights["W_E"]) - (positions == 3), switch(hints, "diff_vocab")
+        width = odd_or_open(operands, "the number of operands' tokens")
+        known = known_modulus(source, hints, ("", None), width, Missing(source))
+        offset = None
+        if known is not None:
+            offset = operands - known[0]
+            if offset not in (0, known[0]) or own not in (None, offset > 0):
+                said = "" if own is None else f" and diff_vocab {own}"
+                raise BadConfig(f"{source}: {operands} tokens of operands do not fit p = {known[0]}{said}")
+        task, coeff = self._task(hints, missing), hints.of("attn_coeff")
+        facts = Facts(
+            self.name, width, positions=positions, b_token_offset=offset, causal=False, task=task, program=ZHONG
+        )
+        if coeff is not None:
+            coeff = finite_number(hints.sidecar_name, "attn_coeff", coeff)
+            facts = dataclasses.replace(
                 facts,
                 attention=(1.0,) * positions if coeff == 0 else SoftmaxAttention(positions),
+                attention_said=f"attn_coeff in {hints.sidecar_name}",
                 mix=Mix(scale=coeff, shift=1.0 - coeff),
-            ),
-        )
+            )
+        return read_transformer(source, weights, hints, facts, missing)
+
+    @staticmethod
+    def _task(hints: Hints, missing: Missing) -> str | None:
+        """The task in the config; flags say what it does not, or what we have no name for."""
+        written = hints.of("funcs")
+        if isinstance(written, str) and re.fullmatch(r"lambdax:\(x\[0\]\+x\[1\]\)%\w+", re.sub(r"\s", "", written)):
+            return "add"
+        if written is not None and hints.task is None and hints.answers is None:
+            how = "give --task NAME, or its table with --answers FILE"
+            missing.add("the task", f"it was trained on {str(written)[:80]!r}; {how}")
+        return None
 
 
 class Nanda:
@@ -132,7 +152,7 @@ class Nanda:
         return Sniff(0.5, ("W_O has rank 2", f"but n_ctx is {n_ctx}, not 3{longer if (n_ctx or 0) > 3 else ''}"))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """The vocabulary without '=' is p; attention is computed on every input unless a flag states a constant."""
+        """A run that they saved has softmax and '='; the same tensors alone are Zhong et al.'s too, and do not say."""
         weights = layout_weights(checkpoint)
         if len(weights["W_pos"]) > NANDA_POSITIONS and hints.attention is None:
             raise BadConfig(
@@ -142,19 +162,26 @@ class Nanda:
             )
         run = checkpoint.extras.get("config")
         run = run if isinstance(run, dict) else {}
+        missing = Missing(checkpoint.source)
         task, p, act_type = run.get("fn_name"), run.get("p"), run.get("act_type")
-        if task not in (None, "add", "subtract") and hints.answers is None:
-            raise BadConfig(
-                f"{checkpoint.source}: fn_name is {str(task)[:80]!r}; quadlens knows add and subtract, "
-                "and any other by its table of answers, --answers FILE"
-            )
+        if task is not None and not (isinstance(task, str) and task in ("add", "subtract")):
+            if hints.task is None and hints.answers is None:
+                how = "give --task NAME, or its table with --answers FILE"
+                missing.add("the task", f"fn_name is {str(task)[:80]!r}; {how}")
+            task = None
+        # Zhong et al. save the same tensors alone; what lies beside the weights is Nanda et al.'s.
+        theirs = bool(run.keys() >= {"fn_name", "p"}) or all(x in checkpoint.extras for x in SAVED_RUN)
         facts = Facts(
             self.name,
-            (weights["W_E"].shape[0] - 1, "the vocabulary without '='"),
+            odd_or_open(weights["W_E"].shape[0] - 1, "the vocabulary without '='"),
             p=p if isinstance(p, int) and not isinstance(p, bool) else None,
-            task=task if hints.answers is None else None,
+            p_said="p in the run's config",
+            task=task,
             activation=act_type if isinstance(act_type, str) else None,
-            otherwise=SoftmaxAttention(NANDA_POSITIONS),
+            activation_said="act_type in the run's config",
+            otherwise=SoftmaxAttention(NANDA_POSITIONS) if theirs else None,
             positions=NANDA_POSITIONS,
+            b_token_offset=0 if theirs else None,
+            program=NANDA if theirs else BOTH,
         )
-        return read_transformer(checkpoint.source, weights, hints, facts)
+        return read_transformer(checkpoint.source, weights, hints, facts, missing)

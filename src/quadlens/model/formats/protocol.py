@@ -82,15 +82,20 @@ class Imported(Displayed):
         format: Which format the file was read as.
         notes: How each fact that the weights do not say was settled, for the user to check.
         task: What the file's own config says the task is, None when it is silent.
+        correct: How many inputs the model answers right, so that a wrong hint shows; None until that is counted.
+        pairs: Of how many: all p², or those drawn where p² are too many.
     """
 
     model: Model
     format: str
     notes: tuple[str, ...] = ()
     task: str | None = None
+    correct: int | None = None
+    pairs: int | None = None
 
     def _facts(self) -> dict[str, object]:
-        return {"format": self.format, "model": self.model, "notes": len(self.notes)}
+        right = f"{self.correct} of {self.pairs}"
+        return {"right": right, "format": self.format, "model": self.model, "notes": len(self.notes)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,14 @@
 """Which task a model that was read is asked: by flag, by the file's config, by a table, or by the model itself."""
 
 import dataclasses
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool, Int
 
 from quadlens.errors import BadConfig, QuadlensError
+from quadlens.model.evaluate import evaluate
 from quadlens.model.formats.facts import agreed
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.groups import group_orders
@@ -18,38 +21,74 @@ from quadlens.model.task import Task, task_by_name, task_from_file, task_from_ta
 CLEARLY = 3
 
 
+# A pass over all logits that needs more multiplications takes minutes; so many inputs are drawn instead.
+MAX_MULTIPLICATIONS = 5e11
+DRAWN = 10_000
+
+
 def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
-    """The model asked what it was trained for; addition when nobody says anything.
+    """The model asked what it was trained for, and how many inputs it answers right; addition when nobody says a task.
 
     Raises:
         BadConfig: when two disagree, the task does not fit, or a group's elements are in an order that is not ours.
     """
     found = agreed("the task", source, [("--task", hints.task), ("the file's config", imported.task)])
+    model, own = imported.model, _Own(imported.model)
+    task, said = model.config.task, "neither the file nor --task says another" if found is None else found[1]
     try:
         if hints.answers is not None:
-            task, said = _by_answers(imported.model, hints.answers, found[0] if found else None)
-        elif found is None or found[0] == imported.model.config.task.name:
-            return imported
-        else:
-            task, said = task_by_name(found[0], imported.model.config.p), found[1]
+            task, said = _by_answers(own, hints.answers, found[0] if found else None)
+        elif found is not None and found[0] != task.name:
+            task = task_by_name(found[0], model.config.p)
             if not task.by_formula:
-                task, order = _in_its_order(imported.model, task.name)
+                task, order = _in_its_order(own, task.name)
                 said = f"{said}; {order}"
-        model = asked(imported.model, task)
+        model = asked(model, task)
     except QuadlensError as error:
         raise type(error)(f"{source}: {error}") from None
-    return dataclasses.replace(imported, model=model, notes=(*imported.notes, f"task {task.words}: {said}"))
+    correct, pairs = own.right(task)
+    drawn = "" if pairs == task.n**2 else f", drawn of {task.n**2}"
+    notes = (*imported.notes, f"task {task.words}: {said}", f"{correct} of {pairs} inputs are answered right{drawn}")
+    return dataclasses.replace(imported, model=model, notes=notes, correct=correct, pairs=pairs)
 
 
-def _own_answers(model: Model) -> np.ndarray:
-    """The answer with the largest logit, for every (a, b)."""
-    layer = model.hidden_layer()
-    return np.stack([layer.logits(a).argmax(axis=1) for a in range(model.config.p)])
+class _Own:
+    """What a model answers, computed when it is first asked for, and only once."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @cached_property
+    def _all(self) -> tuple[Int[np.ndarray, "n n"], Bool[np.ndarray, "n n"]]:
+        layer, answers, alone = self._model.hidden_layer(), [], []
+        with np.errstate(all="ignore"):
+            for a in range(self._model.config.p):
+                logits = layer.logits(a)
+                top = logits.max(axis=1, keepdims=True)
+                answers.append(logits.argmax(axis=1))
+                alone.append((logits == top).sum(axis=1) == 1)
+        return np.stack(answers), np.stack(alone)
+
+    @property
+    def answers(self) -> Int[np.ndarray, "n n"]:
+        """The answer with the largest logit, for every (a, b)."""
+        return self._all[0]
+
+    def right(self, task: Task) -> tuple[int, int]:
+        """How many of how many inputs are answered right; a tie, or a logit that overflows, is not right."""
+        config = self._model.config
+        if float(config.p) ** 3 * config.d_mlp <= MAX_MULTIPLICATIONS:
+            answers, alone = self._all
+            return int(((answers == task.answers) & alone).sum()), answers.size
+        pairs = np.random.default_rng(0).integers(0, config.p, (DRAWN, 2))
+        with np.errstate(all="ignore"):
+            found = evaluate(asked(self._model, task).hidden_layer(), pairs)
+        return found.correct, found.pairs
 
 
-def _in_its_order(model: Model, name: str) -> tuple[Task, str]:
+def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
     """The group with its elements in the one known order that the model's answers are in, and how well it fits."""
-    answers, orders = _own_answers(model), group_orders(name)
+    answers, orders = own.answers, group_orders(name)
     right = {who: answers == table for who, table in orders.items()}
     counts = {who: int(fits.sum()) for who, fits in right.items()}
     best = max(counts, key=lambda who: counts[who])
@@ -74,11 +113,11 @@ def _in_its_order(model: Model, name: str) -> tuple[Task, str]:
     return task_from_table(orders[best], name), said
 
 
-def _by_answers(model: Model, answers: str, name: str | None) -> tuple[Task, str]:
+def _by_answers(own: _Own, answers: str, name: str | None) -> tuple[Task, str]:
     """The task from a file's table or from the model's own answers."""
     if answers != "model":
         return task_from_file(Path(answers)), f"--answers {answers}"
-    own = task_from_table(_own_answers(model))
-    kind = "a group" if own.is_group else "no group"
+    task = task_from_table(own.answers)
+    kind = "a group" if task.is_group else "no group"
     claimed = "" if name is None else f" (the config says {name})"
-    return own, f"the model's own answers{claimed}, so that it is right on 100 % by definition; their table is {kind}"
+    return task, f"the model's own answers{claimed}, so that it is right on 100 % by definition; their table is {kind}"

@@ -11,10 +11,11 @@ from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import Activation
-from quadlens.model.config import Config, Softmax
+from quadlens.model.config import EOS_POSITIONS, Config, Softmax
 from quadlens.model.deep import DeepParams
 from quadlens.model.formats.checkpoint import NO_LAYER_NORM, Weights, own_name
 from quadlens.model.formats.facts import (
+    Missing,
     agreed,
     attention_in,
     finite_number,
@@ -54,42 +55,66 @@ class Facts:
 
     Attributes:
         format: Its name.
-        width: A number that is p if nobody says otherwise, and what it is.
+        width: p as shapes say it if nobody says otherwise, None where they leave it open; and what says so.
         p: The modulus by the file itself.
         p_said: What in the file says it.
         task: The task by the file's own config.
         activation: σ by the file's own config.
+        activation_said: What in the config says it.
         attention: Attention by the file's own config.
-        otherwise: Attention when neither flag nor sidecar nor file says it.
+        attention_said: What in the config says it.
+        otherwise: Attention when neither flag nor sidecar nor file says it: what `program` fixes.
         mix: How softmax becomes attention.
         positions: How many positions are fed, None when the format leaves it open.
-        b_token_offset: Token of b minus b.
+        b_token_offset: Token of b minus b; None when the format leaves it open.
         causal: Whether softmax sees only what comes before; with one layer, read at the end, it is all the same.
+        program: The published program whose layout the file has, which fixes inputs and scores; None where many share
+            the layout, so that `--attention` says them.
         note: Added to the note about attention.
     """
 
     format: str
-    width: tuple[int, str]
+    width: tuple[int | None, str]
     p: int | None = None
     p_said: str = "the file's config"
     task: str | None = None
     activation: str | None = None
+    activation_said: str = "the file's config"
     attention: Claim = None
+    attention_said: str = "the file's config"
     otherwise: Claim = None
     mix: Mix = SOFTMAX
     positions: int | None = None
-    b_token_offset: int = 0
+    b_token_offset: int | None = None
     causal: bool = True
+    program: str | None = None
     note: str = ""
 
 
-def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) -> Imported:
+ATTENTION_HELP = (
+    "it is not in the weights, and a wrong one often still gives 100 % accuracy while every margin changes; give it "
+    "with --attention (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; 1,1 in Zhong et al.'s models; softmax:2 (a, b) or "
+    "softmax:3 (a, b, '=') to compute it from W_Q and W_K), or a config with --config"
+)
+
+
+def read_transformer(
+    source: str, weights: Weights, hints: Hints, facts: Facts, missing: Missing | None = None
+) -> Imported:
     """The model; `weights` by our short names and in our orientation, biases left out are zero.
 
+    Args:
+        source: The file, for messages.
+        weights: By our short names.
+        hints: What the user says.
+        facts: What the format says.
+        missing: Facts that the reader has already looked for in vain.
+
     Raises:
-        BadConfig: when a fact is missing, two contradict each other, or constant attention is not the checkpoint's.
+        BadConfig: when facts are missing, two contradict each other, or constant attention is not the checkpoint's.
         BadWeights: when the weights cannot be a model's.
     """
+    missing = missing or Missing(source)
     if hints.of("normalization_type") is not None:
         said = str(hints.of("normalization_type"))[:40]
         raise BadConfig(f"{source}: normalization_type {said!r} in {hints.sidecar_name}: {NO_LAYER_NORM}")
@@ -97,29 +122,114 @@ def read_transformer(source: str, weights: Weights, hints: Hints, facts: Facts) 
     said_layers = whole_number(hints, "n_layers")
     if said_layers not in (None, layers):
         raise BadConfig(f"{source}: n_layers is {said_layers} in {hints.sidecar_name}, but the weights have {layers}")
-    p, p_said = known_modulus(source, hints, (facts.p_said, facts.p), facts.width)
-    activation, activation_said = known_activation(source, hints, facts.activation, "the file's config")
-    said_position = agreed(
+    p = known_modulus(source, hints, (facts.p_said, facts.p), facts.width, missing)
+    activation = known_activation(source, hints, facts.activation, facts.activation_said, missing)
+    attention = _known_attention(source, hints, facts, len(weights["W_pos"]), missing)
+    equals = attention is not None and _positions(attention[0]) == EOS_POSITIONS
+    tokens = None if p is None else _tokens(source, hints, facts, p[0], len(weights["W_E"]), equals, missing)
+    if p is None or activation is None or attention is None or tokens is None or missing:
+        raise missing.error()
+    position = agreed(
         "read_position",
         source,
         [("the argument", hints.read_position), (hints.sidecar_name, whole_number(hints, "read_position"))],
     )
-    reading = _Reading(
-        source, weights, hints, facts, p, activation, said_position[0] if said_position else None, layers
-    )
-    model, attention_said = reading.model()
-    notes = (
-        f"p = {p}: {p_said}",
+    read_position = None if position is None else position[0]
+    reading = _Reading(source, weights, hints, facts, p[0], activation[0], read_position, layers, tokens[0])
+    model, attention_said = reading.model(*attention)
+    by_program = None if facts.program is None else f"as in {facts.program}"
+    last = by_program or "the last position, from which --attention looks"
+    read_at = ("a", "b", "'='")[model.config.read_position]
+    notes = [
+        f"p = {p[0]}: {p[1]}",
+        f"inputs {tokens[1]}: {by_program or attention[1]}",
+        f"read at {read_at}: {position[1] if position else last}",
         f"attention {_shown(model.config)}: {attention_said}{facts.note}",
-        f"activation {activation}: {activation_said}",
-        *([f"{layers} layers: the weights"] if layers > 1 else []),
-    )
-    return Imported(model, facts.format, notes, facts.task)
+    ]
+    if isinstance(attention[0], SoftmaxAttention):
+        divisor, divisor_said = reading.divisor
+        notes.append(f"scores divided by {divisor:.6g}: {divisor_said}")
+    if layers > 1:
+        notes.append(f"{layers} layers: the weights")
+    notes.append(f"activation {activation[0]}: {activation[1]}")
+    notes.append(f"no LayerNorm: {by_program or 'the file has no weights of one'}")
+    return Imported(model, facts.format, tuple(notes), facts.task)
+
+
+def _known_attention(
+    source: str, hints: Hints, facts: Facts, n_ctx: int, missing: Missing
+) -> tuple[tuple[float, ...] | SoftmaxAttention, str] | None:
+    """Attention with the number of positions fed, and who said it. Never guessed."""
+    if hints.replace_attention is not None:
+        return hints.replace_attention, "--replace-attention"
+    claims: list[tuple[str, Claim]] = [
+        ("--attention", hints.attention),
+        (hints.sidecar_name, attention_in(hints)),
+        (facts.attention_said, facts.attention),
+    ]
+    # `softmax` without a number of positions agrees with any softmax that has one.
+    numbered = next((c for _, c in claims if isinstance(c, SoftmaxAttention) and c.positions), None)
+    claims = [(who, numbered if numbered and c == SoftmaxAttention() else c) for who, c in claims]
+    found: tuple[tuple[float, ...] | SoftmaxAttention, str] | None = agreed("the attention", source, claims)
+    if found is None and facts.otherwise is not None:
+        found = facts.otherwise, f"as in {facts.program}"
+    if found is None:
+        missing.add("the attention", ATTENTION_HELP)
+        return None
+    claim, who = found
+    # Of two positions there is one reading: a and b are fed.
+    fed = _positions(claim) or facts.positions or (n_ctx if n_ctx == 2 else None)
+    if fed is None:
+        missing.add(
+            "whether '=' is fed", f"n_ctx is {n_ctx}; give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
+        )
+        return None
+    if facts.positions not in (None, fed):
+        raise BadConfig(
+            f"{source}: {fed} positions by {who}, but {facts.positions} in {facts.program or 'the file'}; correct it"
+        )
+    return (SoftmaxAttention(fed) if isinstance(claim, SoftmaxAttention) else claim), who
+
+
+def _positions(claim: tuple[float, ...] | SoftmaxAttention) -> int | None:
+    """How many positions are fed, None when a claim leaves it open."""
+    return claim.positions if isinstance(claim, SoftmaxAttention) else len(claim)
+
+
+def _tokens(
+    source: str, hints: Hints, facts: Facts, p: int, vocabulary: int, equals: bool, missing: Missing
+) -> tuple[int, str] | None:
+    """Token of b minus b, and what is fed, in words."""
+    claims = [(hints.sidecar_name, whole_number(hints, "b_token_offset")), ("the format", facts.b_token_offset)]
+    found = agreed("b_token_offset", source, claims)
+    if found is None and vocabulary - equals >= 2 * p:
+        missing.add(
+            "whether b has tokens of its own",
+            f"the vocabulary has {vocabulary} tokens and p is {p}; give a config that has b_token_offset, 0 or {p}",
+        )
+        return None
+    offset = 0 if found is None else found[0]
+    own = f", b as token b + {offset}" if offset else ""
+    if not equals:
+        return offset, f"(a, b){own}"
+    token, left, said = offset + p, vocabulary - offset - p, whole_number(hints, "equals_token")
+    if said not in (None, token):
+        raise BadConfig(
+            f"{source}: equals_token is {said} in {hints.sidecar_name}; quadlens reads {token}, after a and b"
+        )
+    if said is None and left > 1:
+        missing.add(
+            "which token is '='",
+            f"{left} of {vocabulary} tokens are no operands; if it is the first of them, give a config with "
+            f"equals_token {token} (others are not read)",
+        )
+        return None
+    return offset, f"(a, b, '='), '=' as token {token}{own}"
 
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """One checkpoint with everything settled but its attention."""
+    """One checkpoint with every fact settled."""
 
     source: str
     weights: Weights
@@ -129,9 +239,10 @@ class _Reading:
     activation: Activation
     read_position: int | None
     layers: int
+    b_token_offset: int
 
-    def model(self) -> tuple[Params | DeepParams, str]:
-        """The model, and who said its attention. Never guessed."""
+    def model(self, claim: tuple[float, ...] | SoftmaxAttention, who: str) -> tuple[Params | DeepParams, str]:
+        """The model with this attention, and the words on it; a constant that W_Q and W_K contradict is refused."""
         hints, source = self.hints, self.source
         if hints.replace_attention is not None:
             if self.layers > 1:
@@ -141,25 +252,9 @@ class _Reading:
             if not self._looks:
                 raise BadConfig(f"{source} has no W_Q and W_K that could be replaced; give the constant by --attention")
             model = self._with(hints.replace_attention)
-            return model, f"--replace-attention; {effect_of_replacing(self._own(len(hints.replace_attention)), model)}"
-        claims: list[tuple[str, Claim]] = [
-            ("--attention", hints.attention),
-            (hints.sidecar_name, attention_in(hints)),
-            ("the file's config", self.facts.attention),
-        ]
-        # `softmax` without a number of positions agrees with any softmax that has one.
-        numbered = next((c for _, c in claims if isinstance(c, SoftmaxAttention) and c.positions), None)
-        claims = [(who, numbered if numbered and c == SoftmaxAttention() else c) for who, c in claims]
-        found: tuple[tuple[float, ...] | SoftmaxAttention, str] | None = agreed("the attention", source, claims)
-        claim, who = found if found is not None else (self.facts.otherwise, "the format")
-        if claim is None:
-            raise BadConfig(
-                f"{source}: the attention constant is not in the weights, and a wrong one often still gives 100 % "
-                "accuracy while every margin changes. Give it with --attention (0.5,0.5 for a and b; 1/3,1/3,1/3 with "
-                "'='; 1,1 in Zhong et al.'s models; softmax to compute it from W_Q and W_K), or a config with --config"
-            )
+            return model, f"{who}; {effect_of_replacing(self._own(len(hints.replace_attention)), model)}"
         if isinstance(claim, SoftmaxAttention):
-            own, said = self._softmax(claim.positions)
+            own, said = self._softmax(claim.positions or 2)
             return own, f"{who}, {said}"
         if self.layers > 1:
             if self.facts.attention is None:
@@ -191,18 +286,12 @@ class _Reading:
                 "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself"
             )
 
-    def _softmax(self, positions: int | None) -> tuple[Params | DeepParams, str]:
+    def _softmax(self, fed: int) -> tuple[Params | DeepParams, str]:
         """The model with the attention that W_Q and W_K give; constant where that is the same on every input."""
-        n_ctx = self.weights["W_pos"].shape[0]
-        fed = positions or self.facts.positions or n_ctx
-        if positions is None and self.facts.positions is None and n_ctx != 2:
-            raise BadConfig(
-                f"{self.source}: n_ctx is {n_ctx}, which does not say whether '=' is fed; "
-                "give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
-            )
         if self.layers > 1:
             constant, softmax = self._own_attention(fed)
-            return self._deep(constant, softmax), "softmax, computed in every layer"
+            sees = "a position seeing itself and those before it" if softmax.causal else "every position seeing all"
+            return self._deep(constant, softmax), f"softmax, computed in every layer, {sees}"
         own = self._own(fed)
         try:
             found = farthest(own)
@@ -228,16 +317,29 @@ class _Reading:
             raise BadConfig(
                 f"{source}: softmax is computed at the last position, but read_position is {self.read_position}"
             )
-        divisor = _divisor(self.hints) or math.sqrt(self._shape("W_V")[2])
-        return (mix.shift,) * positions, Softmax(mix.scale, divisor, self.facts.causal or self.layers == 1)
+        return (mix.shift,) * positions, Softmax(mix.scale, self.divisor[0], self.facts.causal or self.layers == 1)
+
+    @property
+    def divisor(self) -> tuple[float, str]:
+        """What scores are divided by, and who says so; TransformerLens' attn_scale is -1 where it is √d_head."""
+        hints, usual = self.hints, math.sqrt(self._shape("W_V")[2])
+        scaled, scale = hints.of("use_attn_scale"), hints.of("attn_scale")
+        if scaled is False:
+            return 1.0, f"use_attn_scale in {hints.sidecar_name}"
+        if scale not in (None, -1):
+            found = finite_number(hints.sidecar_name, "attn_scale", scale)
+            if found <= 0:
+                raise BadConfig(f"{hints.sidecar_name}: attn_scale is {found:g}, expected a number above 0")
+            return found, f"attn_scale in {hints.sidecar_name}"
+        if scaled or scale == -1:
+            return usual, f"√d_head by {hints.sidecar_name}"
+        if self.facts.program is not None:
+            return usual, f"√d_head, as in {self.facts.program}"
+        return usual, "√d_head, which --attention softmax means; attn_scale in a config says another"
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """The shape of a weight, of the first layer where there are several."""
         return self.weights[name if name in self.weights else f"0.{name}"].shape
-
-    @property
-    def _offset(self) -> int:
-        return whole_number(self.hints, "b_token_offset") or self.facts.b_token_offset
 
     def _with(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Params:
         """The model with this constant attention, and softmax added to it; widths are the weights' own."""
@@ -268,7 +370,7 @@ class _Reading:
             attention=attention,
             read_position=len(attention) - 1 if self.read_position is None else self.read_position,
             activation=self.activation,
-            b_token_offset=self._offset,
+            b_token_offset=self.b_token_offset,
             softmax=softmax,
             n_layers=self.layers,
         )
@@ -334,16 +436,3 @@ def _shown(config: Config) -> str:
     """Attention as the notes show it."""
     constant = ", ".join(f"{x:.6g}" for x in config.attention)
     return constant if config.softmax is None else f"{config.softmax.scale:.6g} · softmax + ({constant})"
-
-
-def _divisor(hints: Hints) -> float | None:
-    """What scores are divided by, when a TransformerLens config says so."""
-    if hints.of("use_attn_scale") is False:
-        return 1.0
-    scale = hints.of("attn_scale")
-    if scale is None or scale == -1:
-        return None
-    divisor = finite_number(hints.sidecar_name, "attn_scale", scale)
-    if divisor <= 0:
-        raise BadConfig(f"{hints.sidecar_name}: attn_scale is {divisor:g}, expected a number above 0")
-    return divisor

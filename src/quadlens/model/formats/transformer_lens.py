@@ -13,7 +13,7 @@ import numpy as np
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.deep import DeepParams
 from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, each_layer, own_name, take
-from quadlens.model.formats.facts import attention_in, whole_number
+from quadlens.model.formats.facts import Missing, attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
 from quadlens.model.native import METADATA_KEY, TRANSFORMER_NAMES
@@ -55,11 +55,22 @@ def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     return weights
 
 
-def _read(checkpoint: Checkpoint, weights: Weights, hints: Hints, format_name: str) -> Imported:
+def _read(
+    checkpoint: Checkpoint, weights: Weights, hints: Hints, format_name: str, missing: Missing | None = None
+) -> Imported:
     """A model from weights alone: p, attention and activation come from the hints."""
-    width = (weights["W_U"].shape[1], "the width of the unembedding")
-    causal = hints.of("attention_dir") != "bidirectional"
-    return read_transformer(checkpoint.source, weights, hints, Facts(format_name, width, causal=causal))
+    vocabulary, answers = len(weights["W_E"]), weights["W_U"].shape[1]
+    # An odd number of answers, fewer than tokens, is p; otherwise '=' or b's own tokens may be among them.
+    found = answers if answers < vocabulary and answers % 2 else None
+    open_ = f" is {answers}, which may be p{', p + 1 or 2p' if answers % 2 == 0 else ' or p + 1'}"
+    width = (found, f"the width of the unembedding{'' if found else open_}")
+    direction = hints.of("attention_dir")
+    if direction not in (None, "causal", "bidirectional"):
+        raise BadConfig(
+            f"{checkpoint.source}: attention_dir is {str(direction)[:40]!r}; expected causal, bidirectional"
+        )
+    facts = Facts(format_name, width, causal=direction != "bidirectional")
+    return read_transformer(checkpoint.source, weights, hints, facts, missing)
 
 
 class TransformerLens:
@@ -114,13 +125,12 @@ class TransformerLens4:
         n_heads = whole_number(hints, "n_heads")
         softmax = any(isinstance(x, SoftmaxAttention) for x in (hints.attention, attention_in(hints)))
         looks = any(np.any(array) for name, array in tensors.items() if own_name(name) in ("W_Q", "W_K"))
+        missing = Missing(checkpoint.source)
         if n_heads is None and (softmax or looks):
             # One head of the full width is the same function under constant attention, but not under softmax.
-            raise BadConfig(
-                f"{checkpoint.source}: softmax needs n_heads, which the weights do not say; give a --config"
-            )
+            missing.add("n_heads", "softmax needs it; give a config that has n_heads")
         weights = each_layer(tensors, lambda one: _from_linear(checkpoint.source, one, n_heads or 1))
-        return _read(checkpoint, weights, hints, self.name)
+        return _read(checkpoint, weights, hints, self.name, missing)
 
     def write(self, model: Model) -> Exported:
         """A state dict that `TransformerBridge.load_state_dict` takes, and the config to boot it with."""
@@ -271,4 +281,5 @@ def _hooked_config(params: Params) -> Mapping[str, Any]:
         "attention": list(config.attention),
         "read_position": config.read_position,
         "b_token_offset": config.b_token_offset,
+        **({"equals_token": config.equals_token} if config.has_equals else {}),
     }
