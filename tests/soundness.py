@@ -8,16 +8,25 @@ from jaxtyping import Int64, Shaped
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.integers import integer_model
 from quadlens.model.params import Model
+from quadlens.model.task import Task
 from quadlens.proofs.proof import Proof
 
 
-def true_margins(model: Model) -> list[list[Fraction]]:
+class Truth(list[list[Fraction]]):
+    """Every margin of a model, [a][b], and what the right answers are."""
+
+    def __init__(self, task: Task) -> None:
+        """No margins yet."""
+        super().__init__()
+        self.answers: list[list[int]] = task.answers.tolist()
+
+
+def true_margins(model: Model) -> Truth:
     """Every margin, from every logit, with no rounding."""
-    exact = exact_logits(model)
-    p, margins = exact.p, []
-    for a in range(p):
+    exact, margins = exact_logits(model), Truth(model.config.task)
+    for a in range(exact.p):
         table = [[int(x) for x in row] for row in exact.slices[a].tolist()]
-        rights = [row.pop((a + b) % p) for b, row in enumerate(table)]
+        rights = [row.pop(right) for right, row in zip(margins.answers[a], table, strict=True)]
         margins.append([Fraction(right - max(row), 1 << exact.shift) for right, row in zip(rights, table, strict=True)])
     return margins
 
@@ -35,7 +44,7 @@ def pieces(x: Shaped[np.ndarray, "m n"], count: int = 1) -> Int64[np.ndarray, "p
     return np.stack([*digits, x.astype(np.int64)])
 
 
-def quick_margins(model: Model) -> list[list[Fraction]]:
+def quick_margins(model: Model) -> Truth:
     """What `true_margins` says, as exactly, of relu or |x| and up to 4,096 neurons: products of short integers."""
     exact = integer_model(collapse_exactly(model))
     p, d = exact.p, exact.d_mlp
@@ -51,7 +60,7 @@ def quick_margins(model: Model) -> list[list[Fraction]]:
     length = max(width + len(W), len(pieces(exact.S_a)), len(pieces(exact.S_b))) + 3
     length += -length % WORD
     S_a, S_b = pieces(exact.S_a, length), pieces(exact.S_b, length)
-    columns, margins = W.astype(float).transpose(1, 0, 2).reshape(d, -1), []
+    columns, margins = W.astype(float).transpose(1, 0, 2).reshape(d, -1), Truth(model.config.task)
     for a in range(p):
         active = rank_b > rank_a[a]
         hidden = ((U_a[:, a, None] + U_b) * active).reshape(-1, d)
@@ -63,11 +72,11 @@ def quick_margins(model: Model) -> list[list[Fraction]]:
             logits[k + 1] += logits[k] >> PIECE
             logits[k] &= (1 << PIECE) - 1
         words = [logits[k] + (logits[k + 1] << PIECE) + (logits[k + 2] << 2 * PIECE) for k in range(0, length, WORD)]
-        best, b = np.ones((p, p), dtype=bool), np.arange(p)
-        best[b, (a + b) % p] = False
+        best, b, right = np.ones((p, p), dtype=bool), np.arange(p), np.array(margins.answers[a])
+        best[b, right] = False
         for word in words[::-1]:
             best &= word == np.where(best, word, np.iinfo(np.int64).min).max(axis=1, keepdims=True)
-        lead = [(word[b, (a + b) % p] - word[b, best.argmax(axis=1)]).tolist() for word in words]
+        lead = [(word[b, right] - word[b, best.argmax(axis=1)]).tolist() for word in words]
         margins.append(
             [
                 Fraction(sum(x << WORD * PIECE * k for k, x in enumerate(of_b)), 1 << exact.shift)
@@ -77,21 +86,26 @@ def quick_margins(model: Model) -> list[list[Fraction]]:
     return margins
 
 
-def check_sound(proof: Proof, truth: list[list[Fraction]]) -> None:
-    """What is certified is right, with at least the margin claimed; what is called wrong is wrong."""
+def check_sound(proof: Proof, truth: Truth) -> None:
+    """What is certified is right, with at least the margin claimed; what is called wrong or tied is that."""
     for a, row in enumerate(truth):
         for b, margin in enumerate(row):
             if proof.certified[a, b]:
                 assert proof.margin is not None
                 assert margin >= proof.margin > 0
     for a, b, answered in proof.witnesses:
-        assert truth[a][b] <= 0
-        assert answered != (a + b) % len(truth)
+        assert truth[a][b] < 0
+        assert answered != truth.answers[a][b]
+    for a, b, other in proof.tied:
+        assert truth[a][b] == 0
+        assert other != truth.answers[a][b]
 
 
-def check_complete(proof: Proof, truth: list[list[Fraction]]) -> None:
-    """Exact strategies certify all that is true, with the true smallest margin, and give a witness for the rest."""
+def check_complete(proof: Proof, truth: Truth) -> None:
+    """Exact strategies certify all that is true, with the true smallest margin, and list the rest as wrong or tied."""
     right = [margin for row in truth for margin in row if margin > 0]
     assert int(proof.certified.sum()) == len(right)
     assert proof.margin == (min(right) if right else None)
-    assert len(proof.witnesses) == min(100, len(truth) ** 2 - len(right))
+    behind = [margin for row in truth for margin in row if margin <= 0]
+    assert len(proof.witnesses) == min(100, sum(margin < 0 for margin in behind))
+    assert len(proof.tied) == min(100, sum(margin == 0 for margin in behind))

@@ -36,6 +36,8 @@ from quadlens.proofs.moments import MomentHints, Moments, moments_operations, sc
 from quadlens.proofs.moments_large import moments_large_operations, prove_large
 from quadlens.proofs.operations import Operations, collapse_operations
 from quadlens.proofs.plan import group_by_frequency
+from quadlens.proofs.proof import Proof, attempt
+from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
 from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import verify
@@ -302,6 +304,29 @@ def test_exactly_tied_logits_are_not_certified() -> None:
         assert proof.verdict == "UNPROVED"
         assert proof.margin is None
         assert proof.reason
+        assert not proof.witnesses
+    exact = Brute().prove(model)
+    assert len(exact.tied) == 25
+    assert exact.reason == "the model is tied on 25 of 25 inputs, for example 0 + 0: the logit of 1 equals that of 0"
+
+
+def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
+    config = MLPConfig(5, 2, "square")
+    model = MLPParams(config, **{n: np.ones(s, np.float32) for n, s in MLPParams.shapes(config).items()})
+    assert not ArcsStrategy().prove(model).applies
+    assert Brute().prove(model).applies
+
+    class Failing:
+        facts = Brute.facts
+
+        def prove(self, subject: Model | Anatomy) -> Proof:
+            raise OverflowError("too large")
+
+    failed = attempt(Failing(), model)
+    assert failed.applies
+    assert failed.reason is not None
+    # To one who asked for brute force, brute force is no remedy.
+    assert "try --strategy brute" not in failed.reason
 
 
 @settings(max_examples=100)

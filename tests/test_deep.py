@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quadlens
+from cli_runner import quadlens as cli
 from enclosed_truth import _plus, _rows, _times
 from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
 from quadlens.model.activation import NONLINEARITIES, Activation
@@ -439,3 +440,19 @@ def test_public_checkpoints(name: str, right: int, margin: float) -> None:
     found = quadlens.evaluate(quadlens.import_file(Path(directory) / "zhong" / f"model_{name}.pt"))
     assert found.correct == right
     assert found.min_margin == pytest.approx(margin, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e30, 1e77, 1e120, 1e154])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_that_overflows_is_an_outcome_in_words(size: float, seed: int, tmp_path: Path) -> None:
+    config = config_of(softmax=Softmax(scale=1.0, divisor=1.7, causal=bool(seed % 2)))
+    small = random_deep(config, seed)
+    model = DeepParams.from_tensors(config, {name: array * size for name, array in small.tensors().items()})
+    proof = prove_deep(model)
+    assert not proof.certified.any()
+    assert proof.reason is not None
+    assert "beyond float64: scale the weights down" in proof.reason
+    path = quadlens.save(model, tmp_path / "huge.safetensors")
+    for words in (("certify",), ("evaluate",), ("explain",), ("lens",), ("frontier", "-o", tmp_path / "out")):
+        done = cli(words[0], path, *words[1:])
+        assert "internal error" not in done.err, done.err

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import operator
 import pydoc
 import re
 import subprocess
@@ -70,10 +71,10 @@ def test_every_way_to_name_a_model_gives_the_same(study: quadlens.Study, tmp_pat
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (3, "got a int; expected a model, a study, a path"),
+        (3, "got an int; expected a model, a study, a path"),
         ({"W_E": 1}, r"quadlens\.from_state_dict"),
-        (None, "got a NoneType"),
-        (np.zeros(3), "got a ndarray"),
+        (None, "got None"),
+        (np.zeros(3), "got an ndarray"),
     ],
 )
 def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
@@ -82,6 +83,43 @@ def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
             verb(wrong)
     with pytest.raises(TypeError, match=words):
         quadlens.report(wrong, "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "words"),
+    [
+        (
+            "check",
+            {"certificate": "nosuch", "model": "mainline"},
+            "nosuch: no such file or directory; give a certificate",
+        ),
+        (
+            "ablate",
+            {"model": "mainline", "frequencies": 5},
+            "frequencies = 5: got an int; expected integers in a list, as [5]",
+        ),
+        (
+            "ablate",
+            {"model": "mainline", "frequencies": [7]},
+            "no neuron reads frequency 7 most, so that nothing would change",
+        ),
+        ("build", {"keys": 5}, "keys = 5: got an int; expected integers in a list, as [5]"),
+        ("build", {"p": "5"}, "p = '5': got a str; expected an integer"),
+        ("build", {"neurons": 3.5}, "neurons = 3.5: got a float; expected an integer"),
+        ("figures.quadrature", {"study": "mainline", "k": "5"}, "k = '5': got a str; expected an integer"),
+        ("bounds", {"model": "mainline", "moments": "3"}, "moments = '3': got a str"),
+        ("certify", {"model": "mainline", "strategy": 5}, "strategy = 5: got an int; expected a string"),
+        ("save", {"model": "mainline", "path": 3}, "path = 3: got an int; expected a string or a path"),
+        ("history", {"run": 3}, "run = 3: got an int; expected a string or a path"),
+        ("mix_attention", {"model": "clock", "rate": "half"}, "rate = 'half': got a str; expected a number"),
+        ("train", {"p": 1}, "settings: p = 1 is not supported"),
+    ],
+)
+def test_a_wrong_argument_of_any_verb_is_a_sentence_with_the_remedy(
+    verb: str, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(quadlens.QuadlensError, match=re.escape(words)):
+        operator.attrgetter(verb)(quadlens)(**arguments)
 
 
 def test_a_collapsed_model_cannot_be_certified(study: quadlens.Study) -> None:

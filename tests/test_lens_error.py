@@ -1,5 +1,6 @@
 """The exact error of a shared function: against the older method, against high precision, and with no tolerance."""
 
+import dataclasses
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import quadlens
 from quadlens.errors import WrongArgument
-from quadlens.infinite_width.exact_error import Part, exact_shared_error, shared_errors
+from quadlens.infinite_width.exact_error import Part, error_table, exact_shared_error, shared_errors
 from quadlens.quadrature.claims import shown
 from quadlens.quadrature.exact import exact_errors
 from quadlens.quadrature.scheme import Scheme, scheme_of
@@ -140,9 +141,17 @@ def test_a_function_without_zeros_and_one_that_is_nothing() -> None:
         exact_shared_error(scheme, np.array([[np.nan]], dtype=complex))
 
 
+def test_an_integral_that_is_nothing_has_no_relative_error() -> None:
+    (first, *_) = shared_errors(quadlens.lens("mainline"))
+    nothing = dataclasses.replace(first, baseline=0.0)
+    assert nothing.relative is None
+    assert error_table((nothing,)).rows[0][-1] == "–"
+
+
 def test_mainline_has_an_exact_error_for_its_shared_function() -> None:
     errors = shared_errors(quadlens.lens("mainline"))
     assert [one.k for one in errors] == [5, 9, 11]
     for one in errors:
         assert one.error.width < 1e-9
+        assert one.relative is not None
         assert 0.001 < one.relative.value < 0.2

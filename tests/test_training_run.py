@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -15,14 +16,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from safetensors.numpy import save
 
 from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import load
 from quadlens.model.evaluate import evaluate
+from quadlens.model.native import read_safetensors
 from quadlens.population import LocalBackend, Store, sweep
 from quadlens.population.one_model import train_together
-from quadlens.training.checkpoint import load_checkpoint
+from quadlens.training.checkpoint import METADATA_KEY, load_checkpoint
 from quadlens.training.config import LATER_SETTINGS, PRESETS, TrainConfig, load_config
 from quadlens.training.history import read_history
 from quadlens.training.outputs import Outcome, RunFiles, TrainingManifest, check_writable, command_line, write_run
@@ -231,6 +234,30 @@ def test_resume_refuses_another_run() -> None:
         train(TINY, threads=1, hooks=Hooks(should_stop=lambda: True))
     with pytest.raises(BadConfig, match=r"another run \(lr: 0.001 before, 0.002 now\)"):
         train(dataclasses.replace(TINY, lr=2e-3), resume=stop.value.checkpoints[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"config": None}, "header: config = None: TrainConfig: expected names with values"),
+        ({"config": ...}, "missing key 'config'"),
+        ({"epoch": "3"}, "epoch = '3': expected int"),
+        ({"epoch": 61}, "says epoch 61 and 1 threads, which no run does"),
+        ({"threads": 0}, "says epoch 0 and 0 threads, which no run does"),
+        ({"config": {**dataclasses.asdict(TINY), "d_mlp": 21}}, "arrays of other sizes than its settings have"),
+    ],
+)
+def test_a_checkpoint_with_another_header_is_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted) as stop:
+        train(TINY, threads=1, hooks=Hooks(should_stop=lambda: True))
+    path = tmp_path / "x.checkpoint"
+    stop.value.checkpoints[0].save(path)
+    arrays, metadata = read_safetensors(path)
+    header = json.loads(metadata[METADATA_KEY]) | change
+    header = {name: value for name, value in header.items() if value is not ...}
+    path.write_bytes(save(arrays, {METADATA_KEY: json.dumps(header)}))
+    with pytest.raises(BadFile, match=f"{re.escape(words)}.*delete .* to start this run from the beginning"):
+        load_checkpoint(path)
 
 
 def test_more_epochs_continue_a_finished_run_to_the_bytes_of_one_that_was_never_interrupted(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from quadlens.arguments import checked, kind_of
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -42,6 +44,7 @@ def load(model: str | Path = "mainline") -> "Model":
     return load_model(a_path(model))
 
 
+@checked
 def save(model: "ModelLike", path: str | Path) -> Path:
     """Write a model as a quadlens file (safetensors), whole or not at all; returns the path.
 
@@ -56,6 +59,7 @@ def save(model: "ModelLike", path: str | Path) -> Path:
     return Path(path)
 
 
+@checked
 def build(
     p: int = 59,
     keys: Sequence[int] | None = None,
@@ -85,6 +89,7 @@ def build(
     return builders[architecture](Recipe(p, chosen, neurons, jitter, noise, missing, scale, seed))
 
 
+@checked
 def train(
     config: "TrainConfig | None" = None,
     *,
@@ -98,8 +103,8 @@ def train(
 
     Args:
         config: All settings; or leave it out and give a preset and single settings by name (p=…, seed=…, epochs=…).
-        preset: paper, text, eos, zhong, nanda, gromov, he, multiply or s5.
-        device: auto, cpu or cuda.
+        preset: paper, original, text, eos, zhong, nanda, gromov, he, multiply or s5.
+        device: auto, cpu, cuda or mps.
         threads: CPU threads; all that help when None.
         on_step: Called after every step with its index and its losses, for a progress bar or a logger.
         settings: Fields of `TrainConfig` that differ from the preset.
@@ -170,6 +175,7 @@ def import_file(
     return dataclasses.replace(found, notes=tuple(map(as_arguments, found.notes)))
 
 
+@checked
 def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path, ...]:
     """Write a model as another program's file; returns the files written.
 
@@ -211,6 +217,7 @@ def evaluate(model: "ModelLike | Collapsed" = "mainline") -> "Evaluation":
     return evaluate_collapsed(model) if isinstance(model, Collapsed) else study(model).evaluation
 
 
+@checked
 def explain(
     model: "ModelLike" = "mainline", *, logits: bool = True, rng: "np.random.Generator | None" = None
 ) -> "Explanation | Outline":
@@ -237,6 +244,7 @@ def explain(
     return mine.explanation if logits and rng is None else explain_anatomy(mine.anatomy, logits, rng)
 
 
+@checked
 def bounds(
     model: "ModelLike" = "mainline", moments: int | None = None, brute_force_limit: int | None = None
 ) -> "Bounds":
@@ -273,6 +281,7 @@ def lens(model: "ModelLike" = "mainline") -> "Lens":
     return study(model).lens
 
 
+@checked
 def history(run: str | Path, *, activation: str | None = None, proofs: bool = True) -> "RunHistory":
     """What every snapshot of a run says: losses, key frequencies, clusters, lens, quadrature error, margin and proof.
 
@@ -303,6 +312,7 @@ def compare(a: "ModelLike", b: "ModelLike") -> "Comparison":
     return Comparison(study(a), study(b))
 
 
+@checked
 def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False) -> "Certificate":
     """Prove what can be proved about a model's answers, for every input at once.
 
@@ -318,6 +328,7 @@ def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkabl
     return study(model).certify(strategy, checkable)
 
 
+@checked
 def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_seconds: float = 600.0) -> "CheckReport":
     """Prove a certificate again, from scratch, by a program that imports nothing of the one that wrote it.
 
@@ -333,11 +344,11 @@ def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_se
     import tempfile
 
     import quadlens_checker
-    from quadlens.errors import WrongArgument
+    from quadlens.errors import BadConfig, BadFile, WrongArgument
     from quadlens.proofs import Certificate
 
     if not isinstance(certificate, Certificate | str | Path):
-        raise WrongArgument(f"got a {type(certificate).__name__}; expected a certificate of certify(), or its file")
+        raise WrongArgument(f"got {kind_of(certificate)}; expected a certificate of certify(), or its file")
     mine = study(model)
     with tempfile.TemporaryDirectory() as directory:
         weights, proof = mine.file, certificate
@@ -346,9 +357,16 @@ def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_se
         if isinstance(proof, Certificate):
             proof.save(Path(directory) / "certificate.json")
             proof = Path(directory) / "certificate.json"
-        return quadlens_checker.check(str(proof), str(weights), max_seconds)
+        try:
+            return quadlens_checker.check(str(proof), str(weights), max_seconds)
+        except OSError as error:
+            words = (error.strerror or str(error)).lower()
+            raise BadFile(f"{error.filename}: {words}; give a certificate of certify(), or the file of one") from None
+        except ValueError as error:
+            raise BadConfig(f"{error}; choose another max_seconds") from None
 
 
+@checked
 def report(
     model: "ModelLike",
     output: str | Path,
@@ -376,6 +394,7 @@ def report(
     return write(model, output, workers, proofs, progress or (lambda step: None))
 
 
+@checked
 def explore(model: "ModelLike", output: str | Path, *, history: str | Path | bool = True) -> Path:
     """Write one offline page in which neurons can be dragged and everything follows; returns its path.
 

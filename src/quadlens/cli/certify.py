@@ -59,9 +59,11 @@ def command(
     began = time.perf_counter()
     certificate = certify(loaded, strategy, digest, checkable=output is not None)
     value = {**summary(certificate), "seconds": time.perf_counter() - began}
-    if output is not None:
+    if output is not None and certificate.verdict != "UNPROVED":
         certificate.save(output)
         value["output"] = str(output)
+    elif output is not None:
+        out.note(f"nothing is proved, so {output} is not written")
 
     def render(console: Console) -> None:
         console.print(f"{value['verdict']}: {certificate.statement}", markup=False)
@@ -69,12 +71,16 @@ def command(
             console.print(f"reason: {value['reason']}", markup=False)
         if value["float32_reason"]:
             console.print(f"nothing is claimed about float32 execution: {value['float32_reason']}", markup=False)
-        hidden = ("verdict", "statement", "reason", "float32_reason", "witnesses", "terms", "worst_inputs")
+        hidden = ("verdict", "statement", "reason", "float32_reason", "witnesses", "tied", "terms", "worst_inputs")
         shown = {key: item for key, item in value.items() if key not in hidden}
         shown |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
         shown |= {name: significant(value[name], "up") for name in ("logit_error_bound", "float32_error")}
         shown["seconds"] = f"{value['seconds']:.2f}"
-        shown["witnesses"] = ", ".join(f"{a}+{b}→{c}" for a, b, c in value["witnesses"][:10]) or "none"
+        task = loaded.config.task
+        for name, listed in (("proved wrong", value["witnesses"]), ("tied", value["tied"])):
+            if listed or name == "proved wrong":
+                words = (f"{task.question(a, b)} → {c}" for a, b, c in listed[:10])
+                shown[name] = ", ".join(words) + (", …" if len(listed) > 10 else "") or "none"
         key_value_table(console, "proof", shown)
         if value["terms"]:
             terms = {name: significant(bound, "up") for name, bound in value["terms"].items()}

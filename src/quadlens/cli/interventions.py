@@ -43,7 +43,8 @@ def ablate(
 ) -> None:
     """Drop neurons, frequencies, waves or a part of the activation; disturb phases; swap activation or attention.
 
-    What is asked for is done in the order of the options above; every command takes the file that is written.
+    Neurons are dropped and waves left out first; then come --uneven, --jitter, --keep, --activation, --attention-rate
+    and --resample, in this order. Every command takes the file that is written.
     """
     from rich.console import Console
 
@@ -105,8 +106,12 @@ def compare(
 
     if output is not None:
         check_writable(output)
-    comparison = quadlens.compare(a, b)
+    with out.step_line() as step:
+        comparison = quadlens.compare(a, b).prepare(step)
+        if output is not None:
+            step("figures")
+            page = comparison.to_html().encode()
     if output is not None:
-        write_atomic(output, comparison.to_html().encode())
+        write_atomic(output, page)
         out.note(f"wrote {output}")
     out.emit(comparison.to_dict() if out.json else {}, comparison.render)

@@ -117,7 +117,8 @@ def explain(
     if needs_outline(anatomy.model):
         if neurons is not None:
             raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")
-        short = outline(anatomy)
+        with out.step_line() as step:
+            short = outline(anatomy, step)
         out.emit({"model": model, **about(anatomy.model, anatomy.layer), **short.to_dict()}, short.render)
         return
     drawn = None if seed is None else np.random.default_rng(seed)
@@ -216,9 +217,15 @@ def lens(
         from quadlens.infinite_width.exact_error import error_table, shared_errors
         from quadlens.quadrature.claims import claim_to_dict
 
-        errors = shared_errors(study.lens)
+        with out.step_line() as step:
+            errors = shared_errors(study.lens, lambda done, total: step(f"exact error {done + 1}/{total}"))
         value["exact_errors"] = [
-            {"k": one.k, "error": claim_to_dict(one.error), "relative": one.relative.value} for one in errors
+            {
+                "k": one.k,
+                "error": claim_to_dict(one.error),
+                "relative": None if one.relative is None else one.relative.value,
+            }
+            for one in errors
         ]
         extra.append(error_table(errors))
     if swap:

@@ -1,6 +1,7 @@
 """The short explanation: attention that depends on the tokens, groups without frequencies, tables that are no group."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -193,10 +194,11 @@ def needs_outline(model: Model) -> bool:
     return (isinstance(config, Config) and config.no_collapse is not None) or config.task.cyclic is None
 
 
-def outline(model: Model | Anatomy) -> Outline:
-    """The short explanation of any model."""
+def outline(model: Model | Anatomy, progress: Callable[[str], None] = lambda step: None) -> Outline:
+    """The short explanation of any model; `progress` is told each step that passes over all inputs."""
     anatomy = anatomy_of(model)
     config, layer = anatomy.config, anatomy.layer
+    progress("what neurons read")
     additive, share = additive_part(layer)
     keys: tuple[int, ...] | None = None
     counts: tuple[int, ...] = ()
@@ -213,18 +215,27 @@ def outline(model: Model | Anatomy) -> Outline:
     measured = config.task.cyclic is not None and layer.p <= LARGEST_N
     W_L = layer.W_L - layer.W_L.mean(axis=0)
     energy = np.cumsum(np.square(np.linalg.svd(W_L, compute_uv=False)))
+    progress("attention")
+    ranges = attention_ranges(anatomy.model, layer)
+    progress("answers")
+    evaluation = evaluate(layer)
+    if config.task.is_group:
+        progress("irreps")
+    irreps = _irrep_shares(anatomy.model, layer) if config.task.is_group else None
+    if measured:
+        progress("measures of the algorithm")
     return Outline(
         task=config.task,
         d_mlp=config.d_mlp,
         activation=config.activation,
         attention=config.attention_kind if isinstance(config, Config) else None,
-        attention_ranges=attention_ranges(anatomy.model, layer),
-        evaluation=evaluate(layer),
+        attention_ranges=ranges,
+        evaluation=evaluation,
         additive_share=share,
         rank=int((energy < RANK_SHARE * energy[-1]).sum()) + 1 if energy[-1] > 0 else 0,
         key_frequencies=keys,
         key_neurons=counts,
-        irreps=_irrep_shares(anatomy.model, layer) if config.task.is_group else None,
+        irreps=irreps,
         layers=config.n_layers if isinstance(config, Config) else 1,
         algorithm=algorithm_measures(anatomy.model, layer, right_logits(layer)) if measured else None,
     )

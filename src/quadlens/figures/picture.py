@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
+from quadlens.arguments import checked
 from quadlens.errors import BadConfig
 from quadlens.quadrature import ClusterBounds
 from quadlens.studies import Study, study_of
@@ -123,9 +124,11 @@ def figure(
     arguments = "\n".join(f"    {name}: {text}" for name, text in described.items())
 
     def decorate(draw: "Callable[..., Figure]") -> "Callable[..., Figure]":
+        drawn = checked(draw)
+
         @functools.wraps(draw)
         def public(study: Any, *others: Any, **options: Any) -> "Figure":
-            return draw(study_of(study), *others, **options)
+            return drawn(study_of(study), *others, **options)
 
         public.__doc__ = f"{inspect.cleandoc(draw.__doc__ or '')}\n\nArgs:\n{arguments}\n"
         return public

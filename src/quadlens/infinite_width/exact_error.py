@@ -10,6 +10,7 @@ directly, so that the cost is rows · n · d (degree + 1): no running sums, unli
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,8 +97,10 @@ class SharedError:
     baseline: float
 
     @property
-    def relative(self) -> Estimate:
-        """The error over the integral's mean size."""
+    def relative(self) -> Estimate | None:
+        """The error over the integral's mean size; None where the integral is 0."""
+        if self.baseline == 0:
+            return None
         return Estimate(self.error.middle / self.baseline, "exact error over the mean of |∫|, in float64")
 
 
@@ -113,8 +116,14 @@ def shared_error(reading: ClusterReading, part: Part) -> SharedError:
     return SharedError(cluster.k, exact_shared_error(scheme, reading.shared.F, part, with_psi=True), baseline)
 
 
-def shared_errors(found: Lens) -> tuple[SharedError, ...]:
+def shared_errors(
+    found: Lens, progress: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[SharedError, ...]:
     """The exact error of every cluster that is a quadrature rule.
+
+    Args:
+        found: The lens.
+        progress: Called before each cluster with how many are done and how many there are.
 
     Raises:
         BadConfig: for an activation that is not linear on each side of 0.
@@ -126,12 +135,16 @@ def shared_errors(found: Lens) -> tuple[SharedError, ...]:
         )
     part: Part = "relu" if found.activation == "relu" else "abs"
     rules = [one.reading for one in found.clusters if one.neurons > 1 and 2 * one.k != found.n]
-    return tuple(shared_error(one, part) for one in rules)
+    errors = []
+    for done, one in enumerate(rules):
+        progress(done, len(rules))
+        errors.append(shared_error(one, part))
+    return tuple(errors)
 
 
 def error_table(errors: tuple[SharedError, ...]) -> Table:
     """One row per cluster."""
-    rows = [[str(x.k), shown(x.error, 4), f"{x.relative.value:.4f}"] for x in errors]
+    rows = [[str(x.k), shown(x.error, 4), "–" if x.relative is None else f"{x.relative.value:.4f}"] for x in errors]
     caption = "= worst case over all a, b and any c, proved; ≈ over the integral's mean size."
     return Table(
         "Finite sum against the shared function's integral", ("k", "= exact", "≈ relative"), rows, caption=caption

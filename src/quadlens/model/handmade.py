@@ -7,6 +7,7 @@ from itertools import chain, islice
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config, MLPConfig, check_modulus
@@ -45,6 +46,7 @@ class Recipe(Displayed):
         return {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_modulus(self.p)
         half = (self.p - 1) // 2
         if not self.keys or len(set(self.keys)) != len(self.keys) or not all(1 <= k <= half for k in self.keys):

@@ -61,17 +61,20 @@ class Comparison(Displayed):
         same = self.a.name == self.b.name
         return (f"{self.a.name} (1)", f"{self.b.name} (2)") if same else (self.a.name, self.b.name)
 
+    def prepare(self, progress: Callable[[str], None] = lambda step: None) -> "Comparison":
+        """Compute what the tables show, saying each step before it is taken; returns the comparison itself."""
+        steps = dict(zip(("settings", "answers", "hidden layer", "proofs"), _sections().values(), strict=True))
+        for step, facts in steps.items():
+            for study, name in zip(self._both, self.names, strict=True):
+                progress(f"{step} of {name}")
+                facts(study)
+        return self
+
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """One row per fact, one column per model; then one row per key frequency of either."""
-        sections: tuple[tuple[str, Callable[[Study], dict[str, str]]], ...] = (
-            ("what they are", _config_facts),
-            ("what they answer", _answer_facts),
-            ("what the hidden layer does", _layer_facts),
-            ("what is proved", _proof_facts),
-        )
         tables = []
-        for title, facts in sections:
+        for title, facts in _sections().items():
             ours, theirs = facts(self.a), facts(self.b)
             rows = [[name, ours.get(name, NONE), theirs.get(name, NONE)] for name in {**ours, **theirs}]
             tables.append(Table(title, ["", *self.names], rows))
@@ -162,6 +165,16 @@ class Comparison(Displayed):
 
 def _keys(study: Study) -> tuple[int, ...]:
     return tuple(one.k for one in study.lens_if_any.clusters) if study.lens_if_any else study.keys
+
+
+def _sections() -> dict[str, Callable[[Study], dict[str, str]]]:
+    """The tables of facts: title → what it says of one model."""
+    return {
+        "what they are": _config_facts,
+        "what they answer": _answer_facts,
+        "what the hidden layer does": _layer_facts,
+        "what is proved": _proof_facts,
+    }
 
 
 def _config_facts(study: Study) -> dict[str, str]:

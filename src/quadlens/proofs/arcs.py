@@ -97,6 +97,7 @@ class ArcsStrategy:
             margin=answers.smallest_margin,
             exact=self.facts.exact,
             witnesses=answers.witnesses,
+            tied=answers.tied,
             hints=ArcHints(groups, plan),
             operations=ops,
             reason=answers.reason,

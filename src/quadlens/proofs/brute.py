@@ -73,6 +73,7 @@ class Brute:
             margin=answers.smallest_margin,
             exact=self.facts.exact,
             witnesses=answers.witnesses,
+            tied=answers.tied,
             hints=NoHints(),
             operations=ops,
             reason=answers.reason,

@@ -36,6 +36,7 @@ from quadlens.proofs.float_layer import (
     activation_price,
     tabulated,
 )
+from quadlens.proofs.margins import proved_wrong
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import MAX_WITNESSES, Proof, Term
 
@@ -48,11 +49,13 @@ def prove_deep(model: DeepParams) -> Proof:
     """Every logit of every input, one a at a time."""
     task, n, ops = model.config.task, model.config.p, Operations()
     margins, wrong, widest = np.full((n, n), -np.inf), np.empty((0, 3), dtype=np.int64), 0.0
+    beyond = 0
     rows = np.arange(n)
     with np.errstate(all="ignore"):
         for a in range(n):
             logits = enclosed_logits(model, np.stack([np.full(n, a), rows], axis=1), ops)
             if not logits.finite:
+                beyond += n
                 continue
             ops.comparisons += logits.size
             right, best = task.answers[a], logits.middle.copy()
@@ -74,9 +77,18 @@ def prove_deep(model: DeepParams) -> Proof:
         hints=None,
         operations=ops,
         terms={"rounding": Term(2 * Fraction(widest))},
-        reason=f"{left} of {n * n} inputs are not proved, of which {len(wrong)} are proved wrong" if left else None,
+        reason=_reason(n * n, left, len(wrong), beyond),
         complete=left == len(wrong),
     )
+
+
+def _reason(inputs: int, left: int, wrong: int, beyond: int) -> str | None:
+    """What to say when some input is not proved; `beyond` have the same a as one whose numbers float64 cannot hold."""
+    if not left:
+        return None
+    words = f"{left} of {inputs} inputs are not proved, of which {proved_wrong(wrong)}"
+    overflow = f"; numbers on the way to the logits of {beyond} of them are beyond float64: scale the weights down"
+    return words + (overflow if beyond else "")
 
 
 def _lead(logits: Enclosed, answers: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -181,7 +193,8 @@ def _roots() -> tuple[Enclosed, Enclosed]:
 def exponential(x: Enclosed) -> Enclosed:
     """e^x; see the theorem."""
     powers, step = _roots()
-    k = np.rint(np.clip(x.middle, LEAST, MOST) * (STEPS / math.log(2)))
+    # What is not a number ends with an infinite radius below, whatever stands here for it.
+    k = np.nan_to_num(np.rint(np.clip(x.middle, LEAST, MOST) * (STEPS / math.log(2))))
     r, one = x - Enclosed.exactly(k) * step, Enclosed.exactly(np.ones_like(k))
     total = one
     for j in range(DEGREE, 0, -1):

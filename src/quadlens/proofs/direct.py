@@ -53,6 +53,7 @@ from quadlens.proofs.float_layer import (
     rounding,
 )
 from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
+from quadlens.proofs.margins import leads, proved_wrong
 from quadlens.proofs.operations import Operations, score_count
 from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
@@ -381,9 +382,10 @@ def _reason(
         return None
     left, task = int((~certified).sum()), layer.task
     a, b = (int(x) for x in np.unravel_index(int(np.argmin(found.margins)), certified.shape))
-    by = "" if rank is None or found.exact[a, b] else f" by a score of rank {rank}"
-    words = (
-        f"{left} of {certified.size} inputs are not proved; the worst is {task.question(a, b)}, where "
-        f"{task.answers[a, b]} leads {found.rival[a, b]}{by} by {found.margins[a, b]:.3g}"
-    )
-    return f"{words}; {int(wrong.sum())} are proved wrong" if rank is None or wrong.any() else words
+    right, rival, margin = int(task.answers[a, b]), int(found.rival[a, b]), float(found.margins[a, b])
+    if rank is None or found.exact[a, b]:
+        worst = leads(right, rival, margin)
+    else:
+        worst = f"all that a score of rank {rank} shows of the lead of {right} over {rival} is ≥ {margin:.3g}"
+    words = f"{left} of {certified.size} inputs are not proved; the worst is {task.question(a, b)}, where {worst}"
+    return f"{words}; {proved_wrong(int(wrong.sum()))}" if rank is None or wrong.any() else words

@@ -1,5 +1,6 @@
 """From logits, one answer at a time, to margins, right answers and witnesses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -40,20 +41,58 @@ class ExactAnswers:
 
     @property
     def witnesses(self) -> tuple[tuple[int, int, int], ...]:
-        """(a, b, answered) where the model is not right, at most 100."""
-        return tuple((int(a), int(b), int(self.rival[a, b])) for a, b in np.argwhere(~self.right)[:MAX_WITNESSES])
+        """(a, b, answered) where the model is wrong, at most 100."""
+        return self._rivals(self.margins < 0)
+
+    @property
+    def tied(self) -> tuple[tuple[int, int, int], ...]:
+        """(a, b, c) where the logit of c is that of the right answer and none is above, at most 100."""
+        return self._rivals(self.margins == 0)
+
+    def _rivals(self, where: Bool[np.ndarray, "p p"]) -> tuple[tuple[int, int, int], ...]:
+        return tuple((int(a), int(b), int(self.rival[a, b])) for a, b in np.argwhere(where)[:MAX_WITNESSES])
 
     @property
     def reason(self) -> str | None:
-        """What to say when some input is answered wrong."""
-        wrong = int((~self.right).sum())
-        if not wrong:
-            return None
-        a, b, c = self.witnesses[0]
-        return (
-            f"the model is wrong (or tied) on {wrong} of {self.right.size} inputs, for example "
-            f"{self.task.question(a, b)}: logit of {c} is at least that of {self.task.answers[a, b]}"
-        )
+        """What to say when some input is answered wrong, or tied."""
+        wrong, tied = (int(np.count_nonzero(where)) for where in (self.margins < 0, self.margins == 0))
+        return not_right(self.task, wrong, tied, (*self.witnesses, *self.tied))
+
+
+def not_right(task: Task, wrong: int, tied: int, examples: Sequence[tuple[int, int, int]]) -> str | None:
+    """What to say of a model that is wrong, or tied, on so many inputs; None where it is on none.
+
+    Args:
+        task: What the right answers are.
+        wrong: Inputs whose right answer is below another.
+        tied: Inputs whose right answer is the largest together with another.
+        examples: (a, b, c) with c the other, the wrong ones first.
+    """
+    counts = [(wrong, "wrong"), (tied, "tied")]
+    words = " and ".join(f"{word} on {count}" for count, word in counts if count)
+    if not words:
+        return None
+    a, b, c = examples[0]
+    relation = "is above" if wrong else "equals"
+    return (
+        f"the model is {words} of {task.n**2} inputs, for example {task.question(a, b)}: "
+        f"the logit of {c} {relation} that of {task.answers[a, b]}"
+    )
+
+
+def proved_wrong(count: int) -> str:
+    """How many inputs are proved wrong, with the verb that goes with it."""
+    return f"{count:,} {'is' if count == 1 else 'are'} proved wrong"
+
+
+def leads(right: int, rival: int, lead: float) -> str:
+    """Which of two answers leads, and by how much.
+
+    >>> leads(3, 4, 0.5), leads(3, 4, -35.5)
+    ('3 leads 4 by 0.5', '4 leads 3 by 35.5')
+    """
+    ahead, behind = (right, rival) if lead >= 0 else (rival, right)
+    return f"{ahead} leads {behind} by {abs(lead):.3g}"
 
 
 class MarginTally:

@@ -36,7 +36,7 @@ from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
 from quadlens.proofs.brute import integer_product, is_exact
 from quadlens.proofs.direct import prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
-from quadlens.proofs.margins import ExactAnswers, MarginTally
+from quadlens.proofs.margins import ExactAnswers, MarginTally, leads, not_right
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, hidden_sums, plan_arcs
@@ -130,10 +130,11 @@ class Moments:
         reason = None
         if not certified.all():
             a, b = (int(n) for n in np.unravel_index(int(np.argmin(margins)), (p, p)))
+            lead = leads(int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit)
             reason = (
                 f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
-                f"{exact.task.question(a, b)}, where the score of rank {form.rank} leads {scores.rival[a, b]} by "
-                f"{scores.margins[a, b] / unit:.3g} and the term 'output residual' may take "
+                f"{exact.task.question(a, b)}, where {lead} by the score of rank {form.rank} "
+                f"and the term 'output residual' may take "
                 f"{rho[a, b] / unit:.3g} (most of it by neurons {_largest(exact, order, spread, a, b)})"
             )
         return Proof(
@@ -169,21 +170,17 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
         (margins if certified[pair] else wrong).append((row[right] - row[rival], *pair, rival))
     known = [] if proof.margin is None else [proof.margin]
     margin = min([*known, *(Fraction(lead, 1 << exact.shift) for lead, *_ in margins)], default=None)
-    reason = None
-    if wrong:
-        _, x, y, c = wrong[0]
-        reason = (
-            f"the model is wrong (or tied) on {len(wrong)} of {certified.size} inputs, for example "
-            f"{exact.task.question(x, y)}: logit of {c} is at least that of {exact.task.answers[x, y]}"
-        )
+    tied = tuple((x, y, c) for lead, x, y, c in wrong if lead == 0)
+    witnesses = tuple((x, y, c) for lead, x, y, c in wrong if lead < 0)
     return replace(
         proof,
         certified=certified,
         margin=margin,
-        witnesses=tuple((x, y, c) for _, x, y, c in wrong[:MAX_WITNESSES]),
+        witnesses=witnesses[:MAX_WITNESSES],
+        tied=tied[:MAX_WITNESSES],
         hints=replace(proof.hints, exact=pairs),
         operations=ops,
-        reason=reason,
+        reason=not_right(exact.task, len(witnesses), len(tied), (*witnesses, *tied)),
         complete=True,
     )
 

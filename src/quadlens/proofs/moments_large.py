@@ -37,6 +37,7 @@ from jaxtyping import Float, Int
 
 from quadlens.model.collapsed import Collapsed
 from quadlens.proofs.enclosed import TRIGONOMETRY, UNIT, circle
+from quadlens.proofs.margins import proved_wrong
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes, group_by_frequency
 from quadlens.proofs.proof import MAX_WITNESSES, Proof, Term
@@ -148,7 +149,7 @@ def prove_large(strategy: str, collapsed: Collapsed, spectra: NeuronSpectra) -> 
         },
         reason=None
         if certified.all()
-        else f"{int((~certified).sum())} of {p * p} inputs are not proved, of which {len(wrong)} are proved wrong; the "
+        else f"{int((~certified).sum())} of {p * p} inputs are not proved, of which {proved_wrong(len(wrong))}; the "
         f"worst have a - b = {d} modulo {p}, where the margin less the output residual {groups.rho[d]:.3g} is "
         f"{margins[d]:.3g}"
         + "".join(f"; {a} + {b} is answered {c}, not {(a + b) % p}" for a, b, c in wrong[:1].tolist()),

@@ -64,7 +64,7 @@ class Proof:
         certified: Which inputs are proved right.
         margin: A lower bound of the margin on all certified inputs; None when there are none.
         exact: Whether `margin` is the true smallest margin and every input left out is in fact not answered right.
-        witnesses: Inputs proved wrong, (a, b, answered); a tie counts as wrong. At most 100.
+        witnesses: Inputs proved wrong, (a, b, answered). At most 100.
         hints: For the checker; None when it has no theorem to follow this proof by.
         operations: What the proof cost, beyond the collapse.
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
@@ -74,6 +74,8 @@ class Proof:
         reason: Why not everything is certified; None when it is.
         obstacle: Why the checker could not follow this proof although it knows the theorem; None when it can.
         complete: Whether every input left out is in fact not answered right, so that no other strategy could say more.
+        tied: Inputs proved tied, (a, b, c): the logit of c is that of the right answer, none is above. At most 100.
+        applies: Whether the strategy is for such a model; one that is and fails has proved nothing all the same.
     """
 
     strategy: str
@@ -89,6 +91,8 @@ class Proof:
     reason: str | None = None
     complete: bool = False
     obstacle: str | None = None
+    tied: tuple[tuple[int, int, int], ...] = ()
+    applies: bool = True
 
     def __post_init__(self) -> None:
         if (self.margin is None) != (not self.certified.any()):
@@ -104,11 +108,6 @@ class Proof:
         if self.certified.all():
             return "CERTIFIED"
         return "PARTLY" if self.certified.any() else "UNPROVED"
-
-    @property
-    def applies(self) -> bool:
-        """Whether the strategy could read the model: one that cannot does no work."""
-        return self.operations.total > 0
 
     @property
     def uncertified(self) -> tuple[tuple[int, int], ...]:
@@ -168,9 +167,10 @@ class Strategy(Protocol):
         """The strongest statement this strategy has for a model; an anatomy is used as far as it is computed."""
 
 
-def nothing_proved(strategy: str, p: int, reason: str) -> Proof:
-    """The outcome of a strategy that cannot read a model."""
-    return Proof(strategy, np.zeros((p, p), dtype=bool), None, False, (), NoHints(), Operations(), reason=reason)
+def nothing_proved(strategy: str, p: int, reason: str, applies: bool = False) -> Proof:
+    """The outcome of a strategy that is not for such a model, or that is and fails."""
+    none = np.zeros((p, p), dtype=bool)
+    return Proof(strategy, none, None, False, (), NoHints(), Operations(), reason=reason, applies=applies)
 
 
 def attempt(strategy: Strategy, subject: Model | Anatomy) -> Proof:
@@ -183,5 +183,6 @@ def attempt(strategy: Strategy, subject: Model | Anatomy) -> Proof:
             return strategy.prove(subject)
     except (ArithmeticError, ValueError, np.linalg.LinAlgError, BadWeights) as error:
         name = strategy.facts.name
-        reason = f"{name} cannot plan in float64 with weights of this size ({error}); try --strategy brute"
-        return nothing_proved(name, subject.config.p, reason)
+        remedy = "scale the weights down" if name == "brute" else "try --strategy brute"
+        reason = f"{name} cannot plan in float64 with weights of this size ({error}); {remedy}"
+        return nothing_proved(name, subject.config.p, reason, applies=True)

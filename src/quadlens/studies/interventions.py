@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Complex, Float, Int
 
+from quadlens.arguments import checked
 from quadlens.errors import BadConfig
 from quadlens.model.activation import parse_activation
 from quadlens.model.collapsed import Collapsed
@@ -25,6 +26,7 @@ Part = Literal["all", "abs", "identity"]
 Waves = Literal["all", "secondary", "primary"]
 
 
+@checked
 def ablate(
     model: "ModelLike",
     frequencies: Collection[int] = (),
@@ -74,6 +76,7 @@ def ablate(
     return _part_of(_scaled(changed, np.where(off, 0.0, 1.0)) if off.any() else changed, keep)
 
 
+@checked
 def jitter_phases(
     model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), carry: bool = True, seed: int = 1
 ) -> Model:
@@ -100,6 +103,7 @@ def jitter_phases(
     return _with_waves(anatomy, np.where(mine, angle, 0.0), "all", carry)
 
 
+@checked
 def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), seed: int = 1) -> Model:
     """What each neuron writes times exp(`spread` times a normal draw): uneven widths of the integral's rectangles.
 
@@ -119,6 +123,7 @@ def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection
     return _scaled(anatomy.model, np.where(_reading(anatomy, frequencies), gain, 1.0) if frequencies else gain)
 
 
+@checked
 def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -> Model:
     """Neurons drawn from the model's with replacement, and what they write scaled so that the mean sum is the same.
 
@@ -142,6 +147,7 @@ def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -
     return _with_neurons(found, drawn, np.ones(count), np.full(count, old / count))
 
 
+@checked
 def swap_activation(model: "ModelLike", activation: str) -> Model:
     """The same weights with another σ: relu, abs, square, quartic, gelu, tanh, silu or softplus.
 
@@ -152,6 +158,7 @@ def swap_activation(model: "ModelLike", activation: str) -> Model:
     return _reconfigured(_anatomy(model).model, activation=parse_activation(activation))
 
 
+@checked
 def mix_attention(model: "ModelLike", rate: float) -> Model:
     """Every attention weight at (1 - rate) · its mean over all inputs + rate · what softmax makes it.
 
@@ -288,7 +295,14 @@ def _reading(anatomy: Anatomy, frequencies: Collection[int]) -> Bool[np.ndarray,
     wrong = [k for k in frequencies if not 1 <= k <= anatomy.config.p // 2]
     if wrong:
         raise BadConfig(f"there is no frequency {wrong[0]}; expected 1 … {anatomy.config.p // 2}")
-    return np.isin(anatomy.roles.k_in, list(frequencies))
+    k_in = anatomy.roles.k_in
+    unread = sorted(set(frequencies) - set(k_in.tolist()))
+    if unread:
+        read = ", ".join(map(str, np.unique(k_in).tolist()))
+        raise BadConfig(
+            f"no neuron reads frequency {unread[0]} most, so that nothing would change; expected some of {read}"
+        )
+    return np.isin(k_in, list(frequencies))
 
 
 def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Waves, carry: bool = True) -> Model:
@@ -296,7 +310,10 @@ def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Wave
     collapsed, k_in, k_out = anatomy.collapsed, anatomy.roles.k_in, anatomy.roles.k_out
     task, p = anatomy.config.task, collapsed.p
     names = task.cyclic
-    assert names is not None  # or there is no collapsed model
+    if names is None:
+        raise BadConfig(
+            f"no renaming of its elements turns {task.words} into addition, so there are no waves to change"
+        )
     turned = _turned(p, k_in, angle)
     out = _turned(p, k_in, 2 * angle) if carry else np.ones_like(turned)
     # Element t of the task is element names.of_a[t] of the addition that it is.

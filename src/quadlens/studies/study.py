@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.arguments import kind_of
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadWeights, WrongArgument, within_float64
 from quadlens.explanation import Explanation, Outline, explain, outline
@@ -365,12 +366,12 @@ def study_of(model: Any, name: str | None = None) -> Study:
 
 def _what_to_pass(model: object) -> str:
     """A sentence for somebody who passed something else."""
-    kind = type(model).__name__
+    kind = kind_of(model)
     expected = "expected a model, a study, a path to a quadlens file, or the name of a bundled model"
     if isinstance(model, dict):
         return f"got a dict; {expected}: make a model of a state dict with quadlens.from_state_dict(state, …)"
     if hasattr(model, "state_dict"):
-        return f"got a {kind} with a state_dict; {expected}: quadlens.from_state_dict(model.state_dict(), …) makes one"
+        return f"got {kind} with a state_dict; {expected}: quadlens.from_state_dict(model.state_dict(), …) makes one"
     if isinstance(model, Collapsed):
         return f"got the collapsed model, which has no weights to prove anything about; {expected}"
-    return f"got a {kind}; {expected}"
+    return f"got {kind}; {expected}"

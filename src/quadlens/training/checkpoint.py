@@ -6,17 +6,17 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.errors import BadFile
+from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.native import read_safetensors
 from quadlens.schema import parse_dataclass
 from quadlens.training.config import TrainConfig
 from quadlens.training.history import History
+from quadlens.training.layout import Layout
 
 METADATA_KEY = "quadlens_checkpoint"
 
@@ -78,23 +78,34 @@ def load_checkpoint(path: Path) -> Checkpoint:
     arrays, metadata = read_safetensors(path)
     remedy = f"delete {path} to start this run from the beginning"
     try:
-        header: dict[str, Any] = json.loads(metadata[METADATA_KEY])
-        checksum = header["checksum"]
+        header = parse_dataclass(_Header, json.loads(metadata[METADATA_KEY]), "header")
         history = {name.removeprefix("history."): a for name, a in arrays.items() if name.startswith("history.")}
-    except (KeyError, ValueError, TypeError):
-        raise BadFile(f"{path} is not a training checkpoint; {remedy}") from None
-    if checksum != _checksum(arrays):
+        flat = {name: arrays[name] for name in ("theta", "first", "second")}
+        found = Checkpoint(
+            header.config, header.device, header.threads, header.epoch, **flat, history=History(**history)
+        )
+    except (KeyError, ValueError, TypeError, RecursionError, BadConfig) as error:
+        why = f" ({error})" if isinstance(error, BadConfig) else ""
+        raise BadFile(f"{path} is not a training checkpoint{why}; {remedy}") from None
+    if header.checksum != _checksum(arrays):
         raise BadFile(f"{path} is damaged: its arrays do not match their checksum; {remedy}")
-    return Checkpoint(
-        config=parse_dataclass(TrainConfig, header["config"], str(path)),
-        device=header["device"],
-        threads=header["threads"],
-        epoch=header["epoch"],
-        theta=arrays["theta"],
-        first=arrays["first"],
-        second=arrays["second"],
-        history=History(**history),
-    )
+    if not 0 <= found.epoch <= found.config.epochs or found.threads < 1:
+        raise BadFile(f"{path} says epoch {found.epoch} and {found.threads} threads, which no run does; {remedy}")
+    size = Layout.of_run(found.config).size
+    if any(one.shape != (size,) for one in flat.values()):
+        raise BadFile(f"{path} holds arrays of other sizes than its settings have ({size} weights); {remedy}")
+    return found
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a checkpoint's file says beside its arrays."""
+
+    config: TrainConfig
+    device: str
+    threads: int
+    epoch: int
+    checksum: str
 
 
 def _checksum(arrays: dict[str, np.ndarray]) -> str:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile
 from quadlens.schema import parse_dataclass
@@ -106,6 +107,7 @@ class TrainConfig(Displayed):
     initial_rule: InitialRule = "gpt2"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         # 1 and 1.0 are one setting: the same run, under one name.
         for one in dataclasses.fields(self):
             if one.type is float:
@@ -218,7 +220,9 @@ def load_config(
         answers = task_from_file(Path(settings["task"])).answers
         settings["task"] = TABLE + ";".join(",".join(map(str, row)) for row in answers.tolist())
         settings["p"] = (flags or {}).get("p", len(answers))
-    return parse_dataclass(TrainConfig, settings, str(file) if file is not None else f"preset {preset}")
+    # What was given beside a preset or a file is nothing that these have wrong.
+    where = "settings" if flags else str(file) if file is not None else f"preset {preset}"
+    return parse_dataclass(TrainConfig, settings, where)
 
 
 def read_preset(preset: str) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""Arguments of the public functions: one of a wrong type is told what to pass, in a sentence."""
+
+import dataclasses
+import functools
+import inspect
+import os
+import types
+from collections.abc import Callable, Collection, Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from quadlens.errors import WrongArgument
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def checked(function: F) -> F:
+    """The function, whose arguments are what its annotations say, as far as those are numbers, text, paths and lists.
+
+    >>> @checked
+    ... def add(x: int, more: Sequence[int] = ()) -> int:
+    ...     return x + sum(more)
+    >>> add(1, 2)
+    Traceback (most recent call last):
+    quadlens.errors.WrongArgument: more = 2: got an int; expected integers in a list, as [2]
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            check_argument(name, value, signature.parameters[name].annotation)
+        return function(*args, **kwargs)
+
+    return public  # type: ignore[return-value]
+
+
+def check_fields(value: Any) -> None:
+    """The same for the fields of a dataclass, when it is built."""
+    for one in dataclasses.fields(value):
+        check_argument(one.name, getattr(value, one.name), one.type)
+
+
+def check_argument(name: str, value: object, kind: Any) -> None:
+    """Refuse a value that is not of a kind, where the kind is one of those known here.
+
+    Raises:
+        WrongArgument: with what came and what to pass.
+    """
+    options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    wanted = [_WORDS.get(_plain(one)) for one in options]
+    if None in wanted or any(_fits(value, _plain(one)) for one in options):
+        return
+    words = list(dict.fromkeys(text for text in wanted if text is not None and text != "None"))
+    remedy = f", as [{value}]" if isinstance(value, Integral) and _plain(options[0]) == "integers" else ""
+    shown = repr(value)
+    raise WrongArgument(
+        f"{name} = {shown if len(shown) <= 80 else shown[:79] + '…'}: got {kind_of(value)}; "
+        f"expected {' or '.join(words)}{remedy}"
+    )
+
+
+def kind_of(value: object) -> str:
+    """What a value is, with its article.
+
+    >>> kind_of(3), kind_of("x"), kind_of(None)
+    ('an int', 'a str', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+
+
+_WORDS = {
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    bool: "True or False",
+    Path: "a path",
+    type(None): "None",
+    "integers": "integers in a list",
+    "numbers": "numbers in a list",
+}
+
+
+def _plain(kind: Any) -> Any:
+    """A type that is known here; anything else as it is."""
+    origin, inner = get_origin(kind), {one for one in get_args(kind) if one is not Ellipsis}
+    if origin in (Sequence, Collection, tuple) and inner in ({int}, {float}):
+        return "integers" if inner == {int} else "numbers"
+    return kind if isinstance(kind, type) and origin is None else str(kind)
+
+
+def _fits(value: object, kind: Any) -> bool:
+    number = not isinstance(value, bool)
+    if kind in ("integers", "numbers"):
+        one = Integral if kind == "integers" else Real
+        return isinstance(value, Collection) and all(isinstance(x, one) and not isinstance(x, bool) for x in value)
+    if kind is int:
+        return number and isinstance(value, Integral)
+    if kind is float:
+        return number and isinstance(value, Real)
+    return isinstance(value, os.PathLike | str) if kind is Path else isinstance(value, kind)
