@@ -99,10 +99,12 @@ def test_a_group_may_have_its_elements_in_any_order(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("S3", "C6"), ("D60", "S5"), ("C8", "C2xC4"), ("C2xC2xC2", "D4")])
 def test_a_table_under_a_false_name_is_rejected(name: str, other: str) -> None:
-    task = task_from_table(task_by_name(other).answers, name)
-    read = read_task(task.to_json(), task.n, task.answers.ravel().tolist())
+    """Our own reader refuses it already; the checker does not lean on that."""
+    task = task_by_name(other)
+    said = {"name": name, "sha256": task.sha256}
+    read = read_task(said, task.n, task.answers.ravel().tolist())
     with pytest.raises(Rejected, match=f"not one of the group {name}"):
-        check_task(read, task.to_json(), task.answers.tolist(), no_clock)
+        check_task(read, said, task.answers.tolist(), no_clock)
 
 
 # What is not rational.

@@ -118,6 +118,9 @@ def in_header(old: str, new: str) -> bytes:
 
 
 C5 = (np.add.outer(np.arange(5), np.arange(5)) % 5).astype(np.int32)
+ORDER = np.array([3, 0, 4, 2, 1], dtype=np.int32)
+# A Latin square with an identity that is not associative.
+LOOP = np.array([[0, 1, 2, 3, 4], [1, 0, 3, 4, 2], [2, 4, 0, 1, 3], [3, 2, 4, 0, 1], [4, 3, 1, 2, 0]], dtype=np.int32)
 
 
 def with_table(table: np.ndarray | None, name: str = "C5", **entries: Any) -> bytes:
@@ -215,6 +218,12 @@ BAD: dict[str, tuple[bytes, str]] = {
     "answer out of range": (with_table(C5 + 1), "has values other than 0 … 4"),
     "negative answer": (with_table(C5 - 1), "has values other than 0 … 4"),
     "group too small": (with_table(C5, "S3"), "The table has 5 elements, but S3 has 6"),
+    "zeros named after a group": (with_table(0 * C5), "The table of C5 is not that of the group"),
+    "one product wrong": (
+        with_table(np.where(np.eye(5, dtype=bool), 0, C5)),
+        "The table of C5 is not that of the group",
+    ),
+    "a loop named after a group": (with_table(LOOP), "The table of C5 is not that of the group, in whatever order"),
     "unknown group": (with_table(C5, "Q8"), "No group is called Q8"),
     "wrong table": (with_table(C5, sha256="0" * 64), "not the one whose SHA-256 is given"),
     "table without use": (with_tensor("task.answers", C5), "The tensor task.answers does not belong"),
@@ -249,6 +258,7 @@ GOOD: dict[str, bytes] = {
     "multiply": right(p=4, task="multiply").content(),
     "multiply0": right(task="multiply0").content(),
     "group": with_table(C5),
+    "group in another order": with_table(ORDER[C5[np.ix_(np.argsort(ORDER), np.argsort(ORDER))]]),
     "table that is no group": with_table(np.zeros((5, 5), dtype=np.int32), "table"),
     "softmax": with_softmax(),
     "softmax, defaults left out": with_softmax(causal=None, scale=-0.5),

@@ -257,9 +257,44 @@ def test_json_that_does_not_fit() -> None:
 
 
 def test_a_task_cannot_be_changed() -> None:
-    given_table = group_table("S3")
+    given_table = group_table("S3").copy()
     task = task_from_table(given_table)
     given_table[0, 0] = 5
     assert task.answers[0, 0] == 0
     with pytest.raises(ValueError, match="read-only"):
         task.answers[0, 0] = 1
+
+
+@pytest.mark.parametrize("name", [*GROUPS, "S5", "D4xD4", "C2xC2xC2xC2xC2"])
+def test_a_named_table_is_that_group_in_some_order(name: str) -> None:
+    """Any renumbering is the group; one product less is not, nor are zeros, which once were certified as S3."""
+    table, rng = group_table(name), np.random.default_rng(0)
+    n = len(table)
+    for _ in range(3):
+        order = rng.permutation(n)
+        renamed = order[table[np.ix_(np.argsort(order), np.argsort(order))]]
+        assert task_from_table(renamed, name).is_group
+        x, y = rng.integers(0, n, 2)
+        renamed[x, y] = (renamed[x, y] + 1) % n
+        with pytest.raises(BadConfig, match=f"the table of {name} is not that of the group, in whatever order"):
+            task_from_table(renamed, name)
+    with pytest.raises(BadConfig, match="is not that of the group"):
+        Task(name, n, np.zeros((n, n), dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("S3", "C6"), ("D60", "S5"), ("C8", "C2xC4"), ("C2xC2xC2", "D4"), ("C4xC4", "C2xC2xC4")]
+)
+def test_one_group_is_not_another(name: str, other: str) -> None:
+    with pytest.raises(BadConfig, match=f"the table of {name} is not that of the group"):
+        task_from_table(group_table(other), name)
+
+
+@pytest.mark.parametrize("m", [3, 5, 7])
+def test_groups_that_orders_cannot_tell_apart(m: int) -> None:
+    """Of Heisenberg's group modulo an odd m every element but one has order m, as in C_m × C_m × C_m."""
+    x, y, z = (one.ravel() for one in np.indices((m, m, m)))
+    product = ((x[:, None] + x) % m * m + (y[:, None] + y) % m) * m + (z[:, None] + z + x[:, None] * y) % m
+    assert task_from_table(product).is_group
+    with pytest.raises(BadConfig, match="is not that of the group"):
+        task_from_table(product, f"C{m}xC{m}xC{m}")

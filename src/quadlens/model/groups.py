@@ -11,6 +11,7 @@ The order of the elements, by which tokens are numbered:
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
@@ -19,13 +20,16 @@ from jaxtyping import Int
 from quadlens.errors import BadConfig
 
 MAX_ELEMENTS = 2048
+# Of a search for a renumbering, products looked up: seconds.
+MAX_STEPS = 10_000_000
 KNOWN = "C118, D59, S5, A5 or a product such as C5xC5"
 
 Permutation = tuple[int, ...]
 
 
+@lru_cache(maxsize=8)
 def group_table(name: str) -> Int[np.ndarray, "n n"]:
-    """table[x, y] = x·y of the group called `name`.
+    """table[x, y] = x·y of the group called `name`; read-only.
 
     >>> group_table("D3")[3, 1], group_table("C2xC2")[1].tolist()
     (np.int64(5), [1, 0, 3, 2])
@@ -44,7 +48,108 @@ def group_table(name: str) -> Int[np.ndarray, "n n"]:
         factor = _factor(kind, degree)
         # (g, h)·(g', h') = (g·g', h·h'), numbered g |H| + h.
         table = np.kron(table, np.ones_like(factor)) * len(factor) + np.tile(factor, table.shape)
+    table.flags.writeable = False
     return table
+
+
+def is_group_called(name: str, table: Int[np.ndarray, "n n"]) -> bool:
+    """Whether a table is the product of the group `name`, its elements numbered in any order.
+
+    Images of generators are tried until a map is one to one and takes every product to the product: yes is always
+    right. No is said, too, where the search is given up, after more steps than any group up to S6 takes.
+
+    >>> swapped = np.array([2, 1, 0])
+    >>> table = swapped[group_table("C3")[np.ix_(swapped, swapped)]]
+    >>> is_group_called("C3", table), is_group_called("C3", np.zeros((3, 3), dtype=np.int64))
+    (True, False)
+
+    Raises:
+        BadConfig: when no group is called that.
+    """
+    known = group_table(name)
+    if table.shape != known.shape:
+        return False
+    if np.array_equal(table, known) or np.array_equal(table, known.T):
+        return True
+    sizes, targets = _kinds(known), _kinds(table)
+    if not np.array_equal(np.sort(sizes), np.sort(targets)):
+        return False
+    search = _Renumbering(known.tolist(), table.tolist(), sizes, targets)
+    images = search.found()
+    if images is None or len(set(images)) < len(images):
+        return False
+    renamed = np.array(images)
+    return bool((table[np.ix_(renamed, renamed)] == renamed[known]).all())
+
+
+def _kinds(table: Int[np.ndarray, "n n"]) -> Int[np.ndarray, " n"]:
+    """A number for each x that no renumbering changes: its order, with how many commute with it and are its roots.
+
+    The order is how many of x, x·x, … there are before x comes again, 0 where it does not.
+    """
+    n = len(table)
+    start = power = np.arange(n)
+    orders = np.zeros(n, dtype=np.int64)
+    for j in range(1, n + 1):
+        power = table[power, start]
+        orders[(orders == 0) & (power == start)] = j
+        if orders.all():
+            break
+    commuting, roots = (table == table.T).sum(axis=1), np.bincount(np.diagonal(table), minlength=n)
+    return (orders * (n + 1) + commuting) * (n + 1) + roots
+
+
+class _Renumbering:
+    """The search for images of generators of a known group in a table."""
+
+    def __init__(self, known: list[list[int]], table: list[list[int]], sizes: np.ndarray, targets: np.ndarray) -> None:
+        self._known, self._table, self._steps = known, table, 0
+        self._sizes, self._targets = sizes.tolist(), targets.tolist()
+        self._generators: list[int] = []
+        inside: dict[int, int] | None = {}
+        while inside is not None and len(inside) < len(known):
+            free = [x for x in range(len(known)) if x not in inside]
+            self._generators.append(max(free, key=self._sizes.__getitem__))
+            inside = self._map(known, self._generators, self._sizes)
+        self._candidates = [np.flatnonzero(targets == sizes[x]).tolist() for x in self._generators]
+
+    def found(self) -> list[int] | None:
+        """The image of every element, one that keeps products as far as generators tell; None when there is none."""
+        if not self._generators:  # of one element
+            return [0]
+        images = self._search([])
+        return None if images is None else [images[x] for x in range(len(self._known))]
+
+    def _search(self, chosen: list[int]) -> dict[int, int] | None:
+        mapped = self._map(self._table, chosen, self._targets) if chosen else {}
+        if mapped is None or len(chosen) == len(self._generators):
+            return mapped
+        taken = set(mapped.values())
+        for image in self._candidates[len(chosen)]:
+            if self._steps > MAX_STEPS:
+                return None
+            if image not in taken and (whole := self._search([*chosen, image])) is not None:
+                return whole
+        return None
+
+    def _map(self, table: list[list[int]], images: list[int], targets: list[int]) -> dict[int, int] | None:
+        """Products x·g, g a generator, go to products of images, from the generators on; None at a contradiction.
+
+        An element of another kind than its image is one, found before the whole map is.
+        """
+        pairs = list(zip(self._generators, images, strict=False))
+        found = dict(pairs)
+        queue = list(found)
+        for x in queue:
+            row, target_row = self._known[x], table[found[x]]
+            self._steps += len(pairs)
+            for g, image in pairs:
+                y, target = row[g], target_row[image]
+                if found.setdefault(y, target) != target or self._sizes[y] != targets[target]:
+                    return None
+                if len(found) > len(queue):
+                    queue.append(y)
+        return found
 
 
 def _order(kind: str, degree: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.groups import MAX_ELEMENTS, group_table
+from quadlens.model.groups import MAX_ELEMENTS, group_table, is_group_called
 
 FORMULAS = "add, subtract, linear:α,β, multiply, divide, multiply0"
 GROUP_NAME = r"[CDSA]\d+(x[CDSA]\d+)*"
@@ -70,6 +70,11 @@ class Task:
         if len(wrong):
             a, b = (int(i) for i in wrong[0])
             raise BadConfig(f"the table of {self.name} has {table[a, b]} at [{a}, {b}]; expected 0 … {self.n - 1}")
+        if self.name != "table" and not is_group_called(self.name, table):
+            raise BadConfig(
+                f"the table of {self.name} is not that of the group, in whatever order of its elements; a table that "
+                "is no known group is called `table`"
+            )
         table.flags.writeable = False
         object.__setattr__(self, "table", table)
 

@@ -1,7 +1,7 @@
 // The task: which c is the right answer to (a, b), in its own words, and the renaming that makes it addition.
 // As quadlens.model.task; whatever judges an answer asks here.
 Q.task = (() => {
-  const GROUP = /^([CDSA])([1-9]\d{0,5})$/, LINEAR = /^linear:(-?\d{1,9}),(-?\d{1,9})$/, LARGEST_GROUP = 2048;
+  const GROUP = /^([CDSA])([1-9]\d{0,5})$/, LINEAR = /^linear:(-?\d{1,9}),(-?\d{1,9})$/, LARGEST_GROUP = 2048, MOST_STEPS = 1e7;
   const mod = (x, n) => ((x % n) + n) % n;
   const gcd = (x, y) => (y ? gcd(y, x % y) : Math.abs(x));
   const count = (n) => Int32Array.from({ length: n }, (_, i) => i);
@@ -76,6 +76,78 @@ Q.task = (() => {
     }
   }
 
+  /** Rows of one factor of a group, by the rules of quadlens.model.groups: Cn, Dn, Sn or An. */
+  function factor(kind, degree) {
+    const i = [...Array(degree).keys()];
+    if (kind === "C") return i.map((a) => i.map((b) => (a + b) % degree));
+    if (kind === "D") {
+      const all = [...Array(2 * degree).keys()], turn = (x) => (x < degree ? 1 : -1);
+      return all.map((x) => all.map((y) => mod((x % degree) + turn(x) * (y % degree), degree) + (turn(x) === turn(y) ? 0 : degree)));
+    }
+    const grow = (chosen) => (chosen.length === degree ? [chosen] : i.filter((k) => !chosen.includes(k)).flatMap((k) => grow([...chosen, k])));
+    const even = (x) => x.reduce((sum, v, at) => sum + x.slice(at + 1).filter((w) => w < v).length, 0) % 2 === 0;
+    const elements = grow([]).filter((x) => kind === "S" || even(x)), number = new Map(elements.map((x, at) => [x.join(), at]));
+    return elements.map((x) => elements.map((y) => number.get(y.map((k) => x[k]).join())));
+  }
+
+  function groupTable(name) {
+    let table = [[0]];
+    for (const part of name.split("x")) {
+      const [, kind, degree] = GROUP.exec(part), right = factor(kind, Number(degree)), size = right.length;
+      table = table.flatMap((row) => right.map((line) => row.flatMap((x) => line.map((y) => x * size + y))));
+    }
+    return table;
+  }
+
+  /** A number for each element that no renumbering changes: order, how many commute with it, how many are its roots. */
+  function kinds(table) {
+    const n = table.length, roots = new Array(n).fill(0);
+    for (let x = 0; x < n; x++) roots[table[x][x]]++;
+    return table.map((row, x) => {
+      let size = 1, y = row[x];
+      for (; y !== x && size <= n; size++) y = table[y][x];
+      const commuting = row.filter((z, other) => table[other][x] === z).length;
+      return (size * (n + 1) + commuting) * (n + 1) + roots[x];
+    });
+  }
+
+  /** Whether a table is the product of a group, its elements in any order: as is_group_called in Python. */
+  function isGroupCalled(name, table) {
+    const known = groupTable(name), n = known.length, mine = kinds(known), theirs = kinds(table), generators = [];
+    if (mine.slice().sort((x, y) => x - y).join() !== theirs.slice().sort((x, y) => x - y).join()) return false;
+    let steps = 0;
+    const mapped = (other, images, targets) => {
+      const found = new Map(images.map((image, j) => [generators[j], image]));
+      for (const [x, fx] of found) {
+        steps += images.length;
+        for (let j = 0; j < images.length; j++) {
+          const y = known[x][generators[j]], target = other[fx][images[j]];
+          if (!found.has(y)) found.set(y, target);
+          if (found.get(y) !== target || mine[y] !== targets[target]) return null;
+        }
+      }
+      return found;
+    };
+    for (let inside = new Map(); inside.size < n; inside = mapped(known, generators, mine)) {
+      const free = [...Array(n).keys()].filter((x) => !inside.has(x));
+      generators.push(free.reduce((best, x) => (mine[x] > mine[best] ? x : best)));
+    }
+    const search = (chosen) => {
+      const found = mapped(table, chosen, theirs);
+      if (!found || chosen.length === generators.length) return found;
+      const taken = new Set(found.values());
+      for (let y = 0; y < n && steps <= MOST_STEPS; y++) {
+        if (taken.has(y) || theirs[y] !== mine[generators[chosen.length]]) continue;
+        const whole = search([...chosen, y]);
+        if (whole) return whole;
+      }
+      return null;
+    };
+    const images = generators.length ? search([]) : new Map([[0, 0]]);
+    if (!images || images.size < n || new Set(images.values()).size < n) return false;
+    return known.every((row, x) => row.every((z, y) => table[images.get(x)][images.get(y)] === images.get(z)));
+  }
+
   /** A task from its table, which is n × n with values 0 … n-1. */
   function byTable(name, n, answers, need) {
     if (name !== "table") {
@@ -83,6 +155,8 @@ Q.task = (() => {
       need(order(name) === n, `The table has ${n} elements, but ${name} has ${order(name)}.`);
     }
     need(answers.every((x) => x >= 0 && x < n), `The table of ${name} has values other than 0 … ${n - 1}.`);
+    const rows = () => Array.from({ length: n }, (_, a) => [...answers.subarray(a * n, a * n + n)]);
+    need(name === "table" || isGroupCalled(name, rows()), `The table of ${name} is not that of the group, in whatever order of its elements.`);
     const symbols = name[0] === "S" || name[0] === "A" ? "σ·τ" : "a·b";
     return { name, n, answers, symbols, place: name === "table" ? "by a table" : `in ${name}`, words: name === "table" ? "a·b by a table" : `${symbols} in ${name}`, cyclic: searched(answers, n) };
   }
