@@ -34,9 +34,10 @@ from quadlens.population.intervals import (
     Z,
     as_clustered,
     bootstrap,
-    cumulative_band,
+    cumulative_distances,
     cumulative_gap,
     difference,
+    holm,
     homogeneity,
     wilson,
 )
@@ -93,10 +94,9 @@ def test_two_halves_of_one_population_agree_and_another_does_not() -> None:
     for rows, agrees in ((same, True), (other, False)):
         gap, gaps = cumulative_gap(rows, paper)
         assert gap == np.abs(gaps).max()
-        assert (gap <= (cumulative_band(rows, 20, rng) or 0.0)) == agrees
+        assert (gap <= np.quantile(cumulative_distances(rows, 20, rng), 0.95)) == agrees
     assert homogeneity(np.array([3, 5, 2]), np.array([30, 50, 20]), rng) > 0.5
     assert homogeneity(np.array([20, 0, 0]), np.array([30, 50, 20]), rng) < 0.01
-    assert cumulative_band(same[:1], 20, rng) is None
 
 
 def test_verdicts_are_plain() -> None:
@@ -123,6 +123,65 @@ def test_equal_populations_differ_in_one_of_twenty_comparisons() -> None:
         for x, y in zip(ours.tolist(), theirs.tolist(), strict=True)
     )
     assert 0.035 < differ / trials < 0.065
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 18])
+def test_holm_by_its_definition(count: int) -> None:
+    """Reject from the smallest on while p ≤ level / (how many are left): what the adjusted values say at any level."""
+    rng = np.random.default_rng(count)
+    for _ in range(50):
+        p = rng.uniform(size=count) ** 4
+        adjusted = holm(list(p))
+        for level in (0.01, 0.05, 0.2):
+            rejected: list[int] = []
+            for i in np.argsort(p):
+                if p[i] > level / (count - len(rejected)):
+                    break
+                rejected.append(int(i))
+            assert {i for i in range(count) if adjusted[i] <= level} == set(rejected)
+
+
+def test_a_verdict_says_how_sure_it_is(comparison: Comparison) -> None:
+    """An agreement has its margin, a difference its p-values; p < 0.05 exactly where the interval leaves out 0."""
+    for one in comparison.statements:
+        if one.tested is None:
+            continue
+        if found := re.search(r"\[([-+\d.e%]+), ([-+\d.e%]+)\]", one.why):
+            low, high = (float(end.rstrip("%")) for end in found.groups())
+            assert (one.verdict == "agrees") == (one.tested.p >= 0.05) == (low <= 0 <= high), one
+            scale = 100 if "%" in found[0] else 1
+            assert one.tested.margin == pytest.approx(max(-low, high) / scale, abs=0.06 / scale, rel=0.01)
+    assert all(one.p_holm is not None and one.p_holm >= one.p for one in comparison.tests)
+    assert comparison.tally() == (
+        "Of 17 comparisons that could have come out either way 8 agree and 9 differ at 95 %, "
+        "7 of these also after Holm's correction for all 17."
+    )
+
+
+def test_one_models_inputs_are_compared_with_that_model(comparison: Comparison) -> None:
+    """The paper's skip figure has one model's 3,481 inputs: pooled models could never have differed from it."""
+    (skip,) = (one for one in comparison.histograms if one.name == "residual_attention_variance_over_logits")
+    assert (skip.models, skip.ours.sum(), skip.verdict, skip.tested) == (1, 59**2, "cannot be compared", None)
+    assert skip.gap is not None
+    assert 0.12 < skip.gap < 0.13
+
+
+def test_the_tail_of_exact_errors_by_loops(frame: pl.DataFrame, comparison: Comparison) -> None:
+    """All clusters, and those whose key frequency is another's double: where the largest errors are."""
+    every, pair, alone = comparison.errors[:3]
+    errors = {"pair": [], "alone": []}  # type: dict[str, list[float]]
+    for model in frame.iter_rows(named=True):
+        keys = model["key_frequencies"]
+        folded = {k: min(2 * k % 59, -2 * k % 59) for k in keys}
+        for one in model["clusters"]:
+            if one["key"]:
+                doubles = folded[one["k"]] in keys or one["k"] in folded.values()
+                errors["pair" if doubles else "alone"].append(one["relative_exact_psi"])
+    assert sorted(errors["pair"]) == list(pair.errors)
+    assert sorted(errors["alone"]) == list(alone.errors)
+    assert (len(every.errors), every.above(0.1), every.above(1.0), every.models_above) == (533, 81, 7, 50)
+    assert (len(pair.errors), pair.above(0.1), pair.above(1.0)) == (87, 37, 7)
+    assert (len(alone.errors), alone.above(0.1), alone.above(1.0)) == (446, 44, 0)
 
 
 def test_what_is_counted_inside_models_scatters_more_in_the_paper_too() -> None:
@@ -196,7 +255,8 @@ def test_the_skips_share_stands_beside_the_papers_threshold(frame: pl.DataFrame,
 
 def test_models_are_counted_as_those_of_the_dataset_given(frame: pl.DataFrame) -> None:
     (models,) = (one for one in compare(frame.head(3)).statements if one.name == "models")
-    assert models.why == "3 here, 151 in the paper"
+    assert models.why == "3 here, 151 in the paper: how many there are was chosen"
+    assert (models.verdict, models.tested) == ("cannot fail", None)
 
 
 def test_bounds_are_compared_with_their_own_clusters_naive_bound(frame: pl.DataFrame) -> None:
@@ -333,7 +393,8 @@ def test_markdown_has_every_statement_and_cell(frame: pl.DataFrame, comparison: 
     text = comparison_table(comparison)
     lines = [line for line in text.splitlines() if line.startswith("|")]
     statements = len(comparison.statements) - 1 + 1 + len(comparison.histograms)  # one is said twice, one is the counts
-    assert len(lines) == 2 + statements + 2 + len(comparison.beyond)
+    assert len(lines) == 2 + statements + 2 + len(comparison.errors) + 2 + len(comparison.beyond)
+    assert comparison.tally() in text
     assert f"| {len(frame)} |" in lines[2]
     assert all(word in text for word in ("agrees", "differs: ", "Beyond the paper:"))
     rows = by_group(frame, "p")

@@ -138,7 +138,7 @@ def costs(rows: pl.DataFrame) -> str:
     needs = [f"{min(ranks)} to {max(ranks)} (median {np.median(ranks):.0f})" for ranks in needed]
     error = f"{100 * np.median(then):.0f} % ({100 * min(then):.0f} … {100 * max(then):.0f} %)"
     return (
-        f"When all inputs have become right, the quadrature error is {error} of the integral. "
+        f"When all inputs have become right, the quadrature error is {error} of the integral's mean size. "
         f"The first proof of all inputs has rank {low}{'' if low == high else f' to {high}'} and costs "
         f"{100 * both['operations_share'].median():.1f} % of brute force (median of seeds). At epoch 10,000 the rank "
         f"is {both['rank_end'].min()} to {both['rank_end'].max()} and the cost "
@@ -186,7 +186,7 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
         colour["bound"],
         "largest exact error of a final key cluster",
     )
-    axes[2].set(yscale="log", ylabel="% of the integral")
+    axes[2].set(yscale="log", ylabel="% of the integral's mean size")
     band(axes[3], 100 * proved / P**2, colour["exact"], "inputs proved, %")
     band(
         axes[3],

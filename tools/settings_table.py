@@ -44,9 +44,6 @@ from quadlens.table import Table
 ROWS = Path(__file__).parent.parent / "docs" / "data" / "settings.parquet"
 DRAWS = 10
 AS_THE_PAPER = ", as the paper reads"
-# The row that only counts models, and one that stands there under two names.
-NOT_COUNTED = ("models", "models_all_neuron_frequencies_match")
-NOT_COMPARED = "cannot be compared"
 
 
 def gather(named: Sequence[str]) -> None:
@@ -157,10 +154,9 @@ def definitions() -> None:
     sys.stdout.write(Table("", header, rows, left=(0,)).to_markdown() + "\n")
 
 
-def verdicts(found: Comparison) -> list[str]:
-    """Agrees or differs, statement by statement, key frequencies and histograms included."""
-    stated = [one.verdict for one in found.statements if one.name not in NOT_COUNTED]
-    return [*stated, found.key_counts.verdict, *(one.verdict for one in found.histograms)]
+def agreeing(found: Comparison) -> int:
+    """How many of the comparisons agree."""
+    return sum(one.verdict == "agrees" for one in found.tests)
 
 
 def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
@@ -168,10 +164,9 @@ def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
     statements = {one.name: one.ours for one in (*found.statements, *found.beyond)}
     purity = frame.explode("neurons").select(pl.col("neurons").struct.field("variance_input")).to_series().drop_nulls()
     good, angle = statements["good_models"], statements["median_angle_approximation_error"]
-    said = [one for one in verdicts(found) if one != NOT_COMPARED]
     return [
         str(len(frame)),
-        f"{said.count('agrees')} of {len(said)}",
+        f"{agreeing(found)} of {len(found.tests)}",
         f"{good} ({(good or 0) / len(frame):.0%})",
         f"{frame['n_key_frequencies'].mean():.2f}",
         change(frame),
@@ -225,7 +220,7 @@ def main() -> None:
     settings = list(pl.read_parquet(ROWS).group_by("setting", maintain_order=True))
     for count in sorted({len(frame) for _, frame in settings}):
         draws = [ours[sorted(rng.choice(len(ours), count, replace=False).tolist())] for _ in range(DRAWS)]
-        agree = [verdicts(compare(one)).count("agrees") for one in draws]
+        agree = [agreeing(compare(one)) for one in draws]
         few = f"none: {count} of them, drawn {DRAWS} times"
         rows.append((few, str(count), f"{min(agree)} … {max(agree)}", *("",) * 6))
         first = ours.filter(pl.col("seed") < count)

@@ -246,7 +246,10 @@ def explain(
 
 @checked
 def bounds(
-    model: "ModelLike" = "mainline", moments: int | None = None, brute_force_limit: int | None = None
+    model: "ModelLike" = "mainline",
+    moments: int | None = None,
+    brute_force_limit: int | None = None,
+    phases: str | None = None,
 ) -> "Bounds":
     """The error of each cluster as a quadrature rule: the paper's bounds, moment bounds and the exact value.
 
@@ -254,6 +257,7 @@ def bounds(
         model: A model, a study, a path or the name of a bundled model.
         moments: How many moments the moment bounds use; 20 when None.
         brute_force_limit: Skip brute force for clusters with more than this many p · neurons; 10⁹ when None.
+        phases: Of "all" that a neuron reads (when None), or of what "attention" alone brings, as the paper seems to.
 
     >>> import quadlens
     >>> [f"{cluster.relative_exact_psi.middle:.3f}" for cluster in quadlens.bounds("mainline").bounded]
@@ -262,7 +266,7 @@ def bounds(
     from quadlens.quadrature import bounds as bound_anatomy
 
     mine = study(model)
-    chosen = {"moments": moments, "brute_force_limit": brute_force_limit}
+    chosen: dict[str, Any] = {"moments": moments, "brute_force_limit": brute_force_limit, "phases": phases}
     options = {name: value for name, value in chosen.items() if value is not None}
     if not options and mine.bounds is not None:
         return mine.bounds

@@ -141,6 +141,12 @@ def bounds(
     table_format: Annotated[
         Literal["text", "csv", "latex"], typer.Option("--format", help="How to print the tables.")
     ] = "text",
+    phases: Annotated[
+        Literal["all", "attention"],
+        typer.Option(
+            "--phases", help="Of all that a neuron reads, or of attention's path alone, as the paper seems to."
+        ),
+    ] = "all",
     convergence: Annotated[
         bool, typer.Option("--convergence", help="Also thin each cluster and see how the error falls with neurons.")
     ] = False,
@@ -152,9 +158,9 @@ def bounds(
     from quadlens.model import load
     from quadlens.numbers import counted
     from quadlens.quadrature import bounds as bound_clusters
-    from quadlens.quadrature import tables, text_table, thinning_study, to_json
+    from quadlens.quadrature import papers_cells, tables, text_table, thinning_study, to_json
 
-    result = bound_clusters(load(model), moments)
+    result = bound_clusters(load(model), moments, phases=phases)
     value, views = to_json(result), tables(result)
     studies: list[Convergence] = []
     if convergence:
@@ -176,6 +182,11 @@ def bounds(
                 console.print(text, soft_wrap=True, markup=False)
         if result.bounded and table_format == "text":
             console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: docs/quadrature.md")
+        if (same := papers_cells(views)) and table_format == "text":
+            console.print(
+                f"These are the paper's frequencies: {same[0]} of the {same[1]} numbers that it prints for them, "
+                "baselines aside, are ours to its two digits; docs/quadrature.md §10 says why the others are not."
+            )
         for none in result.unbounded:
             console.print(f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}", markup=False)
         if not result.clusters:

@@ -5,6 +5,7 @@ from rich.console import Console
 
 from quadlens.explanation.value import Explanation, LogitExplanation
 from quadlens.numbers import decimals
+from quadlens.published import read_published
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
 from quadlens.table import Table
 
@@ -23,6 +24,8 @@ def render(explanation: Explanation, console: Console) -> None:
         _print_regressions(explanation.logits, console)
         if explanation.key_frequencies:
             _print_coefficients(explanation.logits, console)
+        for table in beside_paper(explanation):
+            table.print(console)
         _measures(explanation.logits).print(console)
 
 
@@ -115,6 +118,31 @@ def _print_coefficients(logits: LogitExplanation, console: Console) -> None:
         )
     title = "Two-term form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and smallest |cos u|"
     Table(title, header, rows).print(console)
+
+
+def beside_paper(explanation: Explanation) -> tuple[Table, ...]:
+    """Neurons, coefficients and R² with the paper's below, where the key frequencies are those of its own model."""
+    paper, logits = read_published(), explanation.logits
+    if logits is None or explanation.key_frequencies != tuple(k for k, _ in paper.key_neurons):
+        return ()
+    form, r2 = logits.forms.by_parts, logits.r2
+    sizes = {one.k: len(one.neurons) for one in explanation.clusters}
+    rows = [
+        ("neurons", *(str(sizes[k]) for k in explanation.key_frequencies)),
+        ("neurons, the paper", *(str(count) for _, count in paper.key_neurons)),
+    ]
+    for letter, ours, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
+        rows.append((letter, *(decimals(float(value), 2) for value in ours)))
+        rows.append((f"{letter}, the paper", *(f"{value:g}" for _, value in theirs)))
+    fits = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
+    return (
+        Table("Beside the paper's model", ("k", *map(str, explanation.key_frequencies)), rows),
+        Table(
+            "R² beside the paper's",
+            ("", "all logits: pizza", "clock", "absolute part: pizza", "clock"),
+            [("ours", *map(decimals, fits)), ("the paper", *(f"{value:g}" for value in paper.r2))],
+        ),
+    )
 
 
 def _measures(logits: LogitExplanation) -> Table:

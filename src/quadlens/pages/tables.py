@@ -196,14 +196,23 @@ def model_table(study: Study) -> PageTable:
             )
         if study.skip_shares is not None:
             name = "skip connection's share of the logits' variance"
-            rows.append((name, decimals(logits.skip_share, 4), "mostly below 0.03"))
+            limit = paper.population.fact("residual_stream_variance_share_mostly_below")
+            rows.append((name, decimals(logits.skip_share, 4), f"mostly below {limit}"))
     key_phases = [phases for phases in explanation.phases if phases.k in study.keys]
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
     widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or "–"
     rows += [
-        ("least R² of ψ = 2φ", at_least(least, 5), f"above {paper.angle_r2} (k = 12)"),
-        ("gaps between phases, mean ± std", widths, "{} ± {} (k = 12)".format(*paper.angle_widths)),
-        ("share of neurons with secondary = 2k", decimals(explanation.doubling.share), "0.83 to 0.84 (population)"),
+        ("least R² of ψ = 2φ", at_least(least, 5), f"above {paper.angle_r2} (k = {paper.key_neurons[0][0]})"),
+        (
+            "gaps between phases, mean ± std",
+            widths,
+            "{} ± {} (k = {})".format(*paper.angle_widths, paper.key_neurons[0][0]),
+        ),
+        (
+            "share of neurons with secondary = 2k",
+            decimals(explanation.doubling.share),
+            "{} to {} (population)".format(*paper.doubled),
+        ),
     ]
     caption = "What the paper says in its text about its mainline model, and this model"
     return _facts("model-facts", Table(caption, ("quantity", "this model", "the paper"), rows, dim=(2,)))

@@ -10,7 +10,8 @@ the rate. Initial weights of two sizes are compared with them apart: theirs (`in
 import dataclasses
 import io
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from quadlens.errors import BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
 from quadlens.numbers import decimals, percent
-from quadlens.population.intervals import wilson
+from quadlens.population.intervals import Z, holm, p_value, wilson
+from quadlens.population.statement import Tested
 from quadlens.population.store import Store
 from quadlens.table import Table
 
@@ -159,28 +161,39 @@ class RateComparison:
         It counts our models between the published 10 % and 90 % quantiles at their rate. `agrees`: 80 %, what their own
         models have, is in our 95 % interval (Wilson).
         """
-        rows = []
+        rows: list[dict[str, Any]] = []
         for (rule,), models in self.frame.group_by("initial_rule", maintain_order=True):
             for name in MEASURES:
                 count, n = _inside(models, name), len(models)
                 low, high = wilson(count, n) or (0.0, 1.0)
-                verdict = "agrees" if low <= CENTRAL_SHARE <= high else "differs"
+                # Wilson's interval holds 80 % where this score, normal if 80 % is true, is within 95 %.
+                scatter = math.sqrt(CENTRAL_SHARE * (1 - CENTRAL_SHARE) / n)
+                margin = max(CENTRAL_SHARE - low, high - CENTRAL_SHARE)
+                test = Tested(p_value(count / n - CENTRAL_SHARE, Z * scatter), margin)
                 rows.append(
                     {"initial_rule": rule, "measure": name, "inside": count, "models": n, "ci95": [low, high],
-                     "verdict": verdict}
+                     "tested": test}
                 )  # fmt: skip
+        for row, p_holm in zip(rows, holm([row["tested"].p for row in rows]), strict=True):
+            row["tested"] = replace(row["tested"], p_holm=p_holm)
         return rows
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
         rows = self.frame.drop("manifest").to_dicts()
-        return {"models": len(self.frame), "verdicts": self.verdicts(), "rows": rows}
+        verdicts = [
+            {**{name: value for name, value in one.items() if name != "tested"}, **one["tested"].to_dict(),
+             "verdict": one["tested"].verdict}
+            for one in self.verdicts()
+        ]  # fmt: skip
+        return {"models": len(self.frame), "verdicts": verdicts, "rows": rows}
 
     def tables(self) -> tuple[Table, Table]:
         """The verdicts, and one row per model with the published median at its rate."""
         verdicts = [
             (one["initial_rule"], one["measure"].replace("_", " "), f"{one['inside']} of {one['models']}",
-             f"{percent(one['ci95'][0])} – {percent(one['ci95'][1])}", one["verdict"])
+             f"{percent(one['ci95'][0])} – {percent(one['ci95'][1])}",
+             f"{one['tested'].verdict}: {one['tested'].words()}")
             for one in self.verdicts()
         ]  # fmt: skip
         models, bins = [], published()

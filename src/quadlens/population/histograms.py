@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.logits.parts import skip_shares
+from quadlens.model import load
 from quadlens.population.dataset import inside
-from quadlens.population.intervals import MIN_MODELS, cumulative_band, cumulative_gap
-from quadlens.population.statement import Verdict
+from quadlens.population.intervals import MIN_MODELS, cumulative_distances, cumulative_gap
+from quadlens.population.statement import Tested, Verdict
 from quadlens.published import GOOD_MODELS, MODELS, read_published
+from quadlens.spectrum.anatomy import anatomy_of
 
 if TYPE_CHECKING:
     import polars
 
+# The paper's histogram of the skip connection has the 3,481 inputs of one model, which is bundled as `original`.
+OF_ONE_MODEL, ONE_MODEL = "residual_attention_variance_over_logits", "original"
 # What each histogram of the paper counts, and of how many models: all models of the text, the good ones, and the one
-# model whose 3,481 inputs the skip figure counts.
+# model whose inputs the skip figure counts.
 HISTOGRAMS = {
     "neurons_per_frequency_1_to_29": ("neurons that read each frequency", MODELS),
     "relu_input_variance_explained": (
@@ -27,7 +32,7 @@ HISTOGRAMS = {
         "share of W_L's variance at its largest frequency, neurons of good models",
         GOOD_MODELS,
     ),
-    "residual_attention_variance_over_logits": ("variance of the skip connection over that of the logits, inputs", 1),
+    OF_ONE_MODEL: (f"variance of the skip connection over that of the logits, inputs of `{ONE_MODEL}`", 1),
     "normalised_abs_integral_bound": (
         "bound of the absolute-value part, (good model, frequency) with errors below 0.1",
         GOOD_MODELS,
@@ -51,6 +56,7 @@ class HistogramComparison:
         band: How large that is by chance, 95 % of the time; None for too few models.
         verdict: Plainly.
         why: In words.
+        tested: P-values and margin; None where there was nothing to test.
     """
 
     name: str
@@ -63,6 +69,7 @@ class HistogramComparison:
     band: float | None
     verdict: Verdict
     why: str
+    tested: Tested | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view; `ours` are the counts in the paper's bins."""
@@ -75,6 +82,7 @@ class HistogramComparison:
             "models": self.models,
             "largest_cumulative_gap": self.gap,
             "gap_by_chance_95": self.band,
+            **(self.tested.to_dict() if self.tested else {}),
             "verdict": self.verdict,
             "why": self.why,
             "words": self.words,
@@ -98,7 +106,7 @@ def compare_histograms(
     ours = {
         "relu_input_variance_explained": inside(frame, "neurons", field("variance_input")),
         "neuron_logit_map_variance_explained_good_models": inside(good, "neurons", field("variance_output")),
-        "residual_attention_variance_over_logits": inside(frame, "skip_share_quantiles", pl.element()),
+        OF_ONE_MODEL: [skip_shares(anatomy_of(load(ONE_MODEL)).collapsed).ravel()],
         "normalised_abs_integral_bound": inside(good, "clusters", field("total_abs_bound_half"), field("key") & small),
         "primary_vs_secondary_phase_r2": inside(frame, "clusters", field("secondary_phase_r2"), field("key")),
         "neurons_per_frequency_1_to_29": inside(frame, "neurons", field("k_in")),
@@ -115,12 +123,15 @@ def _compare(name: str, values: Sequence[np.ndarray], rng: np.random.Generator) 
     edges[-2] = np.nextafter(edges[-2], np.inf)
     rows = np.array([np.histogram(v, edges)[0] for v in values], dtype=float).reshape(-1, len(edges) - 1)
     total = rows.sum(axis=0)
-    gap = band = None
-    verdict: Verdict = "cannot be compared"
+    gap = band = tested = None
     why = f"we have too few models ({len(rows)})"
-    if total.sum() > 0 and len(rows) >= MIN_MODELS:
+    if total.sum() > 0 and (len(rows) >= MIN_MODELS or name == OF_ONE_MODEL):
         gap, _ = cumulative_gap(rows, np.concatenate([[0.0], paper.count, [0.0]]))
-        band = cumulative_band(rows, paper_models, rng)
-        verdict = "agrees" if band is not None and gap <= band else "differs"
+        why = f"cumulative shares differ by at most {gap:.1%}; one model beside one says nothing about chance"
+    if gap is not None and len(rows) >= MIN_MODELS:
+        distances = cumulative_distances(rows, paper_models, rng)
+        band = float(np.quantile(distances, 0.95))
+        tested = Tested((1 + int((distances >= gap).sum())) / (1 + len(distances)), gap + band)
         why = f"cumulative shares differ by at most {gap:.1%}; {band:.1%} is within chance"
-    return HistogramComparison(name, words, paper.edges, total, paper.count, len(rows), gap, band, verdict, why)
+    verdict: Verdict = tested.verdict if tested else "cannot be compared"
+    return HistogramComparison(name, words, paper.edges, total, paper.count, len(rows), gap, band, verdict, why, tested)

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -33,6 +33,33 @@ def difference(ours: float, ci: Interval, paper: float, paper_ci: Interval) -> I
     low = math.hypot(ours - ci[0], paper_ci[1] - paper)
     high = math.hypot(ci[1] - ours, paper - paper_ci[0])
     return gap - low, gap + high
+
+
+def p_value(gap: float, reach: float) -> float:
+    """Two-sided p-value of a gap whose 95 % interval reaches so far from it towards 0, the error taken as normal."""
+    if gap == 0:
+        return 1.0
+    return math.erfc(Z * abs(gap) / reach / math.sqrt(2)) if reach > 0 else 0.0
+
+
+def mostly(count: int, of: int) -> float:
+    """P-value of "more than half": of so few, or fewer, if it were half."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(count, of, alternative="less").pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's p-values: at 0.05, of any number of true hypotheses one is rejected with a chance of at most 0.05.
+
+    >>> holm([0.04, 0.01, 0.03])
+    [0.06, 0.03, 0.06]
+    """
+    adjusted, largest = [1.0] * len(p_values), 0.0
+    for place, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted
 
 
 def both_scatter(models: int, paper_models: int) -> float:
@@ -108,16 +135,14 @@ def cumulative_gap(
     return float(np.abs(gaps).max()), gaps
 
 
-def cumulative_band(
+def cumulative_distances(
     ours: Float[np.ndarray, "models bins"], paper_models: int, rng: np.random.Generator, count: int = RESAMPLES
-) -> float | None:
-    """How far two histograms of the same kind of models may be apart by chance, 95 % of the time.
+) -> Float[np.ndarray, " samples"]:
+    """How far two histograms of the same kind of models are apart by chance; needs `MIN_MODELS` of them.
 
     The bootstrap distribution of sup |F* - F| over models, times `both_scatter` and `small_sample_factor`.
     """
     models = len(ours)
-    if models < MIN_MODELS:
-        return None
     total = ours.sum(axis=0)
     curve = np.cumsum(total) / total.sum()
     weights = np.stack(
@@ -127,7 +152,7 @@ def cumulative_band(
     sums = sums[sums.sum(axis=1) > 0]
     curves = np.cumsum(sums, axis=1) / sums.sum(axis=1, keepdims=True)
     distance = np.abs(curves - curve).max(axis=1)
-    return float(np.quantile(distance, 0.95)) * small_sample_factor(models) * both_scatter(models, paper_models)
+    return distance * (small_sample_factor(models) * both_scatter(models, paper_models))
 
 
 def homogeneity(

@@ -3,9 +3,46 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quadlens.population.intervals import Interval, as_clustered, both_scatter, difference, wilson
+from quadlens.numbers import at_most, significant
+from quadlens.population.intervals import Interval, as_clustered, both_scatter, difference, p_value, wilson
 
-Verdict = Literal["agrees", "differs", "cannot be compared"]
+# "agrees" is never said without its margin, "differs" never without its p-value (`Tested`).
+Verdict = Literal["agrees", "differs", "cannot be compared", "cannot fail"]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """How sure a verdict is.
+
+    Attributes:
+        p: P-value of this comparison alone; below 0.05 it differs.
+        margin: An equivalence test at 95 % passes with this margin and no smaller one: the largest difference, of
+            shares or of numbers, that the data allow. None where the paper's word is "mostly".
+        p_holm: The same p-value after Holm's correction for all comparisons of the page.
+    """
+
+    p: float
+    margin: float | None
+    p_holm: float | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """By this comparison alone."""
+        return "differs" if self.p < 0.05 else "agrees"
+
+    def words(self, of_shares: bool = True) -> str:
+        """How sure the verdict is: the margin of an agreement, the p-values of a difference."""
+        if self.verdict == "differs":
+            together = "" if self.p_holm is None else f", after Holm {self.p_holm:.2g}"
+            return f"p = {self.p:.2g}{together}" + (": not shown" if (self.p_holm or 0) >= 0.05 else "")
+        if self.margin is None:
+            return ""
+        points = f"{at_most(100 * self.margin, 1)} points"
+        return f"to within {points if of_shares else significant(self.margin, 'up', 2)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view."""
+        return {"p": self.p, "p_holm": self.p_holm, "margin": self.margin}
 
 
 @dataclass(frozen=True)
@@ -22,6 +59,7 @@ class Statement:
         paper_of: The same for the paper's.
         verdict: Plainly.
         why: By how much it differs, or why it cannot be compared, or what was compared.
+        tested: P-values and margin; None where there was nothing to test.
     """
 
     name: str
@@ -33,6 +71,7 @@ class Statement:
     paper_of: int | None
     verdict: Verdict
     why: str
+    tested: Tested | None = None
 
     @property
     def share(self) -> float | None:
@@ -47,6 +86,7 @@ class Statement:
             scaled = None if self.ci95 is None or not self.of else [end / self.of for end in self.ci95]
             value |= {"of": self.of, "paper_of": self.paper_of, "share": self.share, "share_ci95": scaled}
             value["paper_share"] = paper_share
+        value |= self.tested.to_dict() if self.tested else {}
         return value | {"verdict": self.verdict, "why": self.why, "words": self.words}
 
 
@@ -72,7 +112,7 @@ def count_statement(
     ci = ci_share or wilson(count, of)
     scaled = None if ci is None else (ci[0] * of, ci[1] * of)
     theirs = paper[0] if paper else None
-    verdict: Verdict = "cannot be compared"
+    tested = None
     if paper is None or ci is None:
         why = "not in the paper" if paper is None else "we have none to count among"
     else:
@@ -81,9 +121,15 @@ def count_statement(
         if ci_share is not None:
             their_ci = as_clustered(their_share, their_ci, ci_share, wilson(count, of) or (0.0, 1.0))
         low, high = difference(share, ci, their_share, their_ci)
-        verdict = "agrees" if low <= 0 <= high else "differs"
+        tested = _tested(share - their_share, low, high)
         why = f"{share:.1%} against {their_share:.1%}, difference {share - their_share:+.1%} [{low:+.1%}, {high:+.1%}]"
-    return Statement(name, words, count, scaled, theirs, of, paper[1] if paper else None, verdict, why)
+    verdict = tested.verdict if tested else "cannot be compared"
+    return Statement(name, words, count, scaled, theirs, of, paper[1] if paper else None, verdict, why, tested)
+
+
+def _tested(gap: float, low: float, high: float) -> Tested:
+    """Of a difference with its interval of 95 %."""
+    return Tested(p_value(gap, gap - low if gap > 0 else high - gap), max(-low, high))
 
 
 @dataclass(frozen=True)
@@ -120,7 +166,7 @@ def number_statement(
         paper: The paper's; None where it has none.
     """
     middle = None if paper is None else (paper.low + paper.high) / 2
-    verdict: Verdict = "cannot be compared"
+    tested = None
     if paper is None or middle is None:
         why = "not in the paper"
     elif ours is None or ci is None:
@@ -129,6 +175,8 @@ def number_statement(
         factor = both_scatter(models, paper.models)
         low = ours - factor * (ours - ci[0]) - paper.high
         high = ours + factor * (ci[1] - ours) - paper.low
-        verdict = "agrees" if low <= 0 <= high else "differs"
+        # Of what is printed as the paper's number, the nearest to ours.
+        tested = _tested(ours - min(max(ours, paper.low), paper.high), low, high)
         why = f"difference {ours - middle:+.3g} [{low:+.3g}, {high:+.3g}]"
-    return Statement(name, words, ours, ci, middle, None, None, verdict, why)
+    verdict = tested.verdict if tested else "cannot be compared"
+    return Statement(name, words, ours, ci, middle, None, None, verdict, why, tested)

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quadlens.numbers import counted, short_of_one
-from quadlens.population.comparison import Comparison
+from quadlens.population.cluster_errors import errors_table
+from quadlens.population.comparison import SAID_TWICE, Comparison, KeyCounts
+from quadlens.population.histograms import HistogramComparison
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
 from quadlens.table import Table
@@ -13,8 +15,6 @@ from quadlens.table import Table
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Another name of models_all_neuron_frequencies_match.
-SAID_TWICE = "good_models"
 # Columns of the tables by model and by setting, as they are headed; JSON has the names.
 HEADERS = {
     "good_model": "good",
@@ -29,24 +29,28 @@ def render(comparison: Comparison, console: "Console") -> None:
     """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
     console.print(f"{_models(comparison)} of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
     console.print()
-    for verdict, words, ours, ci, paper, why in _lines(comparison):
+    for row, words, ours, ci, paper in _lines(comparison):
         numbers = f"ours {ours}{f' (95 % {ci})' if ci else ''}{f' · paper {paper}' if paper else ''}"
-        console.print(f"{verdict:<18}  {words}", markup=False, soft_wrap=True)
-        console.print(f"{'':<18}  {numbers} · {why}", markup=False, soft_wrap=True)
-    console.print()
+        console.print(f"{row.verdict:<18}  {words}", markup=False, soft_wrap=True)
+        console.print(f"{'':<18}  {numbers} · {row.why}{_sure(row)}", markup=False, soft_wrap=True)
+    console.print(f"\n{comparison.tally()}\n", markup=False)
+    errors_table(comparison.errors).print(console)
     _beyond(comparison).print(console)
 
 
 def comparison_table(comparison: Comparison) -> str:
     """The same as Markdown."""
     rows = [
-        (words, ours, ci, paper, verdict if verdict == "agrees" else f"{verdict}: {why}")
-        for verdict, words, ours, ci, paper, why in _lines(comparison)
+        (words, ours, ci, paper, f"{row.verdict}: {row.why}{_sure(row)}")
+        for row, words, ours, ci, paper in _lines(comparison)
     ]
     return "\n\n".join(
         (
             f"**{_models(comparison)}** ({comparison.settings}); the paper has {MODELS}.",
             Table("", ("statement", "ours", "95 %", "paper", "verdict"), rows).to_markdown(),
+            comparison.tally(),
+            "Exact error of key clusters, over all a, b and c, of the integral's mean size:",
+            errors_table(comparison.errors).to_markdown(),
             "Beyond the paper:",
             _beyond(comparison).to_markdown(),
         )
@@ -57,17 +61,26 @@ def _models(comparison: Comparison) -> str:
     return counted(comparison.models, "model")
 
 
-def _lines(comparison: Comparison) -> "Iterator[tuple[str, str, str, str, str, str]]":
-    """(verdict, what it is about, ours, its interval, the paper's, why) of each comparison."""
+def _lines(
+    comparison: Comparison,
+) -> "Iterator[tuple[Statement | KeyCounts | HistogramComparison, str, str, str, str]]":
+    """(the comparison, what it is about, ours, its interval, the paper's) for each of them."""
     for one in comparison.statements:
         if one.name != SAID_TWICE:
-            yield one.verdict, one.words, _ours(one), _interval(one), _number(one.paper, one.paper_of), one.why
+            yield one, one.words, _ours(one), _interval(one), _number(one.paper, one.paper_of)
     counts = comparison.key_counts
     ours, paper = (", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper))
-    yield counts.verdict, "models by number of key frequencies", ours, "", paper, counts.why
+    yield counts, "models by number of key frequencies", ours, "", paper
     for h in comparison.histograms:
-        found = f"{h.ours.sum():,.0f} of {h.models} models"
-        yield h.verdict, f"histogram of {h.words}", found, "", f"{h.paper.sum():,.0f}", h.why
+        found = f"{h.ours.sum():,.0f} of {counted(h.models, 'model')}"
+        yield h, f"histogram of {h.words}", found, "", f"{h.paper.sum():,.0f}"
+
+
+def _sure(row: Statement | KeyCounts | HistogramComparison) -> str:
+    """How sure its verdict is, behind what was compared."""
+    of_shares = not isinstance(row, Statement) or row.of is not None
+    words = row.tested.words(of_shares) if row.tested else ""
+    return f"; {words}" if words else ""
 
 
 def _beyond(comparison: Comparison) -> Table:

@@ -11,7 +11,7 @@ from quadlens.quadrature.integrals import cos_baseline
 from quadlens.quadrature.moment_series import moments
 from quadlens.quadrature.paper_bounds import Rectangles, bound_abs_full, bound_angle, bound_relu_full, rectangles
 from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
-from quadlens.quadrature.views import ClaimTable, tables, text_table, to_json
+from quadlens.quadrature.views import ClaimTable, papers_cells, tables, text_table, to_json
 
 __all__ = [
     "Bounds",
@@ -31,6 +31,7 @@ __all__ = [
     "cos_baseline",
     "exact_errors",
     "moments",
+    "papers_cells",
     "rectangles",
     "scheme_of",
     "tables",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from quadlens.published import read_published
+from quadlens.published import as_printed, read_published
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
 from quadlens.quadrature.claims import MARKS, Claim, Estimate, Exact, claim_to_dict, printed, shown
 from quadlens.table import Table
@@ -62,6 +62,22 @@ def tables(bounds: Bounds) -> tuple[ClaimTable, ...]:
     )
 
 
+def papers_cells(made: tuple[ClaimTable, ...]) -> tuple[int, int] | None:
+    """How many of the paper's printed numbers ours are, to its digits, and of how many; its baselines left out.
+
+    None for a model whose key frequencies are not those of the paper's.
+    """
+    cells = [
+        (printed(claim), *as_printed(theirs))
+        for table in made
+        if table.frequencies == table.paper_frequencies
+        for row in table.rows
+        if row.paper is not None and "baseline" not in row.name
+        for claim, theirs in zip(row.claims, row.paper, strict=True)
+    ]
+    return (sum(low <= ours <= high for ours, low, high in cells), len(cells)) if cells else None
+
+
 def text_table(table: ClaimTable, digits: int | None = 4, marks: bool = True) -> Table:
     """The table as text, the paper's numbers behind ours; None for every digit of ours.
 
@@ -90,7 +106,13 @@ def to_json(bounds: Bounds) -> dict[str, Any]:
             clusters.append({"k": cluster.k, "neurons": cluster.neurons, "rows": {}, "no_bound": cluster.reason})
     # The first cluster's; everyone's where no k shares a factor with p. Each cluster has its own beside it.
     baselines = [cluster.baseline.middle for cluster in bounds.bounded]
-    return {"p": bounds.p, "baseline": baselines[0] if baselines else None, "clusters": clusters}
+    same = papers_cells(tables(bounds))
+    return {
+        "p": bounds.p,
+        "baseline": baselines[0] if baselines else None,
+        "papers_numbers": None if same is None else {"agree": same[0], "printed": same[1]},
+        "clusters": clusters,
+    }
 
 
 def _cluster_json(cluster: ClusterBounds) -> dict[str, Any]:

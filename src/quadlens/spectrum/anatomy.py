@@ -1,9 +1,9 @@
 """The weights taken apart once: collapsed, exact, spectra, clusters, each computed at most once and passed on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from quadlens.errors import within_float64
+from quadlens.errors import BadConfig, within_float64
 from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config, MLPConfig
 from quadlens.model.exact import ExactCollapsed, ExactTables, collapse_exactly, exact_tables
@@ -82,6 +82,24 @@ class Anatomy:
     def clusters(self) -> tuple[Cluster, ...]:
         """One for every frequency that is both read and written."""
         return find_clusters(self.spectra)
+
+    @cached_property
+    def attention_clusters(self) -> tuple[Cluster, ...]:
+        """The same with frequencies, phases and amplitudes of what attention alone brings to each neuron.
+
+        The paper's angle errors suggest that it reads neurons so (`math.md`, erratum 10). Where the output is read at
+        b, that is U_a: U_b has the embedding of b in it too.
+
+        Raises:
+            BadConfig: when the network has no attention.
+        """
+        if not isinstance(self.config, Config):
+            raise BadConfig(
+                "this network has no attention, whose path could be read alone; leave out --phases attention"
+            )
+        spectra = self.spectra
+        own = {0: spectra.path_b, 1: spectra.path_a}.get(self.config.read_position, spectra.input)
+        return find_clusters(replace(spectra, input=own))
 
     @cached_property
     def key_frequencies(self) -> tuple[int, ...]:

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""The tables of docs/quadrature.md: moments, thinning and errors of every key cluster, none left out.
+
+    python tools/quadrature_tables.py moments | thinning | errors     # one table, in Markdown
+    python tools/quadrature_tables.py --gather seed0.safetensors …     # write the rules of some models to docs/data
+
+Errors and bounds of all 533 key clusters are in the shipped dataset. Their phases are not: the rules (φ, ψ, ρ and ω of
+each neuron) of eight models, preset `paper`, seeds 0 – 7, trained again, are in docs/data/rules.parquet.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from quadlens.model import load
+from quadlens.numbers import decimals
+from quadlens.population import dataset
+from quadlens.quadrature import Scheme, box_density, exact_errors, moments, thinning_study
+from quadlens.quadrature.integrals import cos_baseline
+from quadlens.quadrature.supremum import abs_supremum
+from quadlens.spectrum.anatomy import anatomy_of
+from quadlens.table import Table
+
+RULES = Path(__file__).parent.parent / "docs" / "data" / "rules.parquet"
+ORDERS = (4, 6, 8, 12, 16, 40, 80)
+DRAWS = 8
+
+
+def gather(paths: Iterable[str]) -> None:
+    """Keep the key clusters of these models, numbered as they are given."""
+    rows = []
+    for seed, path in enumerate(paths):
+        anatomy = anatomy_of(load(path))
+        for one in anatomy.clusters:
+            if one.k in anatomy.key_frequencies:
+                columns = {"phi": one.phi, "psi": one.psi, "rho": one.rho, "omega": one.omega}
+                rows.append(pl.DataFrame({"seed": seed, "p": one.p, "k": one.k, **columns}))
+    pl.concat(rows).write_parquet(RULES, compression="zstd")
+
+
+def rules() -> dict[tuple[int, int], Scheme]:
+    """The kept rules by seed and frequency."""
+    groups = pl.read_parquet(RULES).group_by("seed", "p", "k", maintain_order=True)
+    return {
+        (seed, k): Scheme(p, k, *(one[name].to_numpy() for name in ("phi", "psi", "rho", "omega")))
+        for (seed, p, k), one in groups
+    }
+
+
+def small(scheme: Scheme) -> bool:
+    """Whether the exact error with 2φ is below a tenth of the integral's mean size."""
+    return exact_errors(scheme).absolute.upper < 0.1 * cos_baseline(scheme).lower
+
+
+def median(values: Iterable[float], digits: int) -> str:
+    """The median as text."""
+    return decimals(float(np.median(list(values))), digits)
+
+
+def moments_table() -> Table:
+    """Median |μ|/2π by order, of all rules, of those with small and large errors, and of random phases."""
+    found = list(rules().values())
+    sizes = {}
+    for one in found:
+        series = moments(one, max(ORDERS))
+        sizes[id(one)] = [float(series.size[series.order == order][0]) for order in ORDERS]
+    # With many random phases a moment is a normal number in the plane: the median size is √(log 2) of the mean square.
+    chance = [float(np.sqrt(np.log(2) * np.square(one.w).sum())) / (2 * np.pi) for one in found]
+    good = [one for one in found if small(one)]
+    bad = [one for one in found if not small(one)]
+    rows = [
+        (f"{name}, {len(which)}", *(median((sizes[id(one)][i] for one in which), 4) for i in range(len(ORDERS))))
+        for name, which in (("all", found), ("error below 10 %", good), ("error above", bad))
+    ]
+    rows.append(("random phases, same weights", *[median(chance, 4)] * len(ORDERS)))
+    return Table("", ("clusters", *(f"order {n}" for n in ORDERS)), rows)
+
+
+def thinning_table() -> Table:
+    """How the error falls with neurons, what the last half adds, and the boxes, of all rules and of small errors."""
+    rng = np.random.default_rng(0)
+    rows: dict[str, list[tuple[float, ...]]] = {"all": [], "error below 10 %": [], "error above": []}
+    for scheme in rules().values():
+        study = thinning_study(scheme, DRAWS, rng)
+        whole, half = study.points[-1], study.points[-2]
+        drawn = [scheme_with(scheme, rng.uniform(-np.pi, np.pi, scheme.n)) for _ in range(DRAWS)]
+        chance = float(np.median([abs_supremum(one).middle for one in drawn]))
+        boxes = float(np.median([box_density(one).uncovered for one in drawn]))
+        if whole.equally_spaced is None:
+            raise ValueError("a cluster of two neurons cannot be thinned")
+        facts = (
+            study.exponent,
+            half.median / whole.median,
+            chance / whole.median,
+            whole.median / whole.equally_spaced,
+            box_density(scheme).uncovered,
+            boxes,
+        )
+        for name in ("all", "error below 10 %" if small(scheme) else "error above"):
+            rows[name].append(facts)
+    digits = (2, 1, 1, 0, 2, 2)
+    header = (
+        "clusters, medians",
+        "error falls as n to the",
+        "half of the neurons: times the error",
+        "random phases: times the error",
+        "times the error of equal spacing",
+        "uncovered",
+        "uncovered, random phases",
+    )
+    return Table(
+        "",
+        header,
+        [
+            (
+                f"{name}, {len(many)}",
+                *(median((one[i] for one in many), digits[i]) for i in range(len(digits))),
+            )
+            for name, many in rows.items()
+        ],
+    )
+
+
+def scheme_with(scheme: Scheme, phi: np.ndarray) -> Scheme:
+    """The same weights at other phases."""
+    return Scheme(scheme.p, scheme.k, phi, 2 * phi, scheme.rho, scheme.omega)
+
+
+def errors_table() -> Table:
+    """Errors and bounds over the baseline: smallest, quartiles, 90 % and largest, of eight models and of all."""
+    models = dataset.read(dataset.shipped_path())
+    clusters = models.select("seed", "baseline", "clusters").explode("clusters").unnest("clusters").filter("key")
+    rows = []
+    for last in (7, len(models) - 1):
+        some = clusters.filter(pl.col("seed") <= last)
+        for name, column in (
+            ("exact, with ψ", some["relative_exact_psi"]),
+            ("exact, with 2φ", some["relative_exact"]),
+            ("moment bound, M = 20, with 2φ", some["moment_bound"] / some["baseline"]),
+            ("the paper's bound", some["relative_bound"]),
+        ):
+            quantiles = np.quantile(column.to_numpy(), (0, 0.25, 0.5, 0.75, 0.9, 1))
+            cells = (decimals(float(x), 3, "up") for x in quantiles)
+            rows.append((f"{len(some)} clusters, seeds 0 – {last}", name, *cells))
+    return Table("", ("of", "", "smallest", "25 %", "median", "75 %", "90 %", "largest"), rows, labels=2)
+
+
+def main() -> None:
+    """Gather, or print one table."""
+    tables = {"moments": moments_table, "thinning": thinning_table, "errors": errors_table}
+    if sys.argv[1:2] == ["--gather"]:
+        gather(sys.argv[2:])
+    elif len(sys.argv) == 2 and sys.argv[1] in tables:
+        sys.stdout.write(tables[sys.argv[1]]().to_markdown() + "\n")
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
