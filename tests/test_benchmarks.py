@@ -4,11 +4,24 @@ import dataclasses
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from benchmarks.analysis import benchmark_sizes, run_benchmark
-from benchmarks.certify import CertifyRow, bench_sizes, best_keys, fit_exponents, run_certify_bench
+from benchmarks.certify import (
+    CertifyRow,
+    bench_sizes,
+    best_keys,
+    brute_force_in_float64,
+    fit_exponents,
+    run_certify_bench,
+)
+
+from quadlens.model.evaluate import all_pairs
+from quadlens.model.exact import exact_logits
+from quadlens.model.handmade import Recipe, build_mlp
+from soundness import true_margins
 
 
 def test_sizes_are_a_ladder_in_p_a_ladder_in_width_and_the_largest() -> None:
@@ -23,13 +36,31 @@ def test_small_run_proves_everything_with_moments_and_fits_exponents() -> None:
     }  # fmt: skip
     shares = {(row.p, row.strategy): row.certified_share for row in result.rows}
     for p in (31, 59):
-        assert shares[p, "moments"] == shares[p, "arcs"] == shares[p, "brute"] == 1.0
-    assert result.exponents["moments"].flops < 2.1
+        names = ("moments in float64", "moments in integers", "arcs", "brute", "brute force in float64")
+        assert {shares[p, name] for name in names} == {1.0}
+    assert result.exponents["moments in float64"].flops < 2.1
     assert result.exponents["brute"].flops == pytest.approx(3, abs=0.15)
 
 
+@pytest.mark.parametrize("noise", [0.001, 0.3])
+def test_brute_force_in_float64_proves_no_more_than_is_true(noise: float) -> None:
+    """Its margins against exact ones, without tolerance, and its error against the largest there is."""
+    model = build_mlp(Recipe(31, (2, 5, 7, 11), 64, noise=noise, seed=1))
+    proof, truth, exact = brute_force_in_float64(model), true_margins(model), exact_logits(model)
+    right = [margin for row in truth for margin in row if margin > 0]
+    assert proof.certified_share <= len(right) / 31**2
+    assert proof.margin_lower_bound is not None
+    assert Fraction(proof.margin_lower_bound) <= min(right)
+    assert Fraction(proof.margin_lower_bound) >= min(right) - 4 * Fraction(proof.error)
+    logits = model.forward(all_pairs(31))
+    for n in range(0, 31**2, 7):
+        for c in range(31):
+            assert abs(Fraction(float(logits[n, c])) - exact.logit(n // 31, n % 31, c)) <= Fraction(proof.error)
+
+
 def test_exponents_need_two_moduli() -> None:
-    row = CertifyRow(59, 8, "brute", 10, 1.0, 10, 1.0, 1.0, None)
+    row = CertifyRow(59, 8, "brute", 10, (1.0, 4.0), 10, (2.0, 2.0), 1.0, None)
+    assert row.times_faster == (0.5, 2.0)
     assert fit_exponents([row]) == {}
 
 
@@ -62,7 +93,7 @@ def test_analysis_script() -> None:
 def test_certify_script() -> None:
     value = json.loads(script("certify", "--moduli", "11,13", "--neurons", "32", "--json").stdout)
     assert {"p", "d_mlp", "strategy", "flops", "seconds", "certified_share"} < value["rows"][0].keys()
-    assert {"flops", "seconds"} < value["exponents"]["moments"].keys()
+    assert {"flops", "seconds"} < value["exponents"]["moments in float64"].keys()
     bad = script("certify", "--moduli", "x")
     assert (bad.returncode, "--moduli" in bad.stderr) == (2, True)
 

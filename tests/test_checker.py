@@ -79,7 +79,8 @@ def test_true_certificates_are_verified(folder: Path, name: str) -> None:
     report = run(folder, certificate, name.split(".", 1)[0])
     assert report.verdict == "VERIFIED", report.reason
     assert report.claims == certificate["claims"]
-    assert (report.cost_matches, report.notes) == (True, ())
+    assert report.cost == certificate["cost"]
+    assert str(report.cost_words).startswith("Cost, not checked: ")
     assert report.exit_code == int(name.startswith("wrong"))
     assert certificate["verdict"] == ("CERTIFIED" if name.startswith("good") else "PARTLY")
     assert bool(certificate["witnesses"]) == (name in ("wrong.arcs", "wrong.brute"))
@@ -118,7 +119,7 @@ def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: s
     claims = json.loads(certificate.to_bytes())
     assume(certificate.proof.margin is not None)
     content = to_bytes(model)
-    assert verify(claims, content, lambda operations: None) == ()
+    verify(claims, content, lambda operations: None)
 
 
 Tamper = Callable[[Any], Any]
@@ -244,12 +245,9 @@ def _scaled_basis(certificate: Any) -> Any:
 
 
 def _dropped_function(certificate: Any) -> Any:
-    """A dropped term, with the cost recounted, so that only the margin can tell."""
-    hints, p, d_mlp = certificate["hints"], certificate["model"]["p"], certificate["model"]["d_mlp"]
-    hints["basis"].pop(0)
-    hints["coefficients"].pop(0)
-    ends = sum(1 for row in hints["arcs"] for end in row if end)
-    certificate["cost"]["flops"] -= 2 * p * d_mlp + 4 * p * d_mlp + 2 * ends + 2 * p**3
+    """A dropped term."""
+    certificate["hints"]["basis"].pop(0)
+    certificate["hints"]["coefficients"].pop(0)
     return certificate
 
 
@@ -286,12 +284,8 @@ def _each_direction(change: Callable[[int], int]) -> Tamper:
 
 
 def _dropped_direction(certificate: Any) -> Any:
-    """One direction less on the reading side, with the cost recounted, so that only the margin can tell."""
-    hints, about = certificate["hints"], certificate["model"]
-    d, r, p, n = len(hints["directions"]), len(hints["directions"][0]), about["p"], about["d_mlp"]
-    hints["directions"] = [row[1:] for row in hints["directions"]]
-    certificate["cost"]["flops"] -= 4 * d * n + 2 * d * (2 * r - 1) + 8 * p * d + 4 * p * n
-    certificate["cost"]["flops"] -= 2 * (n + 2 * r - 1 + 2 * p)
+    """One direction less on the reading side."""
+    certificate["hints"]["directions"] = [row[1:] for row in certificate["hints"]["directions"]]
     return certificate
 
 
@@ -324,7 +318,7 @@ def test_tampered_thin_proofs_are_rejected(folder: Path, what: str) -> None:
     assert re.search(reason, report.reason), report.reason
 
 
-COUNTED_WRONGLY: dict[str, tuple[str, Tamper]] = {
+OTHER_HINTS: dict[str, tuple[str, Tamper]] = {
     "a swapped neuron": ("arcs", _swap),
     "arcs moved": ("arcs", _at("hints", "arcs", 0, value=[0, 48])),
     "a cheaper cost": ("arcs", _at("cost", "flops", value=1)),
@@ -335,14 +329,13 @@ COUNTED_WRONGLY: dict[str, tuple[str, Tamper]] = {
 }
 
 
-@pytest.mark.parametrize("what", COUNTED_WRONGLY)
-def test_a_wrong_operation_count_is_reported_and_the_proof_still_holds(folder: Path, what: str) -> None:
-    """Hints other than the producer's prove the same theorem at another cost; only the count is wrong."""
-    strategy, tamper = COUNTED_WRONGLY[what]
-    report = run(folder, tamper(load(folder, f"good.{strategy}")))
-    assert (report.verdict, report.cost_matches, report.exit_code) == ("VERIFIED", False, 0)
-    (note,) = report.notes
-    assert re.fullmatch(r"the cost claimed is not the cost found: \w+ is \d+, not \d+", note)
+@pytest.mark.parametrize("what", OTHER_HINTS)
+def test_the_cost_is_no_claim_and_not_checked(folder: Path, what: str) -> None:
+    """Hints other than the producer's prove the same theorem at another cost, whatever is said of it."""
+    strategy, tamper = OTHER_HINTS[what]
+    certificate = tamper(load(folder, f"good.{strategy}"))
+    report = run(folder, certificate)
+    assert (report.verdict, report.cost, report.exit_code) == ("VERIFIED", certificate["cost"], 0)
 
 
 JUNK = [None, True, False, 0, 1, -1, 3, 10**17, "", "1/3", "x", [], [0], [[0, 0]], {}, {"k": 1}]
@@ -476,7 +469,7 @@ def test_the_time_limit_is_kept(folder: Path) -> None:
     path, model = folder / "good.arcs.json", folder / "good.safetensors"
     for report in (check(str(path), str(model), 0.0), check_here(str(path), str(model), 0.0)):
         assert (report.verdict, report.reason, report.exit_code) == ("TIMEOUT", "not verified within 0 seconds", 1)
-        assert (report.claims, report.statement, report.cost_matches) == ({}, None, None)
+        assert (report.claims, report.statement, report.cost) == ({}, None, {})
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
@@ -631,8 +624,8 @@ def test_one_file_has_the_verdicts_and_exit_codes_of_quadlens_check(folder: Path
     assert (late.returncode, json.loads(late.stdout)["verdict"]) == (1, "TIMEOUT")
     counted = folder / "counted.json"
     counted.write_text(json.dumps(_at("cost", "flops", value=1)(load(folder))))
-    noted = alone(counted, folder / "good.safetensors")
-    assert (noted.returncode, "\nnote: the cost claimed is not the cost found: flops is" in noted.stdout) == (0, True)
+    told = alone(counted, folder / "good.safetensors")
+    assert (told.returncode, "\nCost, not checked: 1 operations" in told.stdout) == (0, True)
 
 
 def test_one_file_writes_itself(alone: Words, tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ def said(report: CheckReport) -> str:
     lines = [f"{report.verdict}: {proved}{report.reason} ({report.seconds:.1f} s)"]
     lines += [report.statement] if report.statement else []
     lines += [f"Nothing is claimed about float32 execution: {report.float32}."] if report.float32 else []
-    return "".join(f"{line}\n" for line in [*lines, *(f"note: {note}" for note in report.notes)])
+    lines += [report.cost_words] if report.cost_words else []
+    return "".join(f"{line}\n" for line in lines)
 
 
 def main(arguments: list[str]) -> int:

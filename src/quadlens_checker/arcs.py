@@ -16,7 +16,7 @@ AT_ONCE = 16  # functions of which running sums are kept at a time
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a strategy proves of the logits, and what it costs beyond the collapse.
+    """What a strategy proves of the logits.
 
     rows: for each input, a = 0 … p-1 and for each a all b, a score of each answer and a loss, all over 2^shift: for any
     two answers the difference of their logits is that of their scores, but for the loss at most.
@@ -24,7 +24,6 @@ class Bounds:
 
     rows: Iterator[tuple[Sequence[int], int]]
     shift: int
-    flops: int
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,6 @@ class Plan:
     starts: Rows
     stops: Rows
     wrong: list[list[tuple[int, int]]]
-
-    def count(self, per_end: int, per_wrong: int) -> int:
-        """Operations when an end and a mispredicted neuron take this many."""
-        return sum(map(len, self.starts + self.stops)) * per_end + sum(map(len, self.wrong)) * per_wrong
 
 
 def in_order(model: Model, clusters: Any) -> Model:
@@ -128,10 +123,4 @@ def by_arcs(model: Model, hints: Any, clock: Clock) -> Bounds:
     logits = (
         [x + s + t for x, s, t in zip(row, model.S_a[n // p], model.S_b[n % p], strict=True)] for n, row in hidden
     )
-    flops = 6 * p * p * model.d_mlp + 3 * p**3 + plan.count(2 * p, 2 * p + 1)
-    return Bounds(((row, 0) for row in logits), model.shift, flops)
-
-
-def brute_force_flops(p: int, d_mlp: int) -> int:
-    """2 p³ d_mlp + 2 p² d_mlp + 3 p³."""
-    return 2 * p**3 * d_mlp + 2 * p**2 * d_mlp + 3 * p**3
+    return Bounds(((row, 0) for row in logits), model.shift)

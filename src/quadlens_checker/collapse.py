@@ -42,37 +42,18 @@ class Model:
     S_b: Rows
     shift: int
     shift_w: int
-    collapse_flops: int
     float32_error: Fraction | None
 
 
-def collapse_flops(config: Config) -> int:
-    """Multiplications and additions of the products that make the tables; an MLP is its own collapse.
-
-    With softmax and no constant part only the position read and the value biases come without a gate. For each head
-    there are W_O W_in and W_O W_U, keys and values of the tokens (once where a and b share them, and one row for each
-    position), values times both, queries, and a product of d_head terms for each score; each position's row is added.
-    """
+def collapse_work(config: Config) -> int:
+    """About how many operations make the tables: to refuse at once what cannot be done in time."""
     if config.architecture == "mlp":
         return 0
     p, d_mlp, h, d, dh = config.p, config.d_mlp, config.n_heads, config.d_model, config.d_head
-    streamed, out, seen = 2 * p + len(config.attention) - 2, d_mlp + p, config.seen
-    read = 1 if config.read_position == 2 else p
-    if config.softmax is None or any(config.attention):
-        plain = 2 * (h * (d + 1) * dh * d + streamed * d * d + 2 * p * d * out + d_mlp * d * p)
-    else:
-        plain = 2 * (h * dh * d + read * d * out + d_mlp * d * p)
-    if config.softmax is None:
-        return plain
-    rows_seen = p * (1 if config.tokens[1][0] == 0 else min(seen, 2)) + seen
-    products = dh * d * out + rows_seen * d * 2 * dh + rows_seen * dh * out + read * d * dh + scores(config) * dh
-    return plain + h * (2 * products + min(seen, 2) * p * (dh + out))
-
-
-def scores(config: Config) -> int:
-    """How many scores a head has: one for each token of a position seen and each token of the one read."""
-    tokens, read = (config.p, config.p, 1), config.read_position
-    return sum(tokens[t] * (1 if t == read else tokens[read]) for t in range(config.seen))
+    streamed, out = 2 * p + len(config.attention) - 2, d_mlp + p
+    plain = h * (d + 1) * dh * d + streamed * d * d + 2 * p * d * out + d_mlp * d * p
+    gated = 0 if config.softmax is None else h * streamed * d * (4 * dh + out)
+    return 2 * (plain + gated)
 
 
 def used_weights(config: Config, tensors: Tensors) -> Weights:
@@ -161,8 +142,7 @@ def tables(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
 def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Model:
     """The collapsed model of a transformer with constant attention, or of a two-layer MLP, exactly; without hints."""
     p, activation = config.p, config.activation
-    flops = collapse_flops(config)
-    clock(flops + 2 * p * p * config.d_mlp)
+    clock(collapse_work(config) + 2 * p * p * config.d_mlp)
     weights = used_weights(config, tensors)
     U_a, U_b, out, S_a, S_b = tables(config, weights, clock)
     shift_u, degree = max(U_a[1], U_b[1]), DEGREES[activation]
@@ -171,7 +151,7 @@ def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Mode
     A, B, SA, SB = at_shift(U_a, shift_u), at_shift(U_b, shift_u), at_shift(S_a, shift), at_shift(S_b, shift)
     error = float32_error(config, tensors, weights, clock)
     W = at_shift(transposed(out), shift_w)
-    return Model(p, config.d_mlp, activation, A, B, W, SA, SB, shift, shift_w, flops, error)
+    return Model(p, config.d_mlp, activation, A, B, W, SA, SB, shift, shift_w, error)
 
 
 def with_relu(model: Model) -> Model:

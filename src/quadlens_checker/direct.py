@@ -15,14 +15,13 @@ from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.activations import enclosed
-from quadlens_checker.arcs import Bounds, brute_force_flops
+from quadlens_checker.arcs import Bounds
 from quadlens_checker.collapse import (
     DEGREES,
     Model,
     Weights,
     collapse,
-    collapse_flops,
-    scores,
+    collapse_work,
     tables,
     token_streams,
     used_weights,
@@ -73,19 +72,17 @@ class Layers:
     shift: int
     shift_w: int
     loss: int
-    collapse_flops: int
     float32_error: Fraction | None
-    config: Config
 
 
 def read_layers(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Layers:
     """The model's hidden layer, exactly where that is possible."""
     if config.softmax is None and config.activation in DEGREES:
-        return exact_layers(config, collapse(config, tensors, hints, clock))
+        return exact_layers(collapse(config, tensors, hints, clock))
     return enclose(config, tensors, clock)
 
 
-def exact_layers(config: Config, model: Model) -> Layers:
+def exact_layers(model: Model) -> Layers:
     """The hidden layer of a collapsed model, without any loss."""
     sigma = EXACT[model.activation]
 
@@ -98,8 +95,8 @@ def exact_layers(config: Config, model: Model) -> Layers:
     return Layers(
         p=model.p, d_mlp=model.d_mlp, activation=model.activation, rows=found,
         most=sigma(largest(model.U_a) + largest(model.U_b)), most_skip=largest(model.S_a) + largest(model.S_b),
-        W_L=model.W_L, shift=model.shift, shift_w=model.shift_w, loss=0, collapse_flops=model.collapse_flops,
-        float32_error=model.float32_error, config=config,
+        W_L=model.W_L, shift=model.shift, shift_w=model.shift_w, loss=0,
+        float32_error=model.float32_error,
     )  # fmt: skip
 
 
@@ -136,7 +133,7 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     max|σ̄| is beyond 2^20.
     """
     p, d_mlp = config.p, config.d_mlp
-    clock(collapse_flops(config))
+    clock(collapse_work(config))
     weights = used_weights(config, tensors)
     U_a, U_b, out, S_a, S_b = tables(config, weights, clock)
     gates = None if config.softmax is None else read_gates(config, config.softmax, weights, clock)
@@ -182,8 +179,7 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     return Layers(
         p=p, d_mlp=d_mlp, activation=config.activation, rows=found,
         most=sigma.largest << q, most_skip=most_skip, W_L=to_bits(transposed(out), WORD + finer),
-        shift=shift, shift_w=WORD + finer, loss=math.ceil(loss * (1 << shift)), collapse_flops=collapse_flops(config),
-        float32_error=None, config=config,
+        shift=shift, shift_w=WORD + finer, loss=math.ceil(loss * (1 << shift)), float32_error=None,
     )  # fmt: skip
 
 
@@ -203,7 +199,7 @@ def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     columns = [packed(column, size) for column in zip(*layers.W_L, strict=True)]
     sums = (sum(map(mul, layer, columns)) + skip for layer, skip in ticking(layers.rows(size), clock))
     found = ((unpacked(fields, layers.p, size), layers.loss) for fields in sums)
-    return Bounds(found, layers.shift, brute_flops(layers.config))
+    return Bounds(found, layers.shift)
 
 
 def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
@@ -244,42 +240,4 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
             lead = unpacked(sum(map(mul, h, functions)) + (skip << finer), p, size)
             yield lead, sum(map(mul, spread, map(abs, layer))) + (layers.loss << finer)
 
-    return Bounds(
-        found(),
-        layers.shift + finer,
-        direct_flops(layers.config, rank, len(exact), sum(x != 0 for row in M for x in row)),
-    )
-
-
-def brute_flops(config: Config) -> int:
-    """What brute force costs beyond the tables."""
-    if config.softmax is None and config.activation in DEGREES:
-        return brute_force_flops(config.p, config.d_mlp)
-    return direct_flops(config, None)
-
-
-def direct_flops(config: Config, rank: int | None, settled: int = 0, nonzero: int = 0) -> int:
-    """Operations of sums over all neurons, for all logits or for a form of this rank, beyond the tables.
-
-    Gates: 20 for an exponential; for each head and input a sum over the positions seen, a quotient, and a product for
-    each weight. A head brings w (X[a] + Y[b]), 3 operations for each neuron and answer: with two positions w is the
-    first gate and b's table joins the rest; read at '=' w is scale/Σe, and X and Y have e in them. Else it brings 2 for
-    each position but '=', which is taken off the tables and added once. σ: 1, or 20 where it is not rational (2 for
-    x⁴). All logits: 2 n³ d_mlp, and n³ for the margins. Rank m with t coefficients that are not 0: (2 t + 3 d_mlp) n
-    for what the form leaves out, 2 (t + d_mlp) n² for h and ρ, (2m+1) n³ for scores and margins, and n²; for each
-    input that is exact 2 n d_mlp + 2 n.
-    """
-    n, d, seen, heads = config.p, config.d_mlp, config.seen, config.n_heads
-    both, gates, terms = d + n, 0, 0
-    if seen:
-        at_equals = seen == 3 and config.read_position == 2
-        weights = 0 if at_equals else min(seen, 2) if seen != 2 else 1
-        gates = heads * (20 * scores(config) + (seen + weights) * n * n + (2 * n * both if at_equals else 0))
-        gates += ((heads + 1) * n if seen == 2 else 2 * heads * n + heads + n if seen == 3 else 0) * both
-        terms = heads * (3 if at_equals or seen == 2 else 2 * min(seen, 2))
-    sigma = max(1, DEGREES.get(config.activation, 40) // 2)
-    shared = gates + (terms + 1) * n * n * both + sigma * n * n * d + n**3
-    if rank is None:
-        return shared + 2 * n**3 * d + n**3
-    low = (2 * nonzero + 3 * d) * n + 2 * (nonzero + d) * n * n + (2 * rank + 1) * n**3 + n * n
-    return shared + low + settled * (2 * n * d + 2 * n)
+    return Bounds(found(), layers.shift + finer)

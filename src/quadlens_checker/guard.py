@@ -54,7 +54,7 @@ def check(
     value = json.loads(done.stdout)
     if "error" in value:
         raise OSError(*value["error"])
-    return replace(CheckReport(**value | {"notes": tuple(value["notes"])}), seconds=seconds)
+    return replace(CheckReport(**value), seconds=seconds)
 
 
 def work(certificate_path: str, model_path: str, max_seconds: str, max_bytes: str) -> None:

@@ -37,9 +37,7 @@ def by_moments(model: Model, hints: Any, clock: Clock) -> Bounds:
         (every_logit(model, *divmod(n, p)), 0) if divmod(n, p) in exact else bound
         for n, bound in enumerate(low_rank_scores(model, B, M, spread, plan, clock))
     )
-    flops = 2 * p * p * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + (rank + 1) * 4 * p * d_mlp + (2 * rank + 2) * p**3
-    flops += len(exact) * (2 * p * d_mlp + 2 * d_mlp + 3 * p)
-    return Bounds(bounds, model.shift, flops + p * p + plan.count(2 * rank + 2, 2 * rank + 3))
+    return Bounds(bounds, model.shift)
 
 
 def every_logit(model: Model, a: int, b: int) -> list[int]:

@@ -25,13 +25,11 @@ INPUT_BITS, NORM_BITS, HINT_BITS = 48, 64, 24
 class ThinModel(Model):
     """The model along a few directions: U_a, U_b are Ũ, and W_L holds B by rows and, last, r.
 
-    basis: H, by direction. loss: Σ_i s_i (e_a[i] + e_b[i]) for each a and b. rank: r'. flops: cost but for the arcs.
+    basis: H, by direction. loss: Σ_i s_i (e_a[i] + e_b[i]) for each a and b.
     """
 
     basis: Rows
     loss: list[list[Fraction]]
-    rank: int
-    flops: int
 
 
 def rounded_up(x: Fraction) -> Fraction:
@@ -114,8 +112,7 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
     P, P_out = (read_directions(hints[key], key, d) for key in ("directions", "directions_out"))
     means = [transposed(read_directions([[x] for x in mean], "means", d)) for mean in hints["means"]]
     require(len(means) == 2, "means are not two rows")
-    flops = thin_flops(config, len(P[0][0]), len(P_out[0][0]))
-    clock(flops)
+    clock(4 * (p + d) * (len(P[0][0]) + len(P_out[0][0])) * config.d_mlp)
     weights = used_weights(config, tensors)
     streams = residual_streams(config, weights, clock)
     U_a, U_b, (y, g, n, f) = read(weights, streams, means, P, clock)
@@ -130,27 +127,9 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
     return ThinModel(
         p=p, d_mlp=config.d_mlp, activation="relu", U_a=U_a, U_b=U_b, W_L=W_L,
         S_a=at_shift(S_a, shift), S_b=at_shift(S_b, shift), shift=shift, shift_w=shift - INPUT_BITS,
-        collapse_flops=0, float32_error=float32_error(config, tensors, weights, clock),
-        basis=H[0], rank=len(H[0]), flops=flops,
+        float32_error=float32_error(config, tensors, weights, clock), basis=H[0],
         loss=[[rounded_up(x + z + rounding) for z in lost[p:]] for x in lost[:p]],
     )  # fmt: skip
-
-
-def thin_flops(config: Config, r: int, r_out: int) -> int:
-    """Operations of a proof along r and r' directions but for its arcs."""
-    p, d, n, positions = config.p, config.d_model, config.d_mlp, len(config.attention)
-    inner = config.n_heads * config.d_head
-    mixed = [1] * positions + [p] * (1 if config.tokens[1][0] == 0 else 2)
-    streams = sum(2 * min(2 * t * d * inner, d * inner * d + t * d * d) for t in mixed) + 2 * inner * d
-    streams += (5 + positions) * p * d + (positions - 2) * 2 * d + 2 * positions * d
-    streams += (p if config.read_position < 2 else 1) * d
-    reading = 4 * p * d * p + p * d + p * p + 4 * d * n + 2 * p * d + 4 * p * n + n + 2 * p
-    reading += 4 * d * r * n + 2 * d * r * r + 8 * p * d * r + 4 * p * r * n
-    reading += 2 * (d * n + r * n + r * r + 2 * p * d + 2 * p * r)
-    writing = 4 * (n + p) * d * r_out + 2 * d * r_out**2 + 2 * n * r_out * p + 2 * p * n + 2 * n
-    writing += 2 * (n * d + n * r_out + r_out**2 + d * p + r_out * p) + 2 * p + 3 * n
-    proof = 2 * p**2 * n + (r_out + 1) * 4 * p * n + (2 * r_out + 2) * p**3 + 5 * n + 6 * p + 5 * p**2
-    return int(streams + reading + writing + proof)
 
 
 def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
@@ -158,8 +137,8 @@ def by_thin(model: Model, hints: Any, clock: Clock) -> Bounds:
     model = in_order(model, hints["clusters"])
     if not isinstance(model, ThinModel):
         raise Rejected("the model was not cut down")
-    plan, rank, (*weights, residual) = read_plan(model, hints["arcs"], clock), model.rank, model.W_L
+    plan, (*weights, residual) = read_plan(model, hints["arcs"], clock), model.W_L
     scores = low_rank_scores(model, model.basis, weights, residual, plan, clock)
     lost = (int(x * (1 << model.shift)) for row in model.loss for x in row)
     bounds = ((lead, rho + x) for (lead, rho), x in zip(scores, lost, strict=True))
-    return Bounds(bounds, model.shift, model.flops + plan.count(2 * rank + 2, 2 * rank + 3))
+    return Bounds(bounds, model.shift)

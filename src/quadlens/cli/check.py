@@ -59,8 +59,7 @@ def command(
         console.print(f"VERIFIED: {report.inputs}. {report.statement}", markup=False)
         if report.float32:
             console.print(f"Nothing is claimed about float32 execution: {report.float32}.", markup=False)
-        for line in report.notes:
-            console.print(f"note: {line}", markup=False)
+        console.print(report.cost_words, markup=False)
         shown = dict(report.claims)
         for name, towards in SAFE_SIDES.items():
             if isinstance(shown.get(name), str):
