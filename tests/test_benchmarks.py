@@ -36,8 +36,8 @@ def test_small_run_proves_everything_with_moments_and_fits_exponents() -> None:
     }  # fmt: skip
     shares = {(row.p, row.strategy): row.certified_share for row in result.rows}
     for p in (31, 59):
-        names = ("moments in float64", "moments in integers", "arcs", "brute", "brute force in float64")
-        assert {shares[p, name] for name in names} == {1.0}
+        proved = ("moments in float64", "moments in integers", "arcs", "brute", "brute force in float64")
+        assert {shares[p, name] for name in proved} == {1.0}
     assert result.exponents["moments in float64"].flops < 2.1
     assert result.exponents["brute"].flops == pytest.approx(3, abs=0.15)
 
