@@ -16,7 +16,7 @@ from quadlens.model.task import task_by_name
 from quadlens.quadrature import NoBound, Scheme, bounds
 from quadlens.quadrature.exact import exact_errors
 from quadlens.quadrature.integrals import cos_baseline, sin_baseline
-from quadlens.spectrum.amplitude_phase import amplitude_phase, synthesise
+from quadlens.spectrum.amplitude_phase import amplitude_phase
 from quadlens.spectrum.harmonics import doubled, multiples_of
 from strategies import seeds
 from test_logits import factor, least_squares, tensors
@@ -34,7 +34,6 @@ def test_waves_add_up_to_the_sequence(n: int, seed: int) -> None:
     k = np.arange(1, n // 2 + 1)[None, :, None]
     waves = spectrum.amplitude * np.cos(2 * np.pi * k * t / n + spectrum.phase)
     assert np.allclose(waves.sum(axis=1) + spectrum.mean, x)
-    assert np.allclose(synthesise(spectrum), x)
     assert np.allclose(spectrum.power, waves.var(axis=0))
     assert np.allclose(spectrum.variance, x.var(axis=0))
     assert np.array_equal(spectrum.primary, waves.var(axis=0).argmax(axis=0) + 1)

@@ -60,6 +60,28 @@ def test_first_line_through_a_shell(models: Path) -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("words", ["explain", "bounds", "compare", "check"])
+def test_a_stream_of_ascii_alone_is_no_failure(models: Path, words: str, tmp_path: Path) -> None:
+    """φ, ≥ and the like are escaped where the stream cannot hold them."""
+    model, proof = str(models / "good.safetensors"), str(tmp_path / "proof.json")
+    assert (
+        subprocess.run([*PROGRAM, "certify", model, "-o", proof, "-q"], capture_output=True, check=False).returncode
+        == 0
+    )
+    more = {
+        "compare": [model],
+        "frontier": ["-o", str(tmp_path)],
+        "ablate": ["--keep", "abs", "-o", str(tmp_path / "a")],
+    }
+    line = [*PROGRAM, "check", proof, model] if words == "check" else [*PROGRAM, words, model, *more.get(words, [])]
+    alone = [sys.executable, "-m", "quadlens_checker", proof, model]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
+    for one in (line, alone) if words == "check" else (line,):
+        done = subprocess.run(one, capture_output=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        assert (done.stdout + done.stderr).isascii()
+
+
 def test_closed_stdout_is_no_failure(models: Path) -> None:
     words = f"{sys.executable} -m quadlens certify {models / 'good.safetensors'} --json >&-"
     done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)

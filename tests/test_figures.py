@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,6 @@ from matplotlib.patches import PathPatch
 from cli_runner import quadlens, refused
 from quadlens import figures
 from quadlens.errors import BadConfig
-from quadlens.figures.canvas import BOX_POINTS
 from quadlens.figures.error_sizes import errors
 from quadlens.figures.neurons import frequency_counts
 from quadlens.figures.phases import draw_multiple
@@ -136,7 +136,8 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
         figure = figures.quadrature(models[name], cluster.k, half)
         (axis,) = figure.axes
         (patch,) = (one for one in axis.patches if isinstance(one, PathPatch))
-        corners = np.asarray(patch.get_path().vertices).reshape(-1, BOX_POINTS, 2)
+        # The outline of a box: four corners and the closing point.
+        corners = np.asarray(patch.get_path().vertices).reshape(-1, 5, 2)
         assert len(corners) == cluster.neurons
         widths = corners[:, 2, 0] - corners[:, 0, 0]
         order = rectangles(cluster.scheme, half).order
@@ -266,7 +267,7 @@ def test_the_command_refuses_before_it_works(
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
     refused(quadlens("figures", "-o", "new", *words), message)
-    refused(quadlens("figures", "-o", "file"), "file: Not a directory; choose a place")
+    refused(quadlens("figures", "-o", "file"), "file: it is a file; give the name of a directory")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -348,3 +349,10 @@ def test_files_of_a_model_without_history_draw_no_learning_curve(models: dict[st
     assert pictures_by_family(models["toy"])["learning-curve"] == ()
     assert len(pictures_by_family(models["mainline"])["learning-curve"]) == 1
     assert Path(pictures_by_family(models["mainline"])["learning-curve"][0].data).suffix == ".csv"
+
+
+def test_a_phase_without_offset_is_said_without_one(models: dict[str, Study]) -> None:
+    """Not "of 6φ -0.00 0.990"."""
+    for study in models.values():
+        for picture in all_pictures(study.without_proofs()):
+            assert not re.search(r"φ [+-]\s?0\.00|φ [+-]\d", picture.finding), picture.finding

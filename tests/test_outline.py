@@ -1,5 +1,6 @@
 """The short explanation of models that `explain` cannot speak of, against explicit sums and known models."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -129,3 +130,12 @@ def test_public_softmax_models(file: str, keys: tuple[int, ...] | None) -> None:
         assert found.additive_share > 0.99999
         assert [one.irrep.name for one in found.key_irreps] == ["standard-sign", "sign"]
         assert found.rank == sum(one.irrep.rank for one in found.key_irreps) == 17
+
+
+def test_a_weight_that_hardly_varies_is_not_said_to_go_from_a_number_to_the_same() -> None:
+    found = quadlens.explain("clock")
+    assert isinstance(found, quadlens.Outline)
+    one = found.attention_ranges[0]
+    still = dataclasses.replace(found, attention_ranges=(dataclasses.replace(one, low=0.9966, high=0.9974),))
+    assert "stays at 0.997, varying by at most 0.0008" in still.summary()
+    assert "from 0.997 to 0.997" not in still.summary()

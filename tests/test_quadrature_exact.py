@@ -21,7 +21,7 @@ from quadlens.quadrature import (
     scheme_of,
     thinning_study,
 )
-from quadlens.quadrature.convergence import equally_spaced_error, handmade_study
+from quadlens.quadrature.convergence import equally_spaced_error
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.grid import half_turn_blocks
 from quadlens.quadrature.integrals import abs_integral, brute_force_error, sin_baseline
@@ -250,12 +250,20 @@ def test_box_density_counts_boxes() -> None:
 
 def test_errors_fall_as_expected_with_more_neurons() -> None:
     rng = np.random.default_rng(0)
-    perfect = handmade_study([16, 32, 64, 128, 256], 0.0, 1, rng)
-    random = handmade_study([16, 64, 256, 1024], math.inf, 12, rng)
-    assert perfect.exponent == pytest.approx(-2, abs=0.05)
-    assert random.exponent == pytest.approx(-0.5, abs=0.2)
-    for point in perfect.points:
-        assert point.median == pytest.approx(point.equally_spaced, abs=1e-11)
+
+    def error(phi: np.ndarray) -> float:
+        return abs_supremum(Scheme(59, 1, phi, 2 * phi, np.ones(len(phi)), np.ones(len(phi)))).middle
+
+    def exponent(counts: list[int], errors: list[float]) -> float:
+        return float(np.polyfit(np.log(counts), np.log(errors), 1)[0])
+
+    perfect = [16, 32, 64, 128, 256]
+    spaced = [error(-np.pi + 2 * np.pi * (np.arange(n) + 0.5) / n) for n in perfect]
+    assert spaced == pytest.approx([equally_spaced_error(n) for n in perfect], abs=1e-11)
+    assert exponent(perfect, spaced) == pytest.approx(-2, abs=0.05)
+    random = [16, 64, 256, 1024]
+    drawn = [float(np.median([error(rng.uniform(-np.pi, np.pi, n)) for _ in range(12)])) for n in random]
+    assert exponent(random, drawn) == pytest.approx(-0.5, abs=0.2)
     thinned = thinning_study(random_scheme(128, 59, rng), 6, rng)
     assert [point.neurons for point in thinned.points] == [4, 8, 16, 32, 64, 128]
     assert thinned.exponent < -0.3

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from quadlens.model import MLPConfig, MLPParams, Params, Recipe, build_mlp, build_transformer
 from quadlens.spectrum import attended_spectra, harmonic_fits, secondary_doubling
-from quadlens.spectrum.amplitude_phase import amplitude_phase, attended_paths, synthesise
+from quadlens.spectrum.amplitude_phase import amplitude_phase, attended_paths
 from quadlens.spectrum.cluster import find_clusters, find_roles, key_frequencies, neuron_spectra
 from quadlens.spectrum.harmonics import find_harmonics, multiples_of
 from strategies import mlps, odd_moduli, seeds, transformers
@@ -33,7 +33,6 @@ def test_amplitudes_and_phases_are_those_of_the_explicit_fourier_matrix(p: int, 
         # A cos(kwa + φ) = A cos φ cos kwa - A sin φ sin kwa.
         assert np.allclose(spectrum.amplitude[k - 1] * np.cos(spectrum.phase[k - 1]), cosine)
         assert np.allclose(spectrum.amplitude[k - 1] * np.sin(spectrum.phase[k - 1]), -sine)
-    assert np.allclose(synthesise(spectrum), x)
     assert np.allclose(spectrum.variance, x.var(axis=0))
 
 

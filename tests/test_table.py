@@ -53,6 +53,7 @@ def test_bounds_of_many_clusters_at_80_columns(tmp_path: Path, monkeypatch: pyte
     assert max(map(len, run.out.splitlines())) <= 80
     document = quadlens("bounds", tmp_path / "m.safetensors", "--json").document
     beyond = run.out.split("Beyond the paper", 1)[1]
+    assert "psi: with the model's own output phases ψ" in " ".join(beyond.split())
     shown = [word for line in beyond.splitlines() if line.startswith(" relative_exact ") for word in line.split()[2:]]
     assert shown == [f"{cluster['relative_exact']:.4f}" for cluster in document["clusters"]]
 

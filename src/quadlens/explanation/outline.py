@@ -142,8 +142,7 @@ class Outline(Displayed):
             place = f" of layer {widest.layer}" if self.layers > 1 else ""
             sentences.append(
                 f"Attention is a {self.attention}; the weight that varies most, of head {widest.head}{place} on "
-                f"{('a', 'b', 'the = sign')[widest.position]}, goes from {decimals(widest.low)} to "
-                f"{decimals(widest.high)}."
+                f"{('a', 'b', 'the = sign')[widest.position]}, {_range(widest.low, widest.high)}."
             )
         if self.attention in ("softmax", "mixture") or self.layers > 1:
             sentences.append(
@@ -186,6 +185,22 @@ class Outline(Displayed):
                 for one in self.key_irreps
             ]
             Table("Key irreps: at least 1 % of W_L", header, rows).print(console)
+
+
+def _range(low: float, high: float) -> str:
+    """From where to where a weight goes, or that it stays where it is as far as printed digits show.
+
+    >>> _range(0.1, 0.9), _range(0.9966, 0.9974)
+    ('goes from 0.100 to 0.900', 'stays at 0.997, varying by at most 0.00080')
+    """
+    ends = decimals(low), decimals(high)
+    if ends[0] != ends[1]:
+        return f"goes from {ends[0]} to {ends[1]}"
+    return (
+        f"stays at {ends[0]}"
+        if low == high
+        else f"stays at {ends[0]}, varying by at most {decimals(high - low, 5, 'up')}"
+    )
 
 
 def needs_outline(model: Model) -> bool:

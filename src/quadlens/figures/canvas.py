@@ -21,9 +21,6 @@ else:
     # What a figure's `ax` may be: None, axes, a figure or subfigure to make axes in, or one axes per panel.
     Target = Any
 
-# Points of the outline of a box: four corners and the closing one.
-BOX_POINTS = 5
-
 
 @dataclass(frozen=True, eq=False)
 class Canvas:

@@ -160,9 +160,10 @@ def _harmonic_words(study: Study, rank: int) -> Words:
             continue
         r2 = ", no clear phase relation"
         if fit.r2 is not None and fit.offset is not None and (fit.r2_offset or 0) > DRAWN_R2:
+            turned = f"{abs(fit.offset):.2f}"
+            best = f"{fit.multiple}φ" + (f" {'+' if fit.offset > 0 else '-'} {turned}" if float(turned) else "")
             r2 = (
-                f", R² of {fit.multiple}φ + π {at_least(fit.r2, 3)}, of {fit.multiple}φ {fit.offset:+.2f} "
-                f"{at_least(fit.r2_offset, 3)}"
+                f", R² {at_least(fit.r2, 3)} for the phase {fit.multiple}φ + π, {at_least(fit.r2_offset, 3)} for {best}"
             )
         described.append(f"k = {k}: {fit.frequency} ({fit.neurons} neurons{r2})")
     meaning = {

@@ -91,23 +91,9 @@ def thinning_study(scheme: Scheme, draws: int, rng: np.random.Generator) -> Conv
     return _convergence(f"thinning frequency {scheme.k}", points, points[:-1])
 
 
-def handmade_study(
-    counts: Sequence[int], jitter: float, draws: int, rng: np.random.Generator, p: int = 59, k: int = 1
-) -> Convergence:
-    """Equally spaced phases, each moved by Gaussian noise of `jitter` radians; `jitter` = inf draws them at random."""
-    points = [_point(n, [_handmade(n, jitter, rng, p, k) for _ in range(draws)]) for n in counts]
-    return _convergence(f"hand-built, jitter {jitter:g}", points, points)
-
-
 def thinned(scheme: Scheme, keep: np.ndarray) -> Scheme:
     """The scheme with only the neurons `keep`; its weights sum to 2π again by definition."""
     return Scheme(scheme.p, scheme.k, scheme.phi[keep], scheme.psi[keep], scheme.rho[keep], scheme.omega[keep])
-
-
-def _handmade(n: int, jitter: float, rng: np.random.Generator, p: int, k: int) -> Scheme:
-    phi = -np.pi + 2 * np.pi * (np.arange(n) + 0.5) / n
-    phi = rng.uniform(-np.pi, np.pi, n) if math.isinf(jitter) else phi + jitter * rng.standard_normal(n)
-    return Scheme(p, k, phi, 2 * phi, np.ones(n), np.ones(n))
 
 
 def _point(count: int, schemes: Sequence[Scheme]) -> ConvergencePoint:

@@ -12,6 +12,14 @@ from quadlens.table import Table
 KIND_NAMES = {"Estimate": "estimate", "UpperBound": "upper bound", "Exact": "exact"}
 
 
+# What the words in the names of our own rows mean.
+LEGEND = (
+    "abs, id, relu: the error of the sum with |x|, with x and with ReLU(x); psi: with the model's own output phases ψ, "
+    "else with 2φ; exact: worst case over all a, b and every real angle in place of kwc, or integer c only; supremum: "
+    "over every real s too; relative: over the integral's mean size."
+)
+
+
 @dataclass(frozen=True)
 class Row:
     """One line: a claim for each frequency, and what the paper printed.
@@ -42,6 +50,7 @@ class ClaimTable:
         frequencies: Our columns.
         paper_frequencies: The paper's columns, () if it has no such table.
         rows: The lines.
+        legend: What the words in the names of rows mean, where they are ours.
     """
 
     name: str
@@ -49,6 +58,7 @@ class ClaimTable:
     frequencies: tuple[int, ...]
     paper_frequencies: tuple[int, ...]
     rows: tuple[Row, ...]
+    legend: str = ""
 
 
 def tables(bounds: Bounds) -> tuple[ClaimTable, ...]:
@@ -93,7 +103,7 @@ def text_table(table: ClaimTable, digits: int | None = 4, marks: bool = True) ->
         rows.append([row.name, *kind, *cells, *paper])
     header, labels = ["row", *["kind" if digits is None else ""] * marks, *ours, *theirs], 1 + marks
     dim = range(labels + len(ours), len(header))
-    return Table(table.title, header, rows, labels=labels, left=range(labels), dim=dim)
+    return Table(table.title, header, rows, labels=labels, left=range(labels), dim=dim, caption=table.legend)
 
 
 def to_json(bounds: Bounds) -> dict[str, Any]:
@@ -173,7 +183,9 @@ def _own_table(clusters: tuple[ClusterBounds, ...]) -> ClaimTable:
         for name in names
         if len(claims := tuple(claim for one in by_cluster if (claim := one[name]) is not None)) == len(clusters)
     )
-    return ClaimTable("beyond_the_paper", "Beyond the paper", tuple(cluster.k for cluster in clusters), (), rows)
+    return ClaimTable(
+        "beyond_the_paper", "Beyond the paper", tuple(cluster.k for cluster in clusters), (), rows, LEGEND
+    )
 
 
 def _paper_row(cluster: ClusterBounds, name: str) -> Claim:

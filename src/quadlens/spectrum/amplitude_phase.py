@@ -74,15 +74,6 @@ def amplitude_phase(x: Float[np.ndarray, "p n"]) -> AmplitudePhase:
     return AmplitudePhase(p=p, mean=coefficients[0].real / p, amplitude=np.abs(waves), phase=np.angle(waves))
 
 
-def synthesise(spectrum: AmplitudePhase) -> Float[np.ndarray, "p n"]:
-    """The sequences themselves, from the formula of `AmplitudePhase`."""
-    waves = spectrum.amplitude * np.exp(1j * spectrum.phase) * (spectrum.p / 2)
-    if spectrum.p % 2 == 0:
-        waves[-1] *= 2
-    constant = spectrum.mean[None] * spectrum.p
-    return np.fft.irfft(np.concatenate([constant.astype(complex), waves]), n=spectrum.p, axis=0)
-
-
 @dataclass(frozen=True, eq=False)
 class AttendedSpectra:
     """Amplitude-phase form of the OV part of each path.

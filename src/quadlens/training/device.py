@@ -11,7 +11,7 @@ On a CPU the sums over pairs and the loss are compiled (`pair_functions`).
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config, MLPConfig, Softmax
@@ -122,12 +122,8 @@ class DeviceEngine:
             return [StepMeasures(measure, None) for measure in trained]
         return [StepMeasures(t, v) for t, v in zip(trained, _measures(*validation), strict=True)]
 
-    def measures_and_gradient(self) -> tuple[list[Measure], Float[np.ndarray, "seeds size"]]:
-        """Loss and accuracy on the training pairs, and the flat gradient of the mean loss; one row per seed."""
-        measures, gradient = self._gradient()
-        return measures, gradient.cpu().numpy()
-
     def _gradient(self) -> tuple[list[Measure], "Tensor"]:
+        """Loss and accuracy on the training pairs, and the flat gradient of the mean loss; one row per seed."""
         import torch
 
         losses, correct = self._answer(self._train)
