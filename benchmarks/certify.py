@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.model.params import MLPParams
+from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, double_below
 from quadlens.proofs.arcs import ArcsStrategy
 from quadlens.proofs.brute import Brute, brute_force_operations
@@ -174,7 +174,7 @@ class Float64Proof:
     error: float
 
 
-def brute_force_in_float64(model: MLPParams) -> Float64Proof:
+def brute_force_in_float64(model: Weights) -> Float64Proof:
     """Every logit of an MLP with float32 weights in float64, with its forward error.
 
     Theorem. With n neurons, u = 2^-53 and γ = (n + 1) u / (1 - (n + 1) u), a computed logit is within
@@ -184,7 +184,7 @@ def brute_force_in_float64(model: MLPParams) -> Float64Proof:
     rounded once, ReLU is exact, and each product meets at most n more roundings in a sum in any order, fused or not
     (Higham, Lemma 3.1; BLAS adds up products). E is computed from numbers that are not negative: 1.01 covers that. ∎
     """
-    if model.config.activation != "relu" or any(array.dtype != np.float32 for array in model.tensors().values()):
+    if model.config.activation != "relu" or any(array.dtype != np.float32 for array in model.tensors.values()):
         raise ValueError("the error is that of a ReLU network with float32 weights")
     p, n = model.config.p, model.config.d_mlp
     step = 1 if brute_force_operations(p, n) <= WHOLE_LIMIT else STRIDE

@@ -5,15 +5,15 @@ import time
 
 import numpy as np
 
-from quadlens.model import Config, Params
+from quadlens.model import Config, Weights
 from quadlens.model.exact import exact_logits
 
 
 def main() -> None:
     """Print seconds for p = 59, d_mlp = 512 on random float32 weights of a trained model's size."""
     config, rng = Config.paper(), np.random.default_rng(0)
-    shapes = Params.shapes(config)
-    model = Params(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    model = Weights(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
     start = time.perf_counter()
     exact_logits(model)
     print(json.dumps({"p": config.p, "d_mlp": config.d_mlp, "seconds": round(time.perf_counter() - start, 3)}))

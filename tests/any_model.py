@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from quadlens.model.activation import ACTIVATIONS, parse_activation
-from quadlens.model.config import Config, MLPConfig, Softmax
+from quadlens.model.config import Config, Softmax
 from quadlens.model.groups import group_table
-from quadlens.model.params import MLPParams, Model, Params, asked
 from quadlens.model.task import Task, task_by_name, task_from_table
+from quadlens.model.weights import Weights
 
 GROUPS = ("C4", "C7", "D3", "S3", "D4", "A4", "C2xC2", "C2xC3", "C3xC3", "C2xD3")
 PRIMES = (3, 5, 7, 11, 13)
@@ -50,7 +50,7 @@ def _renamed(name: str, rng: np.random.Generator) -> Task:
     return task_from_table(answers, name)
 
 
-def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15) -> Model:
+def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15) -> Weights:
     """A small model of any family, n at most `largest` or that of a small group; `draw` makes each weight."""
     task, d, dtype = any_task(rng, largest), int(rng.integers(1, 13)), str(rng.choice(["float32", "float64"]))
     activation, p = parse_activation(str(rng.choice(ACTIVATIONS))), task.n
@@ -60,8 +60,8 @@ def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15) -> Model:
         return {name: np.clip(draw(rng, shape), -largest, largest).astype(dtype) for name, shape in shapes.items()}
 
     if rng.random() < 0.4:
-        mlp = MLPConfig(p, d, activation, task)
-        return MLPParams(mlp, **weights(MLPParams.shapes(mlp)))
+        mlp = Config.mlp(p, d, activation, task)
+        return Weights(mlp, **weights(Weights.shapes(mlp)))
     positions, offset, heads = int(rng.integers(2, 4)), int(rng.choice([0, p])), int(rng.integers(1, 4))
     softmax, attention = None, rng.uniform(-1, 1, positions)
     if rng.random() < 0.5:
@@ -84,7 +84,7 @@ def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15) -> Model:
         softmax=softmax,
         task=task,
     )
-    return Params(config=config, **weights(Params.shapes(config)))
+    return Weights(config=config, **weights(Weights.shapes(config)))
 
 
 def usual_weights(scale: float = 1.0) -> Draw:
@@ -115,13 +115,13 @@ def extreme_weights(rng: np.random.Generator) -> Draw:
     return draw
 
 
-def extreme_model(rng: np.random.Generator) -> Model:
+def extreme_model(rng: np.random.Generator) -> Weights:
     """A small model beyond what training leaves: softmax times 10^-8 to 10^9 or divided by next to nothing, values and
     pre-activations of any size up to 10^18; some with weights from denormal to overflow."""
     draw = usual_weights(float(rng.choice([0.1, 1.0, 10.0, 1e3]))) if rng.random() < 0.7 else extreme_weights(rng)
     model = any_model(rng, draw, largest=7)
-    config, tensors = model.config, model.tensors()
-    if isinstance(config, Config) and config.softmax is not None:
+    config, tensors = model.config, model.tensors
+    if config.softmax is not None:
         divisor = 10.0 ** rng.uniform(-19, 3) if rng.random() < 0.3 else config.softmax.divisor
         scale = float(rng.choice([-1, 1])) * 10.0 ** rng.uniform(-8, 9)
         config = replace(config, softmax=replace(config.softmax, scale=scale, divisor=divisor))
@@ -129,10 +129,10 @@ def extreme_model(rng: np.random.Generator) -> Model:
     factor = 10.0 ** rng.uniform(-20, 18)
     with np.errstate(over="ignore", under="ignore"):
         tensors |= {name: np.nan_to_num(tensors[name] * factor) for name in resized & tensors.keys()}
-    return type(model)(config, **tensors)  # type: ignore[call-arg]
+    return type(model)(config, **tensors)
 
 
-def network(rng: np.random.Generator) -> Model:
+def network(rng: np.random.Generator) -> Weights:
     """A small model of any kind, half of the time asked for what it answers itself, so that all is to be proved."""
     kind = str(rng.choice(["usual", "usual", "integers"]))
     draw = usual_weights(float(rng.choice([0.3, 1.0, 3.0])))
@@ -143,12 +143,12 @@ def network(rng: np.random.Generator) -> Model:
     return own_answers(model) if rng.random() < 0.5 else model
 
 
-def own_answers(model: Model) -> Model:
+def own_answers(model: Weights) -> Weights:
     """The model with its own answers for its task."""
     n = model.config.p
     pairs = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=2).reshape(-1, 2)
     own = task_from_table(model.forward(pairs)[:, :n].argmax(axis=1).reshape(n, n))
-    return asked(model, own)
+    return model.asked(own)
 
 
 # For hypothesis, which then shows the model's number when a test fails.

@@ -9,7 +9,7 @@ from flint import arb, ctx, fmpq
 
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.exact import exact_logits
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.weights import Weights
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.proof import Proof
 
@@ -40,19 +40,18 @@ def _plus(*rows: list[Any]) -> list[Any]:
     return [sum(column, arb(0)) for column in zip(*rows, strict=True)]
 
 
-def enclosed_logits(model: Model) -> list[list[list[Any]]]:
+def enclosed_logits(model: Weights) -> list[list[list[Any]]]:
     """Every logit as a ball, [a][b][c]."""
     with ctx.workprec(BITS):
         sigma = NONLINEARITIES[model.config.activation].enclose
         p = model.config.p
-        if isinstance(model, MLPParams):
+        if not model.config.has_stream:
             W_a, W_b, W_out = (_rows(x) for x in (model.W_a, model.W_b, model.W_out))
             return [[_times([sigma(x) for x in _plus(W_a[a], W_b[b])], W_out) for b in range(p)] for a in range(p)]
-        assert isinstance(model, Params)
         return [[_transformer(model, a, b, sigma) for b in range(p)] for a in range(p)]
 
 
-def _transformer(model: Params, a: int, b: int, sigma: Any) -> list[Any]:
+def _transformer(model: Weights, a: int, b: int, sigma: Any) -> list[Any]:
     config, softmax = model.config, model.config.softmax
     tokens = [a, b + config.b_token_offset, config.equals_token][: len(config.attention)]
     streams = [_plus(*_rows(model.W_E[t : t + 1]), *_rows(model.W_pos[i : i + 1])) for i, t in enumerate(tokens)]
@@ -86,7 +85,7 @@ def _fraction(x: Any) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def enclosed_margins(model: Model) -> Truth:
+def enclosed_margins(model: Weights) -> Truth:
     """Right logit less the largest other: (lowest possible, highest possible), for every input.
 
     Where logits are rational both are the exact margin, which must be in what Arb says.

@@ -10,10 +10,10 @@ import pytest
 
 from quadlens.explorer import build_page
 from quadlens.model.bundled import data_directory, load
-from quadlens.model.config import Config, MLPConfig, Softmax
+from quadlens.model.config import Config, Softmax
 from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.model.params import MLPParams, Model, Params
 from quadlens.model.task import task_by_name
+from quadlens.model.weights import Weights
 from quadlens.studies.moments import read_moments
 
 READY = "html[data-ready=true][data-settled=true]"
@@ -21,12 +21,12 @@ READY = "html[data-ready=true][data-settled=true]"
 PATIENCE = 60_000
 
 
-def small_model() -> Model:
+def small_model() -> Weights:
     """A hand-built model that needs no time: p = 23, 90 neurons, a little noise."""
     return build_mlp(Recipe(p=23, keys=(2, 5, 9), neurons=90, jitter=0.05, noise=0.02, seed=3))
 
 
-def softmax_model() -> Params:
+def softmax_model() -> Weights:
     """Random weights, two heads that look at three tokens, a mixture of softmax and a constant."""
     config = Config(
         p=11,
@@ -42,13 +42,13 @@ def softmax_model() -> Params:
         softmax=Softmax(scale=0.7, divisor=2.0),
     )
     rng = np.random.default_rng(5)
-    return Params(config, **{name: rng.standard_normal(shape) for name, shape in Params.shapes(config).items()})
+    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()})
 
 
-def group_model() -> MLPParams:
+def group_model() -> Weights:
     """Random weights, asked for products of permutations."""
-    config, rng = MLPConfig(6, 14, task=task_by_name("S3")), np.random.default_rng(6)
-    return MLPParams(config, **{name: rng.standard_normal(shape) for name, shape in MLPParams.shapes(config).items()})
+    config, rng = Config.mlp(6, 14, task=task_by_name("S3")), np.random.default_rng(6)
+    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()})
 
 
 @dataclass
@@ -109,7 +109,7 @@ def drop_file(page: Opened, name: str, content: bytes) -> None:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Pages of the bundled models and of small ones, by name."""
     folder = tmp_path_factory.mktemp("explorer")
-    models: dict[str, Model] = {
+    models: dict[str, Weights] = {
         "mainline": load("mainline"),
         "mismatched": load("mismatched"),
         "small": small_model(),

@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.weights import Weights
 from strategies import configs, seeds
 
 # Mostly the smallest: a counter-example that exists at all exists there, and many can be tried.
@@ -13,28 +13,28 @@ small_moduli = st.sampled_from([3, 3, 3, 5, 5, 7, 9, 11, 13])
 
 
 @st.composite
-def random_mlps(draw: st.DrawFn) -> MLPParams:
+def random_mlps(draw: st.DrawFn) -> Weights:
     """Gaussian weights: almost always wrong somewhere."""
-    config = MLPConfig(draw(small_moduli), draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs"])))
+    config = Config.mlp(draw(small_moduli), draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs"])))
     rng = np.random.default_rng(draw(seeds))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    return MLPParams(config, **{n: rng.standard_normal(s).astype(dtype) for n, s in MLPParams.shapes(config).items()})
+    return Weights(config, **{n: rng.standard_normal(s).astype(dtype) for n, s in Weights.shapes(config).items()})
 
 
 @st.composite
-def tied_mlps(draw: st.DrawFn) -> MLPParams:
+def tied_mlps(draw: st.DrawFn) -> Weights:
     """Tiny integer weights: pre-activations that are exactly 0 and logits that are exactly equal, everywhere."""
-    config = MLPConfig(draw(small_moduli), draw(st.integers(1, 6)), draw(st.sampled_from(["relu", "abs"])))
+    config = Config.mlp(draw(small_moduli), draw(st.integers(1, 6)), draw(st.sampled_from(["relu", "abs"])))
     rng = np.random.default_rng(draw(seeds))
     largest = draw(st.integers(0, 2))
-    return MLPParams(
+    return Weights(
         config,
-        **{n: rng.integers(-largest, largest + 1, s).astype(np.float32) for n, s in MLPParams.shapes(config).items()},
+        **{n: rng.integers(-largest, largest + 1, s).astype(np.float32) for n, s in Weights.shapes(config).items()},
     )
 
 
 @st.composite
-def adders(draw: st.DrawFn) -> Model:
+def adders(draw: st.DrawFn) -> Weights:
     """Hand-built models that add, from perfect to broken."""
     p = draw(st.sampled_from([5, 5, 7, 9, 11, 13]))
     keys = draw(st.lists(st.integers(1, (p - 1) // 2), min_size=1, max_size=3, unique=True))
@@ -51,7 +51,7 @@ def adders(draw: st.DrawFn) -> Model:
 
 
 @st.composite
-def nearly_tied_adders(draw: st.DrawFn) -> MLPParams:
+def nearly_tied_adders(draw: st.DrawFn) -> Weights:
     """A table look-up that answers right by one part in 2^20 or not at all: neuron a·p + b fires for (a, b) only.
 
     Neuron n reads 1 from a = n // p and 1 from b = n mod p, less 1 (folded into b), and writes its answer.
@@ -67,16 +67,16 @@ def nearly_tied_adders(draw: st.DrawFn) -> MLPParams:
     rival = rng.integers(0, p, p * p)
     W_out[n, rival] = np.where(answers[n, rival], W_out[n, rival], 1.0)
     W_out[rng.integers(0, p * p, slips)] = 0.0
-    return MLPParams(MLPConfig(p, p * p), W_a, W_b, W_out.astype(np.float32))
+    return Weights.mlp(Config.mlp(p, p * p), W_a, W_b, W_out.astype(np.float32))
 
 
 @st.composite
-def random_transformers(draw: st.DrawFn) -> Params:
+def random_transformers(draw: st.DrawFn) -> Weights:
     """Every attention, offset, bias and activation a config allows."""
     config = draw(configs())
     rng = np.random.default_rng(draw(seeds))
-    return Params(
-        config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in Params.shapes(config).items()}
+    return Weights(
+        config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in Weights.shapes(config).items()}
     )
 
 

@@ -7,8 +7,8 @@ from jaxtyping import Int64, Shaped
 
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.integers import integer_model
-from quadlens.model.params import Model
 from quadlens.model.task import Task
+from quadlens.model.weights import Weights
 from quadlens.proofs.proof import Proof
 
 
@@ -21,7 +21,7 @@ class Truth(list[list[Fraction]]):
         self.answers: list[list[int]] = task.answers.tolist()
 
 
-def true_margins(model: Model) -> Truth:
+def true_margins(model: Weights) -> Truth:
     """Every margin, from every logit, with no rounding."""
     exact, margins = exact_logits(model), Truth(model.config.task)
     for a in range(exact.p):
@@ -44,7 +44,7 @@ def pieces(x: Shaped[np.ndarray, "m n"], count: int = 1) -> Int64[np.ndarray, "p
     return np.stack([*digits, x.astype(np.int64)])
 
 
-def quick_margins(model: Model) -> Truth:
+def quick_margins(model: Weights) -> Truth:
     """What `true_margins` says, as exactly, of relu or |x| and up to 4,096 neurons: products of short integers."""
     exact = integer_model(collapse_exactly(model))
     p, d = exact.p, exact.d_mlp

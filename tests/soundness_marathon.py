@@ -28,10 +28,9 @@ from enclosed_truth import Truth, check_enclosed, enclosed_margins
 from quadlens.model import load
 from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.native import save, sha256
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.weights import Weights
 from quadlens.proofs.arcs import ArcsStrategy
 from quadlens.proofs.certificate import Certificate, operation
-from quadlens.proofs.checker_limits import attention_kind
 from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.moments_large import prove_large
@@ -58,7 +57,7 @@ SECONDS = 1e6  # of a check, by the wall clock: no limit
 MAYBE_TRUE = ("margin", "input", "arcs", "coefficient", "order")
 
 
-def check_every_strategy(model: Model) -> None:
+def check_every_strategy(model: Weights) -> None:
     """Arcs say exactly what is true; the others never more."""
     truth = true_margins(model)
     arcs = ArcsStrategy().prove(model)
@@ -68,7 +67,7 @@ def check_every_strategy(model: Model) -> None:
     if model.config.activation == "relu":
         check_sound(Lipschitz().prove(model), truth)
         check_sound(Thin().prove(model), truth)
-        if isinstance(model, MLPParams):
+        if not model.config.has_stream:
             check_sound(prove_large("moments", model.collapse(), neuron_spectra(model.collapse())), truth)
 
 
@@ -91,7 +90,7 @@ def networks(number: int, first: int, folder: Path) -> Iterator[Counter[str]]:
         rng = np.random.default_rng((20_000, n))
         model = network(rng)
         truth, prover, config = enclosed_margins(model), Prover(Anatomy(model)), model.config
-        found = Counter({f"{attention_kind(config)} {config.activation}": 1})
+        found = Counter({f"{config.attention_kind} {config.activation}": 1})
         for strategy in STRATEGIES:
             one = prover.certify(strategy)
             check_enclosed(one.proof, truth, config.task.answers)
@@ -106,19 +105,19 @@ def lows(truth: Truth) -> Margins:
     return [[low for low, _ in row] for row in truth]
 
 
-def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Params:
+def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Weights:
     """A bundled model with all or a share of its neurons, some of them drawn again, or a hand-built one; with noise."""
     noise = float(rng.choice(NOISES))
     p = int(rng.choice(list(moduli), p=np.array(list(moduli.values())) / sum(moduli.values())))
     if p == SMALLEST_TRAINED:
         model = load(str(rng.choice(BUNDLED)))
-        assert isinstance(model, Params)
+        assert isinstance(model, Weights)
         every, kept = model.config.d_mlp, int(rng.choice([96, 128, 192, 256, model.config.d_mlp], p=KEPT))
         drawn = rng.permutation(every)[:kept]
         again = rng.random(kept) < rng.choice([0.0, 0.05, 0.3])
         drawn[again] = rng.integers(0, every, int(again.sum()))
         config = replace(model.config, d_mlp=kept)
-        weights = model.tensors() | {
+        weights = model.tensors | {
             "W_in": model.W_in[:, drawn],
             "b_in": model.b_in[drawn],
             "W_out": model.W_out[drawn] * np.float32(every / kept),
@@ -128,10 +127,10 @@ def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Params:
         neurons, jitter = int(2 ** rng.uniform(5, 9)), float(rng.choice([0.0, 0.02, 0.1]))
         recipe = Recipe(p, tuple(int(k) for k in keys), neurons, jitter=jitter, seed=int(rng.integers(1 << 30)))
         built = build_transformer(recipe)
-        config, weights = built.config, built.tensors()
+        config, weights = built.config, built.tensors
     sizes = {name: noise * float(np.abs(array).mean()) for name, array in weights.items()}
     noisy = {n: (w + sizes[n] * rng.standard_normal(w.shape)).astype(np.float32) for n, w in weights.items()}
-    return Params(config, **noisy)
+    return Weights(config, **noisy)
 
 
 def mutant(one: Certificate, rng: np.random.Generator, truth: Margins) -> tuple[dict[str, Any], str, bool]:
@@ -207,7 +206,7 @@ def holds(certificate: dict[str, Any], truth: Margins) -> bool:
 
 
 def checked(
-    one: Certificate, model: Model, truth: Margins, rng: np.random.Generator, folder: Path, mutants: int = MUTANTS
+    one: Certificate, model: Weights, truth: Margins, rng: np.random.Generator, folder: Path, mutants: int = MUTANTS
 ) -> Counter[str]:
     """The certificate is verified; each mutant is rejected or true; so is one about a model with other gates."""
     found: Counter[str] = Counter()
@@ -227,7 +226,7 @@ def checked(
         outcome = verdict(value)
         assert outcome == "REJECTED" or (outcome == "VERIFIED" and maybe and holds(value, truth)), (one, kind, outcome)
         found[f"mutant {kind} {outcome}"] += 1
-    if attention_kind(model.config) != "constant" and one.p < SMALLEST_TRAINED:
+    if model.config.attention_kind != "constant" and one.p < SMALLEST_TRAINED:
         other = other_gates(model, rng)
         save(other, weights)
         value = one.to_json()
@@ -238,16 +237,16 @@ def checked(
     return found
 
 
-def other_gates(model: Model, rng: np.random.Generator) -> Params:
+def other_gates(model: Weights, rng: np.random.Generator) -> Weights:
     """The model with other scores or another scale of its softmax."""
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     assert model.W_Q is not None
     softmax = model.config.softmax
     assert softmax is not None
     factor = float(rng.choice([-1.0, 0.5, 1 + 2.0**-20, 2.0]))
     if rng.random() < 0.5:
-        return replace(model, W_Q=(model.W_Q * factor).astype(model.W_Q.dtype))
-    return replace(model, config=replace(model.config, softmax=replace(softmax, scale=softmax.scale * factor)))
+        return model.replace(W_Q=(model.W_Q * factor).astype(model.W_Q.dtype))
+    return model.replace(replace(model.config, softmax=replace(softmax, scale=softmax.scale * factor)))
 
 
 def trained(number: int, first: int, moduli: dict[int, int], folder: Path) -> Iterator[Counter[str]]:

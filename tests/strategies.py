@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from quadlens.model.config import Config, MLPConfig
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.config import Config
+from quadlens.model.weights import Weights
 
 odd_moduli = st.integers(1, 8).map(lambda n: 2 * n + 1)
 seeds = st.integers(0, 2**32 - 1)
@@ -34,18 +34,18 @@ def configs(draw: st.DrawFn) -> Config:
 
 
 @st.composite
-def transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Params:
+def transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weights:
     """Random weights of random scale, every bias included."""
     config = draw(configs())
     rng = np.random.default_rng(draw(seeds))
     scale = draw(st.sampled_from([1e-3, 1.0, 30.0]))
-    shapes = Params.shapes(config)
-    return Params(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    return Weights(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
 
 
 @st.composite
-def mlps(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> MLPParams:
-    config = MLPConfig(draw(odd_moduli), draw(st.integers(1, 12)), draw(st.sampled_from(["relu", "abs", "square"])))
+def mlps(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weights:
+    config = Config.mlp(draw(odd_moduli), draw(st.integers(1, 12)), draw(st.sampled_from(["relu", "abs", "square"])))
     rng = np.random.default_rng(draw(seeds))
-    shapes = MLPParams.shapes(config)
-    return MLPParams(config=config, **{n: rng.standard_normal(s).astype(dtype) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    return Weights(config=config, **{n: rng.standard_normal(s).astype(dtype) for n, s in shapes.items()})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadlens.errors import BadConfig
-from quadlens.model import MLPConfig, MLPParams
+from quadlens.model import Config, Weights
 from quadlens.model.activation import (
     ACTIVATIONS,
     NONLINEARITIES,
@@ -102,9 +102,9 @@ def test_exact_numbers(numerator: int, shift: int, name: Activation) -> None:
 
 @pytest.mark.parametrize("name", ["relu", "abs", "square", "quartic"])
 def test_exact_logits_of_every_rational_activation(name: Activation) -> None:
-    config = MLPConfig(5, 4, name)
+    config = Config.mlp(5, 4, name)
     rng = np.random.default_rng(0)
-    model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+    model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
     floats = np.stack([model.collapse().logits(a) for a in range(5)])
     assert np.allclose(exact_logits(model).to_floats(), floats, rtol=1e-12, atol=1e-12)
 
@@ -135,11 +135,9 @@ def test_onnx_computes_the_same(name: Activation) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
     from quadlens.model.formats.onnx_graph import INPUT, write_onnx
 
-    config = MLPConfig(5, 6, name)
+    config = Config.mlp(5, 6, name)
     rng = np.random.default_rng(1)
-    model = MLPParams(
-        config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in MLPParams.shapes(config).items()}
-    )
+    model = Weights(config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in Weights.shapes(config).items()})
     pairs = np.stack(np.divmod(np.arange(25), 5), axis=1)
     session = runtime.InferenceSession(write_onnx(model).content, providers=["CPUExecutionProvider"])
     logits = session.run(None, {INPUT: np.eye(5, dtype=np.float32)[pairs]})[0]

@@ -1,7 +1,6 @@
 """The measures of Zhong et al., against finite differences and their definitions written as loops."""
 
 import cmath
-import dataclasses
 import math
 import os
 import random
@@ -25,7 +24,7 @@ from quadlens.logits.algorithm import (
     published_triples,
     token_span,
 )
-from quadlens.model import MLPParams, Params, Recipe, build_mlp, build_transformer
+from quadlens.model import Recipe, Weights, build_mlp, build_transformer
 from quadlens.model.config import Softmax
 from quadlens.training.config import TrainConfig
 from quadlens.training.initial import start_of
@@ -33,10 +32,10 @@ from strategies import mlps, odd_moduli, seeds, transformers
 from test_deep import config_of, random_deep
 
 
-def logit(model: Params, x_a: np.ndarray, x_b: np.ndarray, c: int) -> float:
+def logit(model: Weights, x_a: np.ndarray, x_b: np.ndarray, c: int) -> float:
     """One logit from the two embedding vectors, the transformer written out for a single input."""
     config = model.config
-    w = {name: array.astype(np.float64) for name, array in model.tensors().items()}
+    w = {name: array.astype(np.float64) for name, array in model.tensors.items()}
     streams = [x_a + w["W_pos"][0], x_b + w["W_pos"][1]]
     if config.has_equals:
         streams.append(w["W_E"][config.equals_token] + w["W_pos"][2])
@@ -55,7 +54,7 @@ def numeric_gradient(f, x: np.ndarray, step: float) -> np.ndarray:  # type: igno
 
 
 @given(transformers(np.float64), st.data())
-def test_gradients_by_finite_differences(model: Params, data: st.DataObject) -> None:
+def test_gradients_by_finite_differences(model: Weights, data: st.DataObject) -> None:
     config, collapsed = model.config, model.collapse()
     a, b, c = (data.draw(st.integers(0, config.p - 1)) for _ in range(3))
     pre = collapsed.U_a[a] + collapsed.U_b[b]
@@ -76,7 +75,7 @@ def test_gradients_by_finite_differences(model: Params, data: st.DataObject) -> 
 
 
 @given(mlps(np.float64), st.data())
-def test_gradients_of_an_mlp_are_those_of_its_one_hot_tokens(model: MLPParams, data: st.DataObject) -> None:
+def test_gradients_of_an_mlp_are_those_of_its_one_hot_tokens(model: Weights, data: st.DataObject) -> None:
     p = model.config.p
     a, b, c = (data.draw(st.integers(0, p - 1)) for _ in range(3))
     pre = model.W_a[a] + model.W_b[b]
@@ -131,7 +130,7 @@ def test_circularity_of_circles_is_one_and_of_nothing_is_none() -> None:
 
 
 @given(transformers(np.float64), seeds)
-def test_the_span_is_where_tokens_differ(model: Params, seed: int) -> None:
+def test_the_span_is_where_tokens_differ(model: Weights, seed: int) -> None:
     """Projecting on the differences of embedding vectors, by least squares on those differences."""
     collapsed = model.collapse()
     triples = draw_triples(collapsed.p, np.random.default_rng(seed), 5)
@@ -184,19 +183,19 @@ def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
         activation="gelu", vocabularies=2, precision="float64", initial_scale=2.0,
     )  # fmt: skip
     model = start_of(settings).params
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     rng = np.random.default_rng(0)
-    biases = {name: rng.standard_normal(x.shape) for name, x in model.tensors().items() if name.startswith("b_")}
-    model = Params(model.config, **{**model.tensors(), **biases})
+    biases = {name: rng.standard_normal(x.shape) for name, x in model.tensors.items() if name.startswith("b_")}
+    model = Weights(model.config, **{**model.tensors, **biases})
     triples = np.array([[1, 3, 2], [4, 0, 4], [2, 2, 1]])
-    both = gradients(model, model.token_tables(), triples)
+    both = gradients(model, model.collapse(), triples)
     for row, (a, b, c) in enumerate(triples):
         for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
 
             def value(x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
                 W_E = model.W_E.copy()
                 W_E[token] = x
-                moved = Params(model.config, **{**model.tensors(), "W_E": W_E})
+                moved = Weights(model.config, **{**model.tensors, "W_E": W_E})
                 return float(moved.forward(np.array([[a, b]]))[0, c])
 
             measured = numeric_gradient(value, model.W_E[token].copy(), 1e-5)
@@ -207,14 +206,14 @@ def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
 def test_gradients_through_several_layers_by_finite_differences(softmax: Softmax | None) -> None:
     model = random_deep(config_of(3, 3, softmax, activation="gelu", b_token_offset=5))
     triples = np.array([[1, 3, 2], [4, 0, 4]])
-    both = gradients(model, model.hidden_layer(), triples)
+    both = gradients(model, model.collapse(), triples)
     for row, (a, b, c) in enumerate(triples):
         for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
 
             def value(x: np.ndarray, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
                 W_E = model.W_E.copy()
                 W_E[token] = x
-                return float(dataclasses.replace(model, W_E=W_E).forward(np.array([[a, b]]))[0, c])
+                return float(model.replace(W_E=W_E).forward(np.array([[a, b]]))[0, c])
 
             measured = numeric_gradient(value, model.W_E[token].copy(), 1e-5)
             np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-6)
@@ -246,7 +245,7 @@ def test_published_values_of_public_checkpoints(run: str) -> None:
     if not directory:
         pytest.skip("QUADLENS_PEERS names no directory of public checkpoints")
     model = quadlens.import_file(Path(directory) / "zhong" / f"model_{run}.pt").model
-    layer, b = model.hidden_layer(), np.arange(59)
+    layer, b = model.collapse(), np.arange(59)
     right, wrong = np.empty((59, 59)), np.empty((59, 59))
     for a in range(59):
         logits = layer.logits(a).copy()

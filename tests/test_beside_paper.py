@@ -9,7 +9,7 @@ import quadlens
 from cli_runner import quadlens as run
 from quadlens.explanation import Explanation
 from quadlens.explanation.tables import beside_paper
-from quadlens.model.params import Params
+from quadlens.model.weights import Weights
 from quadlens.published import as_printed, read_published
 from quadlens.quadrature import Exact, papers_cells, tables
 
@@ -80,9 +80,9 @@ def test_attention_alone_needs_attention_and_is_all_where_the_output_is_read_els
     with pytest.raises(quadlens.QuadlensError, match="phases = 'some'; expected one of all, attention"):
         quadlens.bounds("mainline", phases="some")
     mainline = quadlens.load("mainline")
-    assert isinstance(mainline, Params)
+    assert isinstance(mainline, Weights)
     config = replace(mainline.config, attention=(0.5, 0.5, 0.0), read_position=2)
-    anatomy = quadlens.study(replace(mainline, config=config)).anatomy
+    anatomy = quadlens.study(mainline.replace(config)).anatomy
     pairs = zip(anatomy.clusters, anatomy.attention_clusters, strict=True)
     assert all((one.phi == other.phi).all() and (one.rho == other.rho).all() for one, other in pairs)
 
@@ -90,7 +90,7 @@ def test_attention_alone_needs_attention_and_is_all_where_the_output_is_read_els
 def test_what_the_paper_leaves_out_of_d_is_a_quarter_of_it(explanation: Explanation) -> None:
     """Erratum 12: `logit_id2`, the embedding of b through the identity half, is 24 – 26 % of every printed D_k."""
     model, logits = quadlens.load("original"), explanation.logits
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     assert logits is not None
     W_L = quadlens.study("original").anatomy.collapsed.W_L
     id2 = 0.5 * W_L @ (model.W_E[:59].astype(float) @ model.W_in.astype(float)).T

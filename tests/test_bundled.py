@@ -46,7 +46,7 @@ def test_other_models_are_what_their_manifests_say(name: str, correct: int) -> N
     assert manifest.machine["instructions"]
     model = quadlens.load(name)
     assert model.config == manifest.config.model_config()
-    answers = evaluate(model.hidden_layer())
+    answers = evaluate(model.collapse())
     assert (answers.correct, answers.pairs) == (correct, correct)
     assert answers.min_margin == pytest.approx(manifest.outcome.min_margin, rel=1e-9)
     assert read_history(files.history, files.spectrum).curves[-1, 0] == manifest.config.epochs - 1

@@ -12,10 +12,12 @@ from enclosed_truth import check_enclosed, enclosed_margins
 from quadlens.errors import BadWeights
 from quadlens.model import load
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
+from quadlens.model.collapse import collapse
 from quadlens.model.config import Config, Softmax
-from quadlens.model.exact import ExactTables, exact_tables
-from quadlens.model.params import Model, Params
+from quadlens.model.dyadic import DYADICS, Dyadic
+from quadlens.model.tables import Tables
 from quadlens.model.task import task_from_table
+from quadlens.model.weights import Weights
 from quadlens.proofs import STRATEGIES, certify, direct
 from quadlens.proofs import float_layer as float_layer_module
 from quadlens.proofs.brute import is_exact
@@ -29,7 +31,7 @@ from quadlens.spectrum.anatomy import Anatomy
 
 @settings(max_examples=80)
 @given(networks)
-def test_no_strategy_claims_more_than_is_true_of_any_model(model: Model) -> None:
+def test_no_strategy_claims_more_than_is_true_of_any_model(model: Weights) -> None:
     """Task × attention × activation × strategy."""
     truth = enclosed_margins(model)
     for strategy in STRATEGIES.values():
@@ -38,7 +40,7 @@ def test_no_strategy_claims_more_than_is_true_of_any_model(model: Model) -> None
 
 @settings(max_examples=80)
 @given(networks)
-def test_brute_force_proves_all_that_is_clearly_right(model: Model) -> None:
+def test_brute_force_proves_all_that_is_clearly_right(model: Weights) -> None:
     """What leads by more than the room that a claim leaves is certified; what is behind by more is a witness."""
     proof = attempt(STRATEGIES["brute"], model)
     loss = float(proof.terms["rounding"].bound) if proof.terms else 0.0
@@ -53,12 +55,12 @@ def test_brute_force_proves_all_that_is_clearly_right(model: Model) -> None:
 
 @settings(max_examples=80)
 @given(networks)
-def test_operations_are_counted_where_they_are_done(model: Model) -> None:
+def test_operations_are_counted_where_they_are_done(model: Weights) -> None:
     """Brute force and moments by enclosure against the closed formula (scores too far apart take another way)."""
     config = model.config
     assume(not is_exact(config))
-    layer = float_layer(exact_tables(model))
-    if isinstance(config, Config) and (config.positions_seen, config.read_position) == (3, 2):
+    layer = float_layer(collapse(model, DYADICS))
+    if (config.positions_seen, config.read_position) == (3, 2):
         assume(len(layer.gated) == 1)
     assert prove_brute("brute", Anatomy(model)).operations.total == direct_operations(config, None)
     proof = prove_moments("moments", Anatomy(model))
@@ -70,16 +72,16 @@ def test_operations_are_counted_where_they_are_done(model: Model) -> None:
 def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of 2^-1076 is 0 as a double. The scale that the guard allows makes that vanish, a larger one does not."""
 
-    def tiny_tables(scale: float) -> ExactTables:
+    def tiny_tables(scale: float) -> Tables[Dyadic]:
         """Half of `scale` on each of two positions, where token 0 adds 2^-1076 to every logit and token 1 nothing."""
         config = Config(2, 1, 1, 1, 1, 2, 2, 2, (0.0, 0.0), 1, softmax=Softmax(scale, 1.0, True))
-        tensors = {name: np.zeros(shape) for name, shape in Params.shapes(config).items()}
+        tensors = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items()}
         sizes = {"W_E": 1.0, "W_V": 2.0**-500, "W_O": 2.0**-500, "W_U": 2.0**-76}
         tensors |= {name: np.full(tensors[name].shape, size) for name, size in sizes.items()}
         tensors["W_E"][1] = 0.0
-        exact = exact_tables(Params(config, **tensors))
+        exact = collapse(Weights(config, **tensors), DYADICS)
         # The residual stream of the position read would add far more.
-        return replace(exact, rest=replace(exact.rest, S_a=exact.rest.S_a.scaled(0.0), S_b=exact.rest.S_b.scaled(0.0)))
+        return replace(exact, S_a=exact.S_a.scaled(0.0), S_b=exact.S_b.scaled(0.0))
 
     def lost(scale: float) -> tuple[Fraction, Fraction]:
         """How far a skip term is from the truth at a = 0, b = 1, which is scale/2 · 2^-1076, and the bound on it."""
@@ -146,12 +148,12 @@ def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_roundi
         softmax=Softmax(1.0, 1.0),
         task=task_from_table(np.zeros((2, 2), dtype=int)),
     )
-    weights = {name: np.zeros(shape) for name, shape in Params.shapes(config).items()}
+    weights = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items()}
     weights["b_in"][:], weights["W_out"][:] = 1e307, 1e-162
     weights["W_U"][:], weights["b_U"][:] = [[0.9e-162, -0.9e-162]], [2.0**-19, 0.0]
     change = 2 * Fraction(1e307) * Fraction(1e-162) * Fraction(0.9e-162)
-    assert change <= certify(Params(config, **weights), "brute").proof.terms["rounding"].bound
-    low_rank = certify(Params(config, **weights), "moments").proof  # may be out of reach, never wrong
+    assert change <= certify(Weights(config, **weights), "brute").proof.terms["rounding"].bound
+    low_rank = certify(Weights(config, **weights), "moments").proof  # may be out of reach, never wrong
     assert low_rank.margin is None or change <= low_rank.terms["rounding"].bound
 
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.params import Model
+from quadlens.model.tables import FloatTables
+from quadlens.model.weights import Weights
 from quadlens.proofs.budget import measure_budget
 from quadlens.proofs.lipschitz import TERMS, Lipschitz
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from small_models import adders
 
 
-def closed_form(collapsed: Collapsed) -> np.ndarray:
+def closed_form(collapsed: FloatTables) -> np.ndarray:
     """Σ_k C_k |cos u| cos(k w (a+b-c)), written the obvious way."""
     p, n, total = collapsed.p, np.arange(collapsed.p), np.zeros((collapsed.p,) * 3)
     for cluster in find_clusters(neuron_spectra(collapsed)):
@@ -25,7 +25,7 @@ def closed_form(collapsed: Collapsed) -> np.ndarray:
 
 @settings(max_examples=60)
 @given(adders())
-def test_measured_terms_are_within_their_bounds(model: Model) -> None:
+def test_measured_terms_are_within_their_bounds(model: Weights) -> None:
     """What each term is, in float64, against what is proved about it; 1e-9 is for the measurement."""
     collapsed = model.collapse()
     proof = Lipschitz().prove(model)

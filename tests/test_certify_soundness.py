@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from quadlens.errors import BadConfig
 from quadlens.model.bundled import load
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, plant_error
 from quadlens.model.integers import integer_model
 from quadlens.model.native import to_bytes
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.weights import Weights
 from quadlens.proofs import STRATEGIES, certify, float32
 from quadlens.proofs import plan as plan_module
 from quadlens.proofs.arcs import ArcsStrategy, arc_answers, arcs_operations
@@ -62,13 +62,13 @@ def test_a_thousand_models_without_a_counter_example(kind: str, number: str) -> 
 
 @settings(max_examples=60)
 @given(small_models)
-def test_the_quick_truth_is_the_truth(model: Model) -> None:
+def test_the_quick_truth_is_the_truth(model: Weights) -> None:
     assert quick_margins(model) == true_margins(model)
 
 
 @settings(max_examples=120)
 @given(small_models)
-def test_arcs_say_exactly_what_is_true(model: Model) -> None:
+def test_arcs_say_exactly_what_is_true(model: Weights) -> None:
     proof, truth = ArcsStrategy().prove(model), true_margins(model)
     check_sound(proof, truth)
     check_complete(proof, truth)
@@ -76,7 +76,7 @@ def test_arcs_say_exactly_what_is_true(model: Model) -> None:
 
 @settings(max_examples=80)
 @given(small_models)
-def test_moments_never_claim_more_than_is_true(model: Model) -> None:
+def test_moments_never_claim_more_than_is_true(model: Weights) -> None:
     proof, truth = Moments().prove(model), true_margins(model)
     check_sound(proof, truth)
     if proof.complete:
@@ -87,7 +87,7 @@ def test_moments_never_claim_more_than_is_true(model: Model) -> None:
 
 @settings(max_examples=60)
 @given(small_models, st.integers(1, 4), seeds)
-def test_any_basis_whatever_gives_a_true_bound(model: Model, rank: int, seed: int) -> None:
+def test_any_basis_whatever_gives_a_true_bound(model: Weights, rank: int, seed: int) -> None:
     """Random functions and coefficients, with no relation to the model: each margin less ρ is at most the truth."""
     exact, rng = integer_model(collapse_exactly(model)), np.random.default_rng(seed)
     form = LowRank(
@@ -104,9 +104,9 @@ def test_any_basis_whatever_gives_a_true_bound(model: Model, rank: int, seed: in
 
 @settings(max_examples=80)
 @given(st.one_of(adders(), random_mlps(), tied_mlps(), nearly_tied_adders()))
-def test_moments_in_float64_never_claim_more_than_is_true(model: Model) -> None:
+def test_moments_in_float64_never_claim_more_than_is_true(model: Weights) -> None:
     """The path for large p, on small p where the truth is known."""
-    assume(isinstance(model, MLPParams) and model.config.activation == "relu")
+    assume(not model.config.has_stream and model.config.activation == "relu")
     proof = prove_large("moments", model.collapse(), neuron_spectra(model.collapse()))
     check_sound(proof, true_margins(model))
 
@@ -219,7 +219,7 @@ def enclosed_closed_form(clusters: tuple[Cluster, ...], p: int, a: int, b: int, 
 
 @settings(max_examples=80)
 @given(st.one_of(small_models, random_transformers()))
-def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Model) -> None:
+def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Weights) -> None:
     """Exact logits against a closed form enclosed to 200 bits: no tolerance."""
     proof = Lipschitz().prove(model)
     check_sound(proof, true_margins(model))
@@ -246,8 +246,8 @@ def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Mod
 
 def test_lipschitz_says_when_float64_is_not_enough() -> None:
     """The exact strategies go on; this one gives a reason instead of a number."""
-    shapes, rng = MLPParams.shapes(MLPConfig(5, 6)), np.random.default_rng(0)
-    model = MLPParams(MLPConfig(5, 6), **{n: 1e300 * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    shapes, rng = Weights.shapes(Config.mlp(5, 6)), np.random.default_rng(0)
+    model = Weights(Config.mlp(5, 6), **{n: 1e300 * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     proof = Lipschitz().prove(model)
     assert proof.verdict == "UNPROVED"
     assert "beyond float64" in str(proof.reason)
@@ -262,7 +262,7 @@ def test_lipschitz_proves_a_perfect_wide_model() -> None:
 
 @settings(max_examples=40)
 @given(nearly_tied_adders())
-def test_moments_of_full_rank_are_as_good_as_exact(model: MLPParams) -> None:
+def test_moments_of_full_rank_are_as_good_as_exact(model: Weights) -> None:
     """A look-up table has no low rank; the last attempt has all of it, and only rounding of the hints is lost."""
     right = sum(margin > Fraction(1, 10**5) for row in true_margins(model) for margin in row)
     assert int(Moments().prove(model).certified.sum()) >= right
@@ -270,7 +270,7 @@ def test_moments_of_full_rank_are_as_good_as_exact(model: MLPParams) -> None:
 
 @settings(max_examples=60)
 @given(st.one_of(small_models, mlps(), random_transformers()))
-def test_brute_says_exactly_what_is_true(model: Model) -> None:
+def test_brute_says_exactly_what_is_true(model: Weights) -> None:
     proof, truth = Brute().prove(model), true_margins(model)
     check_sound(proof, truth)
     check_complete(proof, truth)
@@ -278,7 +278,7 @@ def test_brute_says_exactly_what_is_true(model: Model) -> None:
 
 @settings(max_examples=30)
 @given(random_transformers())
-def test_every_strategy_is_sound_on_every_transformer(model: Params) -> None:
+def test_every_strategy_is_sound_on_every_transformer(model: Weights) -> None:
     truth = true_margins(model)
     for strategy in STRATEGIES.values():
         check_sound(strategy.prove(model), truth)
@@ -286,7 +286,7 @@ def test_every_strategy_is_sound_on_every_transformer(model: Params) -> None:
 
 @settings(max_examples=100)
 @given(small_models, seeds)
-def test_any_order_of_the_neurons_gives_the_same_answers(model: Model, seed: int) -> None:
+def test_any_order_of_the_neurons_gives_the_same_answers(model: Weights, seed: int) -> None:
     exact = integer_model(collapse_exactly(model))
     order = np.random.default_rng(seed).permutation(exact.d_mlp)
     mixed, _ = arc_answers(exact, order, Operations())
@@ -297,8 +297,8 @@ def test_any_order_of_the_neurons_gives_the_same_answers(model: Model, seed: int
 
 def test_exactly_tied_logits_are_not_certified() -> None:
     """All weights 0: every answer ties with every other."""
-    config = MLPConfig(5, 2)
-    model = MLPParams(config, **{n: np.zeros(s, np.float32) for n, s in MLPParams.shapes(config).items()})
+    config = Config.mlp(5, 2)
+    model = Weights(config, **{n: np.zeros(s, np.float32) for n, s in Weights.shapes(config).items()})
     for strategy in STRATEGIES.values():
         proof = strategy.prove(model)
         assert proof.verdict == "UNPROVED"
@@ -311,15 +311,15 @@ def test_exactly_tied_logits_are_not_certified() -> None:
 
 
 def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
-    config = MLPConfig(5, 2, "square")
-    model = MLPParams(config, **{n: np.ones(s, np.float32) for n, s in MLPParams.shapes(config).items()})
+    config = Config.mlp(5, 2, "square")
+    model = Weights(config, **{n: np.ones(s, np.float32) for n, s in Weights.shapes(config).items()})
     assert not ArcsStrategy().prove(model).applies
     assert Brute().prove(model).applies
 
     class Failing:
         facts = Brute.facts
 
-        def prove(self, subject: Model | Anatomy) -> Proof:
+        def prove(self, subject: Weights | Anatomy) -> Proof:
             raise OverflowError("too large")
 
     failed = attempt(Failing(), model)
@@ -331,7 +331,7 @@ def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
 
 @settings(max_examples=100)
 @given(tied_mlps())
-def test_operations_counted_equal_the_formula(model: MLPParams) -> None:
+def test_operations_counted_equal_the_formula(model: Weights) -> None:
     p, d_mlp = model.config.p, model.config.d_mlp
     assert Brute().prove(model).operations.total == brute_force_operations(p, d_mlp)
     ops = Operations()
@@ -342,7 +342,7 @@ def test_operations_counted_equal_the_formula(model: MLPParams) -> None:
 
 @settings(max_examples=100)
 @given(small_models, st.integers(1, 30))
-def test_arcs_and_corrections_together_are_the_active_neurons(model: Model, most_ends: int) -> None:
+def test_arcs_and_corrections_together_are_the_active_neurons(model: Weights, most_ends: int) -> None:
     """Also when so few ends are allowed that long runs must become corrections."""
     exact = integer_model(collapse_exactly(model))
     p, d_mlp = exact.p, exact.d_mlp
@@ -364,7 +364,7 @@ def test_arcs_and_corrections_together_are_the_active_neurons(model: Model, most
 
 @settings(max_examples=30)
 @given(random_transformers())
-def test_collapse_cost_counts_every_product_of_the_exact_collapse(model: Params) -> None:
+def test_collapse_cost_counts_every_product_of_the_exact_collapse(model: Weights) -> None:
     products = 0
     original = Dyadic.__matmul__
 
@@ -379,18 +379,16 @@ def test_collapse_cost_counts_every_product_of_the_exact_collapse(model: Params)
     assert collapse_operations(model.config) == 2 * products
 
 
-def float32_logits(model: Model) -> np.ndarray:
+def float32_logits(model: Weights) -> np.ndarray:
     """The forward pass as people run it: every array float32, NumPy's own order of summation."""
     pairs, p = all_pairs(model.config.p), model.config.p
-    w = {name: array.astype(np.float32) for name, array in model.tensors().items()}
+    w = {name: array.astype(np.float32) for name, array in model.tensors.items()}
 
     def sigma(x: np.ndarray) -> np.ndarray:
         return np.abs(x) if model.config.activation == "abs" else np.maximum(x, np.float32(0))
 
-    if isinstance(model, MLPParams):
+    if not model.config.has_stream:
         return sigma(w["W_a"][pairs[:, 0]] + w["W_b"][pairs[:, 1]]) @ w["W_out"]
-    if not isinstance(model, Params):
-        raise TypeError(type(model))
     config = model.config
     tokens = [pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(len(pairs), config.equals_token)]
     streams = [w["W_E"][t] + w["W_pos"][n] for n, t in enumerate(tokens[: len(config.attention)])]
@@ -409,7 +407,7 @@ def float32_logits(model: Model) -> np.ndarray:
 
 @settings(max_examples=60)
 @given(st.one_of(small_models, random_transformers()))
-def test_float32_execution_stays_within_the_bound(model: Model) -> None:
+def test_float32_execution_stays_within_the_bound(model: Weights) -> None:
     bound = bound_float32(model)
     if model.config.activation == "square":
         assert bound.error is None
@@ -423,7 +421,7 @@ def test_float32_execution_stays_within_the_bound(model: Model) -> None:
 
 @settings(max_examples=60)
 @given(st.one_of(small_models, random_transformers()))
-def test_four_underflows_for_each_rounding_on_a_path_are_all_there_are(model: Model) -> None:
+def test_four_underflows_for_each_rounding_on_a_path_are_all_there_are(model: Weights) -> None:
     """The proof in `float32.py`: every η of every sum of one forward pass, in units of 2^-126 Q."""
     config = model.config
 
@@ -431,7 +429,7 @@ def test_four_underflows_for_each_rounding_on_a_path_are_all_there_are(model: Mo
         """Products, additions and rounded weights of a sum, with a bias (rounded too) and other things added."""
         return terms + (terms - 1 + added) + terms + min(added, 1)
 
-    if isinstance(config, MLPConfig):
+    if not config.has_stream:
         all_of_them = of_sum(2) + of_sum(config.d_mlp, added=0)
     else:
         attended = 2 * config.n_heads * len(config.attention) * config.d_head + 2
@@ -453,8 +451,8 @@ def test_tf32_is_excluded_because_it_can_change_answers() -> None:
 
 
 def test_square_models_are_refused_by_arcs_with_a_reason() -> None:
-    config = MLPConfig(5, 2, "square")
-    model = MLPParams(config, **{n: np.ones(s, np.float32) for n, s in MLPParams.shapes(config).items()})
+    config = Config.mlp(5, 2, "square")
+    model = Weights(config, **{n: np.ones(s, np.float32) for n, s in Weights.shapes(config).items()})
     certificate = certify(model, "arcs")
     assert certificate.verdict == "UNPROVED"
     assert "piecewise linear" in str(certificate.proof.reason)
@@ -464,5 +462,5 @@ def test_collapse_cost_of_attention_that_looks_nowhere() -> None:
     rng = np.random.default_rng(0)
     config = Config(3, 2, 2, 1, 2, 3, 3, 2, (0.0, 0.0), 0)
     test_collapse_cost_counts_every_product_of_the_exact_collapse.hypothesis.inner_test(  # type: ignore[attr-defined]
-        Params(config, **{name: rng.normal(size=shape) for name, shape in Params.shapes(config).items()})
+        Weights(config, **{name: rng.normal(size=shape) for name, shape in Weights.shapes(config).items()})
     )

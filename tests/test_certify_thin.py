@@ -16,8 +16,8 @@ from quadlens.model.dyadic import Dyadic
 from quadlens.model.exact import collapse_exactly
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save
-from quadlens.model.params import MLPParams, Params
 from quadlens.model.task import task_by_name
+from quadlens.model.weights import Weights
 from quadlens.proofs import best_certificate, certify
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.operations import Operations, collapse_operations
@@ -49,7 +49,7 @@ def any_directions(rng: np.random.Generator, d: int, r: int) -> Dyadic:
 
 @settings(max_examples=60)
 @given(random_transformers())
-def test_streams_and_skip_terms_are_exact(model: Params) -> None:
+def test_streams_and_skip_terms_are_exact(model: Weights) -> None:
     exact, streams = collapse_exactly(model), residual_streams(model, Operations())
     _, S_a, S_b = skip_terms(model, streams, Operations())
     for mine, theirs in ((S_a, exact.S_a), (S_b, exact.S_b)):
@@ -61,7 +61,7 @@ def test_streams_and_skip_terms_are_exact(model: Params) -> None:
 
 @settings(max_examples=80)
 @given(random_transformers(), st.integers(1, 9), st.integers(1, 9), seeds)
-def test_any_directions_whatever_give_true_bounds(model: Params, r: int, r_out: int, seed: int) -> None:
+def test_any_directions_whatever_give_true_bounds(model: Weights, r: int, r_out: int, seed: int) -> None:
     """|U - Ũ|, the residual of W_L, the margins, and the cost: against the exact collapse, without tolerance."""
     config, rng, ops = model.config, np.random.default_rng(seed), Operations()
     p, d, n = config.p, config.d_model, config.d_mlp
@@ -92,7 +92,7 @@ def test_any_directions_whatever_give_true_bounds(model: Params, r: int, r_out: 
 
 @settings(max_examples=60)
 @given(st.one_of(adders(), random_transformers()))
-def test_thin_never_claims_more_than_is_true(model: Params) -> None:
+def test_thin_never_claims_more_than_is_true(model: Weights) -> None:
     check_sound(Thin().prove(model), true_margins(model))
 
 
@@ -140,7 +140,7 @@ def test_a_certificate_is_never_of_nothing_while_something_can_be_proved() -> No
 @pytest.mark.parametrize("exponent", [0, 40, 60])
 def test_weights_of_any_size_give_hints_that_a_checker_accepts(exponent: int, tmp_path: Path) -> None:
     model = build_mlp(Recipe(31, (3, 7, 11, 13), 200, jitter=0.01, noise=0.002))
-    large = MLPParams(model.config, model.W_a, model.W_b, np.ldexp(model.W_out, exponent))
+    large = Weights.mlp(model.config, model.W_a, model.W_b, np.ldexp(model.W_out, exponent))
     save(large, tmp_path / "m.safetensors")
     certificate = certify(large, "moments", checkable=True)
     certificate.save(tmp_path / "c.json")

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from quadlens.cli.check import command
 from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256, to_bytes
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.proofs import certify
 from quadlens_checker import CheckReport, check, limits
 from quadlens_checker.archive import archive
@@ -114,7 +113,7 @@ def test_stored_certificates_of_every_version_are_verified_with_their_own_words(
 
 @settings(max_examples=50)
 @given(st.one_of(small_models, random_transformers(), mlps()), st.sampled_from(STRATEGIES))
-def test_what_the_producer_proves_the_checker_verifies(model: Model, strategy: str) -> None:
+def test_what_the_producer_proves_the_checker_verifies(model: Weights, strategy: str) -> None:
     certificate = certify(model, strategy)
     claims = json.loads(certificate.to_bytes())
     assume(certificate.proof.margin is not None)
@@ -691,7 +690,7 @@ def test_the_command_has_the_checkers_own_limits() -> None:
 
 def test_certificates_have_deterministic_bytes_and_the_models_hash(folder: Path) -> None:
     model = build_mlp(Recipe(7, (1, 2), 20, noise=0.02))
-    first, second = certify(model), certify(replace(model))
+    first, second = certify(model), certify(model.replace())
     assert first.to_bytes() == second.to_bytes()
     assert first.model_sha256 == sha256(model)
 

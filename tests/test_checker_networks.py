@@ -6,7 +6,6 @@ import os
 import random
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -19,11 +18,11 @@ from hypothesis import strategies as st
 
 from any_model import networks
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.groups import chughtai_table, group_table
 from quadlens.model.native import to_bytes
-from quadlens.model.params import MLPParams, Model, Params, asked
 from quadlens.model.task import Task, task_by_name, task_from_table
+from quadlens.model.weights import Weights
 from quadlens.proofs import certify
 from quadlens_checker.activations import CUBICS, enclosed
 from quadlens_checker.direct import by_brute_force, by_moments, read_layers
@@ -154,12 +153,12 @@ def test_cubics_hold_their_slope_and_curvature() -> None:
 # The whole model, enclosed to 300 bits.
 
 
-def arb_logits(model: Model) -> list[list[list[arb]]]:
+def arb_logits(model: Weights) -> list[list[list[arb]]]:
     """Logits of every input, from the definition, in balls."""
     config, p, sigma = model.config, model.config.p, NONLINEARITIES[model.config.activation].enclose
-    w = {name: np.vectorize(lambda x: arb(float(x)), otypes=[object])(x) for name, x in model.tensors().items()}
+    w = {name: np.vectorize(lambda x: arb(float(x)), otypes=[object])(x) for name, x in model.tensors.items()}
     act = np.vectorize(sigma, otypes=[object])
-    if not isinstance(config, Config):
+    if not config.has_stream:
         return [[list(act(w["W_a"][a] + w["W_b"][b]) @ w["W_out"]) for b in range(p)] for a in range(p)]
     softmax, offset = config.softmax, config.b_token_offset
     found: list[list[list[arb]]] = []
@@ -187,11 +186,11 @@ def arb_logits(model: Model) -> list[list[list[arb]]]:
 
 
 @st.composite
-def mlp_models(draw: st.DrawFn) -> MLPParams:
-    config = MLPConfig(draw(st.integers(2, 5)), draw(st.integers(1, 6)), draw(st.sampled_from(ACTIVATIONS)))
+def mlp_models(draw: st.DrawFn) -> Weights:
+    config = Config.mlp(draw(st.integers(2, 5)), draw(st.integers(1, 6)), draw(st.sampled_from(ACTIVATIONS)))
     rng, scale = np.random.default_rng(draw(seeds)), draw(st.sampled_from([0.3, 2.0, 20.0]))
-    shapes = MLPParams.shapes(config)
-    return MLPParams(config, **{n: (scale * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    return Weights(config, **{n: (scale * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
 
 
 def check_bounds(bounds: Any, truth: list[list[list[arb]]]) -> None:
@@ -220,7 +219,7 @@ def hints_for(layers: Any, rank: int, rng: np.random.Generator, bits: int) -> di
 
 @settings(max_examples=1000 if LONG else 60)
 @given(st.one_of(softmax_transformers(), softmax_transformers(np.float64), mlp_models()), st.data())
-def test_bounds_hold_against_arb(model: Model, data: st.DataObject) -> None:
+def test_bounds_hold_against_arb(model: Weights, data: st.DataObject) -> None:
     layers = read_layers(*read_model(to_bytes(model)), {}, no_clock)
     truth = arb_logits(model)
     check_bounds(by_brute_force(layers, {}, no_clock), truth)
@@ -232,14 +231,14 @@ def test_bounds_hold_against_arb(model: Model, data: st.DataObject) -> None:
 # Certificates written by hand.
 
 
-def answering_itself(model: Model) -> Model:
+def answering_itself(model: Weights) -> Weights:
     """The model with its own answers for a task, so that it is right everywhere."""
     p = model.config.p
     answers = np.array([[max(range(p), key=lambda c: float(row[c])) for row in rows] for rows in arb_logits(model)])
-    return asked(model, task_from_table(answers))
+    return model.asked(task_from_table(answers))
 
 
-def true_margin(model: Model) -> arb:
+def true_margin(model: Weights) -> arb:
     task, margins = model.config.task, []
     for a, rows in enumerate(arb_logits(model)):
         for b, row in enumerate(rows):
@@ -251,13 +250,13 @@ def true_margin(model: Model) -> arb:
     return smallest
 
 
-def written(model: Model, margin: Fraction, strategy: str = "brute", hints: Any = None) -> dict[str, Any]:
+def written(model: Weights, margin: Fraction, strategy: str = "brute", hints: Any = None) -> dict[str, Any]:
     """A certificate that claims this margin for all inputs."""
     config, task, p = model.config, model.config.task, model.config.p
     content = to_bytes(model)
     about = {"sha256": hashlib.sha256(content).hexdigest(), "p": p, "d_mlp": config.d_mlp}
     about |= {"activation": config.activation, "task": task.to_json()}
-    about |= {"attention": config.attention_kind if isinstance(config, Config) else "constant"}
+    about |= {"attention": config.attention_kind}
     about |= {} if task.by_formula else {"answers": task.answers.tolist()}
     claims = {"inputs": p * p, "certified_inputs": p * p, "margin": f"{margin.numerator}/{margin.denominator}"}
     claims |= {"float32_error": None, "float32_certified": False}
@@ -285,7 +284,7 @@ def slightly(x: arb, offset: Fraction) -> Fraction:
 
 @settings(max_examples=2000 if LONG else 50)
 @given(networks, st.sampled_from(["auto", "brute", "moments"]))
-def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Model, strategy: str) -> None:
+def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Weights, strategy: str) -> None:
     """Claims and words, of two programs that share a list of limits alone."""
     certificate = certify(model, strategy)
     if certificate.proof.margin is not None and certificate.checkable:
@@ -294,7 +293,7 @@ def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Mod
 
 @settings(max_examples=300 if LONG else 30)
 @given(st.one_of(softmax_transformers(), mlp_models()))
-def test_true_margins_are_verified_and_larger_ones_rejected(model: Model) -> None:
+def test_true_margins_are_verified_and_larger_ones_rejected(model: Weights) -> None:
     model = answering_itself(model)
     margin, content = true_margin(model), to_bytes(model)
     near = Fraction(1, 1 << 20)
@@ -305,13 +304,13 @@ def test_true_margins_are_verified_and_larger_ones_rejected(model: Model) -> Non
         verify(written(model, raised), content, no_clock)
 
 
-def slope_sizes(model: Model) -> list[float]:
+def slope_sizes(model: Weights) -> list[float]:
     """Pre-activations, roughly: a quartic of large ones has no digits left."""
     layers = read_layers(*read_model(to_bytes(model)), {}, no_clock)
     return [layers.loss / 2.0**layers.shift * 2.0**21, 1.0] if layers.loss / 2.0**layers.shift < 2.0**-21 else [1e9]
 
 
-def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) -> Params:
+def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) -> Weights:
     """A random transformer with two heads that reads '='."""
     from quadlens.model.config import Softmax
 
@@ -321,24 +320,24 @@ def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) ->
         read_position=2, activation=activation, softmax=Softmax(1.0, 3**0.5), task=task,
     )  # fmt: skip
     rng = np.random.default_rng(seed)
-    shapes = Params.shapes(config)
-    return Params(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
 
 
 @pytest.fixture(scope="module")
-def proved() -> tuple[Params, dict[str, Any], dict[str, Any]]:
+def proved() -> tuple[Weights, dict[str, Any], dict[str, Any]]:
     """A model with certificates by brute force and by moments."""
     ctx.prec = 300
     model = answering_itself(small_softmax(task_by_name("add", 5)))
     margin = true_margin(model)
     layers = read_layers(*read_model(to_bytes(model)), {}, no_clock)
     hints = hints_for(layers, 5, np.random.default_rng(1), 30)
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     brute = written(model, slightly(margin, -Fraction(1, 1 << 20)))
     return model, brute, written(model, slightly(margin * arb("0.99"), Fraction(0)), "moments", hints)
 
 
-def test_hand_written_certificates_are_verified(proved: tuple[Params, dict[str, Any], dict[str, Any]]) -> None:
+def test_hand_written_certificates_are_verified(proved: tuple[Weights, dict[str, Any], dict[str, Any]]) -> None:
     model, *certificates = proved
     for certificate in certificates:
         verify(json.loads(json.dumps(certificate)), to_bytes(model), no_clock)
@@ -392,7 +391,7 @@ TAMPERED: dict[str, tuple[Tamper, str]] = {
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_tampering_is_rejected(proved: tuple[Params, dict[str, Any], dict[str, Any]], what: str) -> None:
+def test_tampering_is_rejected(proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str) -> None:
     tamper, reason = TAMPERED[what]
     certificate = json.loads(json.dumps(proved[1]))
     tamper(certificate)
@@ -410,7 +409,7 @@ TAMPERED_MOMENTS: dict[str, Tamper] = {
 
 
 @pytest.mark.parametrize("what", TAMPERED_MOMENTS)
-def test_tampered_moments_are_rejected(proved: tuple[Params, dict[str, Any], dict[str, Any]], what: str) -> None:
+def test_tampered_moments_are_rejected(proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str) -> None:
     certificate = json.loads(json.dumps(proved[2]))
     TAMPERED_MOMENTS[what](certificate)
     with pytest.raises(Rejected, match="margin claimed is not proved"):
@@ -442,7 +441,7 @@ CHANGED_FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize("what", CHANGED_FILES)
-def test_a_changed_file_is_another_model(proved: tuple[Params, dict[str, Any], dict[str, Any]], what: str) -> None:
+def test_a_changed_file_is_another_model(proved: tuple[Weights, dict[str, Any], dict[str, Any]], what: str) -> None:
     change, reason = CHANGED_FILES[what]
     content = change(to_bytes(proved[0]))
     certificate = json.loads(json.dumps(proved[1]))
@@ -453,14 +452,14 @@ def test_a_changed_file_is_another_model(proved: tuple[Params, dict[str, Any], d
         verify(certificate, content, no_clock)
 
 
-def test_gates_come_from_the_weights(proved: tuple[Params, dict[str, Any], dict[str, Any]]) -> None:
+def test_gates_come_from_the_weights(proved: tuple[Weights, dict[str, Any], dict[str, Any]]) -> None:
     """Each weight of query and key changes the scores; b_K adds the same to all scores of '=' and changes nothing."""
 
-    def first_scores(model: Params) -> list[int]:
+    def first_scores(model: Weights) -> list[int]:
         layers = read_layers(*read_model(to_bytes(model)), {}, no_clock)
         return list(next(by_brute_force(layers, {}, no_clock).rows)[0])
 
     before = first_scores(proved[0])
     for name in ("W_Q", "W_K", "b_Q", "b_K"):
-        after = first_scores(replace(proved[0], **{name: -2 * getattr(proved[0], name)}))
+        after = first_scores(proved[0].replace(**{name: -2 * getattr(proved[0], name)}))
         assert (max(abs(x - y) for x, y in zip(before, after, strict=True)) > 1 << 90) == (name != "b_K")

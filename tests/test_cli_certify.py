@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from quadlens.cli.main import main
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.evaluate import evaluate
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save
-from quadlens.model.params import MLPParams
+from quadlens.model.weights import Weights
 from quadlens.proofs import STRATEGIES
 
 CERTIFY_KEYS = {
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(build_transformer(Recipe(11, (1, 2, 4), 48, jitter=0.05, noise=0.02, seed=3)), folder / "good.safetensors")
     save(build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.6, seed=3)), folder / "wrong.safetensors")
     pizza = build_mlp(Recipe(5, (1, 2), 12))
-    square = MLPParams(MLPConfig(5, pizza.config.d_mlp, "square"), pizza.W_a, pizza.W_b, pizza.W_out)
+    square = Weights.mlp(Config.mlp(5, pizza.config.d_mlp, "square"), pizza.W_a, pizza.W_b, pizza.W_out)
     save(square, folder / "square.safetensors")
     return folder
 

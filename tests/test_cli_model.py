@@ -80,7 +80,7 @@ def test_info(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = quadlens("info", "m.safetensors", "--json").document
     assert document["sha256"] == hashlib.sha256(Path("m.safetensors").read_bytes()).hexdigest()
     assert document["config"]["attention"] == [0.5, 0.5]
-    assert document["parameters"] == sum(x.size for x in load("m.safetensors").tensors().values())
+    assert document["parameters"] == sum(x.size for x in load("m.safetensors").tensors.values())
     for columns in ("30", "60", "200"):
         monkeypatch.setenv("COLUMNS", columns)
         assert document["sha256"] in quadlens("info", "m.safetensors").out, f"the hash is cut at {columns} columns"
@@ -129,7 +129,7 @@ def test_mlps_too(folder: Path) -> None:
     )
     assert built.document["d_mlp"] == 20
     model = load("m")
-    state = {"mlp.W_in": model.tensors()["W_a"].T, "mlp.W_out": model.tensors()["W_out"].T}
+    state = {"mlp.W_in": model.tensors["W_a"].T, "mlp.W_out": model.tensors["W_out"].T}
     Path("model_he.pt").write_bytes(write_torch(state))
     imported = quadlens("import", "model_he.pt", "--activation", "relu", "-o", "back", "--json").document
     assert (imported["format"], imported["sha256"]) == ("he", built.document["sha256"])

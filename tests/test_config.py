@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from quadlens.errors import BadConfig, BadWeights
-from quadlens.model import Config, MLPConfig, Params, Recipe, build_transformer
+from quadlens.model import Config, Recipe, Weights, build_transformer
 from quadlens.model.config import config_from_dict, config_to_dict
 from quadlens.schema import from_json, parse_dataclass, to_json
 from quadlens.training.config import TrainConfig
@@ -46,7 +46,7 @@ def test_any_number_of_elements_from_two_on() -> None:
 def test_configs_survive_json() -> None:
     import json
 
-    for config in (GOOD, Config.paper(equals=True), MLPConfig(7, 3, "square")):
+    for config in (GOOD, Config.paper(equals=True), Config.mlp(7, 3, "square")):
         assert config_from_dict(json.loads(json.dumps(config_to_dict(config))), "here") == config
 
 
@@ -60,10 +60,10 @@ def test_the_papers_config() -> None:
 
 def test_weights_left_out_or_unknown() -> None:
     model = build_transformer(Recipe(7, (1,), 4))
-    weights = {name: array for name, array in model.tensors().items() if name.startswith("W_")}
-    assert not Params.with_zero_biases(model.config, **weights).b_in.any()
-    with pytest.raises(BadWeights, match=r"missing weights \['W_U'\], unknown weights \['W_X'\]"):
-        Params.with_zero_biases(model.config, **{("W_X" if k == "W_U" else k): v for k, v in weights.items()})
+    weights = {name: array for name, array in model.tensors.items() if name.startswith("W_")}
+    assert not Weights.with_zero_biases(model.config, **weights).b_in.any()
+    with pytest.raises(BadWeights, match=r"missing weights W_U, weights without use W_X"):
+        Weights.with_zero_biases(model.config, **{("W_X" if k == "W_U" else k): v for k, v in weights.items()})
 
 
 @dataclass(frozen=True)

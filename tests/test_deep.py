@@ -5,7 +5,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,30 +19,28 @@ from enclosed_truth import _plus, _rows, _times
 from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.config import Config, Softmax
-from quadlens.model.deep import DeepParams
 from quadlens.model.evaluate import all_pairs, attention_ranges
 from quadlens.model.formats import Hints, SoftmaxAttention, import_file
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.registry import READERS, recognise
 from quadlens.model.formats.torch_files import write_torch
+from quadlens.model.forward import forward
 from quadlens.model.native import load_file, names_for, save, to_bytes
-from quadlens.model.params import asked
 from quadlens.model.task import task_from_table
-from quadlens.model.token_tables import LastMLP
+from quadlens.model.weights import Weights
 from quadlens.numbers import significant
-from quadlens.proofs.deep import enclosed_logits, exponential, prove_deep
+from quadlens.proofs.deep import ENCLOSURES, exponential, prove_deep
 from quadlens.proofs.enclosed import Enclosed
 from quadlens.proofs.frontier import frontier
-from quadlens.proofs.operations import Operations
 
 
-def random_deep(config: Config, seed: int = 0, dtype: type = np.float64) -> DeepParams:
+def random_deep(config: Config, seed: int = 0, dtype: type = np.float64) -> Weights:
     rng = np.random.default_rng(seed)
-    shapes = DeepParams.shapes(config)
+    shapes = Weights.shapes(config)
     weights: dict[str, np.ndarray] = {
         name: (rng.standard_normal(shape) / 4).astype(dtype) for name, shape in shapes.items()
     }
-    return DeepParams.from_tensors(config, weights)
+    return Weights.with_zero_biases(config, **weights)
 
 
 def config_of(layers: int = 2, positions: int = 2, softmax: Softmax | None = None, **changes: object) -> Config:
@@ -53,10 +51,10 @@ def config_of(layers: int = 2, positions: int = 2, softmax: Softmax | None = Non
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def slow(model: DeepParams, a: int, b: int) -> tuple[list[float], list[float]]:
+def slow(model: Weights, a: int, b: int) -> tuple[list[float], list[float]]:
     """Pre-activations of the last MLP and logits of one input, sums written out."""
     c = model.config
-    w = {name: array.tolist() for name, array in model.tensors().items()}
+    w = {name: array.tolist() for name, array in model.tensors.items()}
     tokens = [a, b + c.b_token_offset, c.equals_token][: len(c.attention)]
     x = [[w["W_E"][t][i] + w["W_pos"][q][i] for i in range(c.d_model)] for q, t in enumerate(tokens)]
 
@@ -102,8 +100,8 @@ def test_the_transformer_written_out(
         st.sampled_from([{}, {"b_token_offset": 5}, {"activation": "gelu"}, {"activation": "abs", "read_position": 0}])
     )
     model = random_deep(config_of(layers, positions, softmax, **changes), seed)
-    layer = model.hidden_layer()
-    assert isinstance(layer, LastMLP)
+    layer = model.collapse()
+    assert layer.before is not None
     a, b = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))
     pre, logits = slow(model, a, b)
     scale = max(1.0, np.abs(logits).max(), np.abs(pre).max())
@@ -119,7 +117,7 @@ def test_the_transformer_written_out(
 
 def test_attention_of_every_layer() -> None:
     model = random_deep(config_of(3, 3, Softmax(1.0, 2.0), attention=(0.0, 0.0, 0.0)))
-    ranges = attention_ranges(model, model.hidden_layer())
+    ranges = attention_ranges(model, model.collapse())
     assert [(one.layer, one.head, one.position) for one in ranges] == list(np.ndindex(3, 2, 3))
     assert all(0 <= one.low < one.high <= 1 for one in ranges)
 
@@ -129,44 +127,44 @@ def test_files(tmp_path: Path, softmax: Softmax | None) -> None:
     model = random_deep(config_of(3, 2, softmax), dtype=np.float32)
     save(model, tmp_path / "m.safetensors")
     back = load_file(tmp_path / "m.safetensors")
-    assert isinstance(back, DeepParams)
+    assert isinstance(back, Weights)
     assert to_bytes(back) == to_bytes(model)
     assert back.config == model.config
     assert set(names_for(model.config).values()) >= {"blocks.0.mlp.W_in", "blocks.2.attn.W_V", "embed.W_E"}
-    for name, array in model.tensors().items():
-        np.testing.assert_array_equal(back.tensors()[name], array)
+    for name, array in model.tensors.items():
+        np.testing.assert_array_equal(back.tensors[name], array)
     imported = import_file(tmp_path / "m.safetensors")
     assert imported.format == "quadlens"
 
 
 def test_values_check_themselves() -> None:
     model = random_deep(config_of(2))
-    tensors = model.tensors()
+    tensors = model.tensors
     with pytest.raises(BadConfig, match="n_layers = 5 is not supported; expected 1 … 4"):
         config_of(5)
-    with pytest.raises(BadConfig, match="n_layers is 3, but there are 2 layers"):
-        dataclasses.replace(model, config=config_of(3))
-    with pytest.raises(BadConfig, match="these are the weights of one layer"):
-        quadlens.Params(config_of(2), **{n.removeprefix("0."): x for n, x in tensors.items() if n[0] != "1"})
+    with pytest.raises(BadWeights, match=r"3 layers: missing weights 2\.W_O, 2\.W_V"):
+        quadlens.Weights(config_of(3), **tensors)
+    with pytest.raises(BadWeights, match=r"2 layers: missing weights 0\.W_O.*weights without use W_O, W_V"):
+        quadlens.Weights(config_of(2), **{n.removeprefix("0."): x for n, x in tensors.items() if n[0] != "1"})
     with pytest.raises(BadWeights, match=r"missing weights 1\.W_in, weights without use none"):
-        DeepParams.from_tensors(config_of(2), {n: x for n, x in tensors.items() if n != "1.W_in"})
+        Weights.with_zero_biases(config_of(2), **{n: x for n, x in tensors.items() if n != "1.W_in"})
     with pytest.raises(BadWeights, match=r"1.W_in has shape \(7, 7\), expected \(6, 7\)"):
-        DeepParams.from_tensors(config_of(2), tensors | {"1.W_in": np.ones((7, 7))})
+        Weights.with_zero_biases(config_of(2), **tensors | {"1.W_in": np.ones((7, 7))})
     with pytest.raises(BadWeights, match=r"missing weights 0\.W_K"):
-        DeepParams.from_tensors(config_of(2, softmax=Softmax(1.0, 1.0)), tensors)
+        Weights.with_zero_biases(config_of(2, softmax=Softmax(1.0, 1.0)), **tensors)
     with pytest.raises(BadWeights, match="overflows: the weights are too large for float64"):
-        quadlens.evaluate(DeepParams.from_tensors(config_of(2), {n: x * 1e200 for n, x in tensors.items()}))
+        quadlens.evaluate(Weights.with_zero_biases(config_of(2), **{n: x * 1e200 for n, x in tensors.items()}))
 
 
 # --- other people's files ---------------------------------------------------------------------------------------------
 
 
-def hooked(model: DeepParams) -> dict[str, np.ndarray]:
+def hooked(model: Weights) -> dict[str, np.ndarray]:
     """As TransformerLens 2 and 3 keep it."""
-    return {long: model.tensors()[short] for short, long in names_for(model.config).items()}
+    return {long: model.tensors[short] for short, long in names_for(model.config).items()}
 
 
-def columns(model: DeepParams) -> dict[str, np.ndarray]:
+def columns(model: Weights) -> dict[str, np.ndarray]:
     """As Nanda et al. and Zhong et al. keep it, without the biases that they do not have."""
     t = hooked(model)
     turned = {"embed.W_E": t["embed.W_E"].T, "pos_embed.W_pos": t["pos_embed.W_pos"], "unembed.W_U": t["unembed.W_U"]}
@@ -179,16 +177,16 @@ def columns(model: DeepParams) -> dict[str, np.ndarray]:
     return turned
 
 
-def same_function(found: object, expected: DeepParams) -> None:
-    assert isinstance(found, DeepParams)
+def same_function(found: object, expected: Weights) -> None:
+    assert isinstance(found, Weights)
     pairs = all_pairs(5)
     np.testing.assert_allclose(found.forward(pairs), expected.forward(pairs), rtol=0, atol=1e-12)
 
 
-def without_biases(model: DeepParams) -> DeepParams:
+def without_biases(model: Weights) -> Weights:
     absent = ("b_V", "b_O", "b_Q", "b_K", "b_U")
-    kept = {name: x for name, x in model.tensors().items() if name.rpartition(".")[2] not in absent}
-    return DeepParams.from_tensors(model.config, kept)
+    kept = {name: x for name, x in model.tensors.items() if name.rpartition(".")[2] not in absent}
+    return Weights.with_zero_biases(model.config, **kept)
 
 
 def read(tensors: dict[str, np.ndarray], hints: Hints) -> tuple[str, object]:
@@ -206,7 +204,7 @@ def test_transformer_lens() -> None:
     same_function(found, model)
     both_ways = dataclasses.replace(hints, sidecar={"attention_dir": "bidirectional"})
     other = dataclasses.replace(config, softmax=Softmax(1.0, math.sqrt(3), causal=False))
-    same_function(read(hooked(model), both_ways)[1], dataclasses.replace(model, config=other))
+    same_function(read(hooked(model), both_ways)[1], model.replace(other))
 
 
 def test_transformer_lens_4() -> None:
@@ -242,11 +240,11 @@ def test_zhong(rate: float) -> None:
     same_function(found, model)
 
 
-def columns_of_constant(model: DeepParams, queries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def columns_of_constant(model: Weights, queries: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """With queries and keys that play no part, as runs with constant attention have them."""
     looking = dataclasses.replace(model.config, softmax=Softmax(1.0, 1.0))
     extra = {f"{i}.W_{x}": np.ones((2, 6, 3)) for i in range(model.config.n_layers) for x in "QK"}
-    return columns(DeepParams.from_tensors(looking, {**model.tensors(), **extra})) | {
+    return columns(Weights.with_zero_biases(looking, **{**model.tensors, **extra})) | {
         name: array.transpose(0, 2, 1) for name, array in queries.items()
     }
 
@@ -266,13 +264,13 @@ def test_zhongs_linear_models_with_two_hidden_layers(kind: str) -> None:
     t = {name: rng.standard_normal(shape) for name, shape in (shapes | {"unembed.weight": (5, 4)}).items()}
     name, found = read(t, Hints(sidecar={"C": 5, "model_type": kind}))
     assert name == "zhong-linear"
-    assert isinstance(found, DeepParams)
+    assert isinstance(found, Weights)
     a, b = all_pairs(5).T
     bias = t["l1.bias"] * (2 if kind == "C" else 1)
     first = np.maximum((t["embed.weight"][a] + t["embed.weight"][b]) @ t["l1.weight"].T + bias, 0)
     logits = np.maximum(first @ t["l2.weight"].T + t["l2.bias"], 0) @ t["unembed.weight"].T
     np.testing.assert_allclose(found.forward(all_pairs(5)), logits, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.hidden_layer().pair_logits(all_pairs(5)), logits, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.collapse().pair_logits(all_pairs(5)), logits, rtol=0, atol=1e-12)
     with pytest.raises(BadConfig, match="model_type 'A' has two hidden layers; expected a config with B or C"):
         read(t, Hints(sidecar={"C": 5, "model_type": "A"}))
 
@@ -317,13 +315,12 @@ def test_chughtai_and_gbmi() -> None:
 # --- proofs -----------------------------------------------------------------------------------------------------------
 
 
-def balls(model: DeepParams, a: int, b: int) -> list[arb]:
+def balls(model: Weights, a: int, b: int) -> list[arb]:
     """The logits of one input as balls of 200 bits, from the formulas."""
     config, softmax, act = model.config, model.config.softmax, NONLINEARITIES[model.config.activation].enclose
     tokens = [a, b + config.b_token_offset, config.equals_token][: len(config.attention)]
     x = [_plus(*_rows(model.W_E[[t]]), *_rows(model.W_pos[[i]])) for i, t in enumerate(tokens)]
-    layers: Any = model.layers
-    for layer in layers:
+    for layer in (SimpleNamespace(**block) for block in model.blocks):
         after = []
         for q, stream in enumerate(x):
             total = _plus(stream, *_rows(layer.b_O[None]))
@@ -353,8 +350,8 @@ def test_proofs_of_layers_never_claim_more_than_is_true(softmax: Softmax | None,
         model = random_deep(config_of(layers, positions, softmax, activation=activation), seed)
         p = model.config.p
         own = task_from_table(model.forward(all_pairs(p)).argmax(axis=1).reshape(p, p))
-        model = asked(model, own)
-        found, proof = enclosed_logits(model, all_pairs(p), Operations()), prove_deep(model)
+        model = model.asked(own)
+        found, proof = forward(model, all_pairs(p), ENCLOSURES), prove_deep(model)
         assert proof.margin is None or proof.certified.any()
         with ctx.workprec(200):
             for row, (a, b) in enumerate(all_pairs(p).tolist()):
@@ -386,7 +383,7 @@ def test_the_enclosed_exponential() -> None:
 def test_verbs(tmp_path: Path) -> None:
     model = random_deep(config_of(2, 2, Softmax(0.5, 2.0)))
     path = quadlens.save(model, tmp_path / "m.safetensors")
-    assert repr(quadlens.load(path)) == "DeepParams(p=5, d_mlp=7, relu, mixture, 2 layers, weights=656)"
+    assert repr(quadlens.load(path)) == "Weights(p=5, d_mlp=7, relu, mixture, 2 layers, weights=656)"
     found = quadlens.explain(path)
     assert "7 neurons of the last of 2 layers answer a + b mod 5" in found.summary()
     assert found.to_dict()["n_layers"] == 2
@@ -447,7 +444,7 @@ def test_public_checkpoints(name: str, right: int, margin: float) -> None:
 def test_a_stream_that_overflows_is_an_outcome_in_words(size: float, seed: int, tmp_path: Path) -> None:
     config = config_of(softmax=Softmax(scale=1.0, divisor=1.7, causal=bool(seed % 2)))
     small = random_deep(config, seed)
-    model = DeepParams.from_tensors(config, {name: array * size for name, array in small.tensors().items()})
+    model = Weights.with_zero_biases(config, **{name: array * size for name, array in small.tensors.items()})
     proof = prove_deep(model)
     assert not proof.certified.any()
     assert proof.reason is not None

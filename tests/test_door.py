@@ -15,7 +15,7 @@ import pytest
 
 import quadlens
 from quadlens.errors import WrongArgument
-from quadlens.model import Params
+from quadlens.model import Weights
 from quadlens.spectrum import Anatomy
 
 VERBS = (
@@ -33,7 +33,7 @@ def test_the_door_shows_verbs_values_figures_and_nothing_else() -> None:
     names = set(dir(quadlens))
     assert names == set(quadlens.__all__)
     assert set(VERBS) <= names
-    for name in names - {"__version__", "figures", "Model"}:
+    for name in names - {"__version__", "figures", "Weights"}:
         value = getattr(quadlens, name)
         assert inspect.isfunction(value) if name[0].islower() else inspect.isclass(value), name
     text = pydoc.plain(pydoc.render_doc(quadlens))
@@ -189,7 +189,7 @@ def test_a_report_collapses_once_and_decomposes_once(tmp_path: Path, monkeypatch
     from quadlens.spectrum import cluster
 
     originals = {"exact": exact.collapse_exactly, "spectra": cluster.neuron_spectra}
-    monkeypatch.setattr(Params, "collapse", counting("collapse", Params.collapse))
+    monkeypatch.setattr(Weights, "collapse", counting("collapse", Weights.collapse))
     for module in [one for name, one in list(sys.modules.items()) if name.startswith("quadlens.")]:
         for name, function in originals.items():
             for attribute, value in list(vars(module).items()):

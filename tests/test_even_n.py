@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from quadlens.errors import QuadlensError
 from quadlens.explanation import explain
 from quadlens.logits import clock_pizza, identity_component, take_apart
-from quadlens.model import Collapsed, MLPConfig, MLPParams, evaluate
+from quadlens.model import Config, Weights, evaluate
+from quadlens.model.tables import FloatTables
 from quadlens.model.task import task_by_name
 from quadlens.quadrature import NoBound, Scheme, bounds
 from quadlens.quadrature.exact import exact_errors
@@ -55,14 +56,14 @@ def test_multiples_by_trying_each(n: int) -> None:
 
 
 @st.composite
-def even_models(draw: st.DrawFn) -> Collapsed:
+def even_models(draw: st.DrawFn) -> FloatTables:
     n, rng = draw(even_n), np.random.default_rng(draw(seeds))
-    config = MLPConfig(n, draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs", "square"])))
-    return MLPParams(config, **{m: rng.standard_normal(s) for m, s in MLPParams.shapes(config).items()}).collapse()
+    config = Config.mlp(n, draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs", "square"])))
+    return Weights(config, **{m: rng.standard_normal(s) for m, s in Weights.shapes(config).items()}).collapse()
 
 
 @given(even_models(), st.data())
-def test_regressions_by_least_squares_on_all_logits(collapsed: Collapsed, data: st.DataObject) -> None:
+def test_regressions_by_least_squares_on_all_logits(collapsed: FloatTables, data: st.DataObject) -> None:
     n = collapsed.p
     keys = tuple(sorted(data.draw(st.sets(st.integers(1, n // 2), min_size=1, max_size=2))))
     parts, explicit = take_apart(collapsed, keys), tensors(collapsed)
@@ -80,7 +81,7 @@ def test_regressions_by_least_squares_on_all_logits(collapsed: Collapsed, data: 
 
 
 @given(even_models(), st.data())
-def test_the_identity_part_wave_by_wave(collapsed: Collapsed, data: st.DataObject) -> None:
+def test_the_identity_part_wave_by_wave(collapsed: FloatTables, data: st.DataObject) -> None:
     n = collapsed.p
     k = data.draw(st.integers(1, n // 2))
     found = identity_component(collapsed, (k,)).of_a
@@ -97,7 +98,7 @@ def test_the_identity_part_wave_by_wave(collapsed: Collapsed, data: st.DataObjec
     assert np.allclose(again + A.mean(), A, atol=1e-8 * (1 + np.abs(A).max()))
 
 
-def pizza(n: int, keys: tuple[int, ...], each: int, task_name: str = "add") -> MLPParams:
+def pizza(n: int, keys: tuple[int, ...], each: int, task_name: str = "add") -> Weights:
     """A hand-built pizza on n elements, even or odd, for a cyclic task; phases stand evenly on the circle."""
     task = task_by_name(task_name, n)
     found = task.cyclic
@@ -106,8 +107,8 @@ def pizza(n: int, keys: tuple[int, ...], each: int, task_name: str = "add") -> M
     phi = np.tile(2 * np.pi * (np.arange(each) + 0.5) / each, len(keys))
     turns = 2 * np.pi / n * np.outer(np.arange(n), k)
     U, W_L = np.cos(turns + phi), np.cos(turns + 2 * phi)
-    config = MLPConfig(n, len(k), "relu", task)
-    return MLPParams(config, U[found.of_a], U[found.of_b], W_L[found.of_c].T)
+    config = Config.mlp(n, len(k), "relu", task)
+    return Weights.mlp(config, U[found.of_a], U[found.of_b], W_L[found.of_c].T)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_a_hand_built_model_comes_out_as_it_was_built(n: int, keys: tuple[int, .
     assert all(one.r2 == pytest.approx(1.0) for one in explanation.phases)
     assert explanation.logits is not None
     # For even n and a - b = n/2 odd keys have no strength and even ones cannot tell c from c + n/2: those may be wrong.
-    correct = evaluate(model.hidden_layer()).correct
+    correct = evaluate(model.collapse()).correct
     assert explanation.logits.parts.correct == correct
     assert correct == n * n if n % 2 else correct >= n * n - n
     assert explanation.logits.r2.abs_component.pizza == pytest.approx(1.0, abs=0.01)
@@ -142,13 +143,13 @@ def test_a_hand_built_model_comes_out_as_it_was_built(n: int, keys: tuple[int, .
 STRENGTH = np.array([[0.5, -0.7, 1.0, 2.0]])
 
 
-def with_sign_wave() -> MLPParams:
+def with_sign_wave() -> Weights:
     """A pizza on ten elements with four neurons that read and write the sign wave."""
     n = 10
     sign = (-1.0) ** np.arange(n)[:, None]
     base = pizza(n, (1, 3), 16)
-    return MLPParams(
-        MLPConfig(n, base.config.d_mlp + 4),
+    return Weights.mlp(
+        Config.mlp(n, base.config.d_mlp + 4),
         np.concatenate([base.W_a, sign * STRENGTH], axis=1),
         np.concatenate([base.W_b, sign * STRENGTH], axis=1),
         np.concatenate([base.W_out, (sign * np.abs(STRENGTH)).T]),

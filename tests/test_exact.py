@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from quadlens.errors import BadWeights
-from quadlens.model import Collapsed, Config, Params, Recipe, build_transformer, evaluate
+from quadlens.model import Config, Recipe, build_transformer, evaluate
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import MAX_WITNESSES, all_pairs
 from quadlens.model.exact import agreement, collapse_exactly, exact_logits
-from quadlens.model.params import Model
+from quadlens.model.tables import FloatTables, Tables
+from quadlens.model.task import task_by_name
+from quadlens.model.weights import Weights
 from strategies import mlps, transformers
 
 matrices = arrays.arrays(
@@ -59,7 +61,7 @@ def test_shifts_only_grow() -> None:
         Dyadic.from_floats(np.zeros((2, 1))).repeated(3)
 
 
-def slow_logit(model: Model, a: int, b: int, c: int) -> Fraction:
+def slow_logit(model: Weights, a: int, b: int, c: int) -> Fraction:
     """One logit of the *collapsed* exact model by the definition, in fractions."""
     e = collapse_exactly(model)
     U_a, U_b, W_L, S_a, S_b = (fractions(x) for x in (e.U_a, e.U_b, e.W_L, e.S_a, e.S_b))
@@ -73,7 +75,7 @@ def slow_logit(model: Model, a: int, b: int, c: int) -> Fraction:
 
 
 @given(st.one_of(transformers(), mlps()), st.data())
-def test_exact_logits_are_the_definition(model: Model, data: st.DataObject) -> None:
+def test_exact_logits_are_the_definition(model: Weights, data: st.DataObject) -> None:
     p = model.config.p
     a, b, c = (data.draw(st.integers(0, p - 1)) for _ in range(3))
     exact = exact_logits(model)
@@ -83,7 +85,7 @@ def test_exact_logits_are_the_definition(model: Model, data: st.DataObject) -> N
 
 
 @given(st.one_of(transformers(), mlps()))
-def test_evaluation_agrees_with_exact_arithmetic(model: Model) -> None:
+def test_evaluation_agrees_with_exact_arithmetic(model: Weights) -> None:
     p, exact, result = model.config.p, exact_logits(model), evaluate(model.collapse())
     margins = {(a, b): exact.margin(a, b) for a in range(p) for b in range(p)}
     scale = max(abs(float(x)) for x in exact.to_floats().ravel())
@@ -100,8 +102,8 @@ def test_agreement_at_the_papers_size() -> None:
     """p = 59, d_mlp = 512: every one of the 205,379 logits, exactly (benchmarks/exact_logits.py has the time)."""
     config = Config.paper()
     rng = np.random.default_rng(0)
-    shapes = Params.shapes(config)
-    model = Params(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    model = Weights(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
     result = agreement(model)
     assert 0 < result.max_error <= 1e-14 * result.largest_logit
     float_result = evaluate(model.collapse())
@@ -117,15 +119,15 @@ def test_agreement_of_a_good_model() -> None:
 
 def test_weights_too_large_for_float64_say_so() -> None:
     config = Config.paper(p=5, d_model=2, d_mlp=2, n_heads=1)
-    weights = {n: np.full(s, 1e200) for n, s in Params.shapes(config).items()}
+    weights = {n: np.full(s, 1e200) for n, s in Weights.shapes(config).items()}
     with np.errstate(over="ignore", invalid="ignore"), pytest.raises(BadWeights, match="too large for float64"):
-        agreement(Params(config=config, **weights))
+        agreement(Weights(config=config, **weights))
 
 
-def one_hot_model(p: int, logits: np.ndarray) -> Collapsed:
+def one_hot_model(p: int, logits: np.ndarray) -> FloatTables:
     """A collapsed model whose logits are S_a alone."""
     zeros = np.zeros((p, 1))
-    return Collapsed(p, "relu", zeros, zeros.copy(), zeros.copy(), logits, np.zeros((p, p)))
+    return Tables(task_by_name("add", p), "relu", zeros, zeros.copy(), zeros.copy(), logits, np.zeros((p, p)))
 
 
 def test_a_tie_is_not_right() -> None:
@@ -162,6 +164,6 @@ def test_collapsed_models_check_themselves() -> None:
     infinite = good.S_a.copy()
     infinite[0, 0] = np.inf
     with pytest.raises(BadWeights, match="S_a of the collapsed model overflows"):
-        Collapsed(3, "relu", good.U_a, good.U_b, good.W_L, infinite, good.S_b)
+        Tables(task_by_name("add", 3), "relu", good.U_a, good.U_b, good.W_L, infinite, good.S_b)
     with pytest.raises(BadWeights, match=r"U_a of the collapsed model has shape \(3, 1\), expected \(5, 1\)"):
-        Collapsed(5, "relu", good.U_a, good.U_b, good.W_L, good.S_a, good.S_b)
+        Tables(task_by_name("add", 5), "relu", good.U_a, good.U_b, good.W_L, good.S_a, good.S_b)

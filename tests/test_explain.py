@@ -17,7 +17,7 @@ import quadlens
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, explain
 from quadlens.explanation.frame import write_neurons
-from quadlens.model import Config, MLPConfig, MLPParams, Model, Params, Recipe, build_mlp, build_transformer, save
+from quadlens.model import Config, Recipe, Weights, build_mlp, build_transformer, save
 from quadlens.numbers import neglected
 from strategies import mlps, seeds, transformers
 
@@ -56,7 +56,7 @@ def check_views(explanation: Explanation) -> dict:  # type: ignore[type-arg]
 
 
 @given(st.one_of(transformers(), mlps()))
-def test_any_model_has_an_explanation(model: Model) -> None:
+def test_any_model_has_an_explanation(model: Weights) -> None:
     """Untrained models of every shape, p from 3 on and not always prime."""
     view = check_views(explain(model))
     assert view["correct"] <= view["p"] ** 2
@@ -64,14 +64,14 @@ def test_any_model_has_an_explanation(model: Model) -> None:
 
 
 @st.composite
-def hard_models(draw: st.DrawFn) -> tuple[MLPParams, Recipe]:
+def hard_models(draw: st.DrawFn) -> tuple[Weights, Recipe]:
     """Hand-built models, then broken: dead neurons, shuffled outputs, constants added, everything zero."""
     p = draw(st.sampled_from([3, 5, 9, 15, 21, 23]))
     half = (p - 1) // 2
     keys = tuple(sorted(draw(st.sets(st.integers(1, half), min_size=1, max_size=3))))
     recipe = Recipe(p, keys, draw(st.integers(len(keys), 40)), noise=draw(st.sampled_from([0.0, 0.05, 1.0])))
     model, rng = build_mlp(recipe), np.random.default_rng(draw(seeds))
-    W_a, W_b, W_out = (array.copy() for array in model.tensors().values())
+    W_a, W_b, W_out = (array.copy() for array in model.tensors.values())
     dead = rng.random(W_a.shape[1]) < draw(st.sampled_from([0.0, 0.3, 1.0]))
     W_a[:, dead] = W_b[:, dead] = 0.0
     if draw(st.booleans()):
@@ -79,17 +79,17 @@ def hard_models(draw: st.DrawFn) -> tuple[MLPParams, Recipe]:
     W_b += draw(st.sampled_from([0.0, 0.1, 50.0]))
     if draw(st.booleans()):
         W_out[rng.random(len(W_out)) < 0.3] = 0.0
-    return MLPParams(model.config, W_a, W_b, W_out), recipe
+    return Weights.mlp(model.config, W_a, W_b, W_out), recipe
 
 
 @given(hard_models())
-def test_hard_cases_are_results(case: tuple[MLPParams, Recipe]) -> None:
+def test_hard_cases_are_results(case: tuple[Weights, Recipe]) -> None:
     check_views(explain(case[0]))
 
 
 def test_all_weights_zero() -> None:
-    config = MLPConfig(7, 4)
-    model = MLPParams(config, **{name: np.zeros(shape) for name, shape in MLPParams.shapes(config).items()})
+    config = Config.mlp(7, 4)
+    model = Weights(config, **{name: np.zeros(shape) for name, shape in Weights.shapes(config).items()})
     view = check_views(explain(model))
     assert view["key_frequencies"] == []
     assert view["neurons_dead"] == 4
@@ -136,10 +136,10 @@ def test_an_untrained_model_has_no_clear_clusters_and_says_so() -> None:
     config, rng = Config.paper(), np.random.default_rng(0)
     weights = {
         name: (0.8 / np.sqrt(128) * rng.standard_normal(shape)).astype(np.float32)
-        for name, shape in Params.shapes(config).items()
+        for name, shape in Weights.shapes(config).items()
         if name.startswith("W_")
     }
-    explanation = explain(Params.with_zero_biases(config, **weights))
+    explanation = explain(Weights.with_zero_biases(config, **weights))
     assert not explanation.clear_clusters
     assert "There are no clear clusters" in explanation.summary()
     assert re.search(r"\d+ of 512 neurons read and write the same frequency, \d+ read one", explanation.summary())

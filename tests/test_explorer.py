@@ -21,13 +21,11 @@ from quadlens.explorer.words import VIEWS
 from quadlens.figures.style import FREQUENCY_COLOURS
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.bundled import bundled_names, load
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.evaluate import evaluate
 from quadlens.model.native import save
-from quadlens.model.params import MLPParams
 from quadlens.model.task import task_by_name
-from quadlens.model.token_tables import TokenTables
+from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 from strategies import mlps, transformers
 
@@ -81,7 +79,7 @@ def test_first_frame_agrees_with_evaluate_and_its_parts_add_up() -> None:
 
 @settings(max_examples=25)
 @given(model=mlps() | transformers())
-def test_any_model_gets_a_page(model: MLPParams) -> None:
+def test_any_model_gets_a_page(model: Weights) -> None:
     assert "</html>" in build_page(model, "any")
 
 
@@ -89,28 +87,28 @@ def test_any_model_gets_a_page(model: MLPParams) -> None:
 def test_views_that_do_not_apply_are_absent_with_one_line_why(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = any_model(rng, usual_weights())
-    task, page, layer = model.config.task, build_page(model, "any"), model.hidden_layer()
-    waves = isinstance(layer, Collapsed) and task.cyclic is not None
+    task, page, layer = model.config.task, build_page(model, "any"), model.collapse()
+    waves = layer.is_additive and task.cyclic is not None
     for view, applies in {
         "circle": waves,
         "rectangles": waves,
-        "gates": isinstance(layer, TokenTables),
-        "shared": isinstance(layer, TokenTables) and task.cyclic is not None,
+        "gates": bool(layer.gated),
+        "shared": bool(layer.gated) and task.cyclic is not None,
     }.items():
         assert (f'<figure id="view-{view}" hidden>' in page) == (not applies)
     why = page.split('<p id="absent">')[1].split("</p>")[0]
     assert ("No circle of phases" in why) == (not waves)
     assert ("rectangles" in why) == (not waves)
-    assert ("No map of attention" in why) == isinstance(layer, Collapsed)
+    assert ("No map of attention" in why) == layer.is_additive
     assert html.escape(task.words) in page
     assert task.sentence(12 if task.n > 12 else task.n - 1, task.n - 2, 0).split()[0] in page
     assert re.findall(r"\bnan\b", page.split("<script")[0]) == []
 
 
 def test_units_go_by_their_residues_everywhere() -> None:
-    config, rng = MLPConfig(18, 6, task=task_by_name("multiply", 18)), np.random.default_rng(2)
-    shapes = MLPParams.shapes(config).items()
-    page = build_page(MLPParams(config, **{name: rng.standard_normal(shape) for name, shape in shapes}), "any")
+    config, rng = Config.mlp(18, 6, task=task_by_name("multiply", 18)), np.random.default_rng(2)
+    shapes = Weights.shapes(config).items()
+    page = build_page(Weights(config, **{name: rng.standard_normal(shape) for name, shape in shapes}), "any")
     body = page[page.index("<body>") : page.index("<footer>")]
     # Element 12 is the residue 13, and 16 is 17; 13 · 17 = 221 = 12 modulo 19.
     assert set(re.findall(r"a = (\d+), b = (\d+)", body)) == {("13", "17")}
@@ -121,7 +119,7 @@ def test_units_go_by_their_residues_everywhere() -> None:
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_static_page_speaks_of_the_activation(activation: Activation) -> None:
     small = small_model()
-    model = MLPParams(MLPConfig(small.config.p, small.config.d_mlp, activation), **small.tensors())
+    model = Weights(Config.mlp(small.config.p, small.config.d_mlp, activation), **small.tensors)
     page = build_page(Anatomy(model), "any")
     body = page[page.index('<div id="views">') : page.index("<footer>")].replace("Bounds are about ReLU", "")
     assert ("ReLU" in body) == (activation == "relu")
@@ -139,7 +137,7 @@ def test_scripts_are_all_the_assets() -> None:
 def test_too_large_a_modulus_is_refused() -> None:
     p = LARGEST_P + 2
     zeros = np.zeros((p, 1), dtype=np.float32)
-    model = MLPParams(MLPConfig(p, 1), zeros, zeros, zeros.T)
+    model = Weights.mlp(Config.mlp(p, 1), zeros, zeros, zeros.T)
     with pytest.raises(BadConfig, match=f"p = {p}; the explorer holds all p³ logits in the browser: at most p = 257"):
         build_page(model, "large")
 

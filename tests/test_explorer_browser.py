@@ -14,13 +14,12 @@ from explorer_chromium import PATIENCE, Opened, drop_file, pages, small_model, s
 from quadlens.explorer.words import VIEWS, WORDS
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import load
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.evaluate import evaluate
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.native import save, to_bytes
-from quadlens.model.params import MLPParams
 from quadlens.model.task import task_by_name
-from quadlens.model.token_tables import TokenTables
+from quadlens.model.weights import Weights
 from quadlens.studies.over_time import history as quadlens_history
 
 # ruff: noqa: F811
@@ -502,8 +501,8 @@ def test_words_follow_the_activation(visit: Any) -> None:
     assert "ReLU" in page.text("how-pre")
     rng = np.random.default_rng(4)
     for activation, words_of in WORDS.items():
-        config = MLPConfig(7, 6, activation)
-        model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+        config = Config.mlp(7, 6, activation)
+        model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
         drop_file(page, f"{activation}.safetensors", to_bytes(model))
         page.page.wait_for_selector(f"html[data-model='{activation}.safetensors']", state="attached")
         for view in VIEWS:
@@ -564,9 +563,9 @@ def test_bad_files_get_a_clear_message_and_change_nothing(visit: Any) -> None:
     assert page.text("status-answer").startswith("2 + ")
 
 
-def large() -> MLPParams:
+def large() -> Weights:
     zeros = np.zeros((259, 1), dtype=np.float32)
-    return MLPParams(MLPConfig(259, 1), zeros, zeros, zeros.T)
+    return Weights.mlp(Config.mlp(259, 1), zeros, zeros, zeros.T)
 
 
 def test_address_round_trip(visit: Any) -> None:
@@ -646,8 +645,8 @@ def test_softmax_model_shows_its_gates_and_no_phases(visit: Any) -> None:
         assert not page.page.locator(f"#{hidden}").is_visible()
     assert page.page.locator("#stage-gates canvas").count() == 2 * 3
     model = softmax_model()
-    layer = model.hidden_layer()
-    assert isinstance(layer, TokenTables)
+    layer = model.collapse()
+    assert layer.gated
     with page.page.expect_download() as waiting:
         page.page.locator("#data-gates").click()
     rows = list(csv.DictReader(io.StringIO(Path(waiting.value.path()).read_text(encoding="utf-8"))))
@@ -691,12 +690,12 @@ def test_group_speaks_its_own_words_and_a_page_changes_with_the_model(visit: Any
 
 
 def test_subtraction_has_phases_and_rectangles_of_renamed_elements(visit: Any, tmp_path: Path) -> None:
-    small = small_model().tensors()
+    small = small_model().tensors
     back = -np.arange(23) % 23
-    config = MLPConfig(23, 90, task=task_by_name("subtract", 23))
+    config = Config.mlp(23, 90, task=task_by_name("subtract", 23))
     page = visit("small")
     before = page.text("words-circle")
-    drop_file(page, "minus.safetensors", to_bytes(MLPParams(config, **{**small, "W_b": small["W_b"][back]})))
+    drop_file(page, "minus.safetensors", to_bytes(Weights(config, **{**small, "W_b": small["W_b"][back]})))
     page.page.wait_for_selector("html[data-model='minus.safetensors']", state="attached")
     # The same neurons, the same phases; only the name of b is another.
     assert page.text("words-circle") == before
@@ -756,10 +755,10 @@ def test_large_and_odd_models(visit: Any) -> None:
     page = visit("wide")
     assert page.text("status-wrong") == "0 of 12,769"
     rng = np.random.default_rng(1)
-    square = MLPConfig(9, 6, "square")
+    square = Config.mlp(9, 6, "square")
     odd = {
-        "square": MLPParams(square, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(square).items()}),
-        "zero": MLPParams(MLPConfig(3, 1), np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((1, 3))),
+        "square": Weights(square, **{n: rng.standard_normal(s) for n, s in Weights.shapes(square).items()}),
+        "zero": Weights.mlp(Config.mlp(3, 1), np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((1, 3))),
         "one": build_mlp(Recipe(p=7, keys=(2,), neurons=1)),
     }
     for name, model in odd.items():

@@ -14,7 +14,7 @@ from explorer_chromium import Opened, drop_file, pages, small_model, visit  # no
 from quadlens.errors import QuadlensError
 from quadlens.model.config import Config, config_to_dict
 from quadlens.model.native import QUERY_KEY_NAMES, TASK_TABLE, TRANSFORMER_NAMES, load_file, to_bytes
-from quadlens.model.params import Params
+from quadlens.model.weights import Weights
 
 # ruff: noqa: F811
 
@@ -81,7 +81,7 @@ CONFIG = Config(
 def right(**changes: Any) -> File:
     """A file that both read; `changes` replace entries of its config (a value None takes the key out)."""
     rng = np.random.default_rng(2)
-    tensors = {TRANSFORMER_NAMES[n]: rng.standard_normal(s) for n, s in Params.shapes(CONFIG).items()}
+    tensors = {TRANSFORMER_NAMES[n]: rng.standard_normal(s) for n, s in Weights.shapes(CONFIG).items()}
     config = {key: value for key, value in {**config_to_dict(CONFIG), **changes}.items() if value is not None}
     return File(json.dumps(config), tensors)
 
@@ -270,7 +270,7 @@ def python_reads(content: bytes, path: Path) -> bool:
     path.write_bytes(content)
     try:
         with np.errstate(all="ignore"):
-            load_file(path).hidden_layer()
+            load_file(path).collapse()
     except QuadlensError:
         return False
     return True

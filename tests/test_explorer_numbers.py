@@ -20,13 +20,12 @@ from quadlens.logits.closed_form import closed_forms
 from quadlens.logits.parts import take_apart
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, apply_activation
 from quadlens.model.bundled import load
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.evaluate import margins
 from quadlens.model.native import save, to_bytes
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.task import task_by_name
-from quadlens.model.token_tables import HiddenLayer, LastMLP, TokenTables
+from quadlens.model.weights import Weights
 from quadlens.quadrature import (
     NoBound,
     Scheme,
@@ -96,7 +95,7 @@ def edits(roles: NeuronRoles, state: dict[str, Any]) -> tuple[np.ndarray, np.nda
     return delta, gain
 
 
-def edited(one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.ndarray) -> Collapsed:
+def edited(one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.ndarray) -> FloatTables:
     """Every frequency j = ±m·k of neuron i turned by ±mδ (twice that in W_L), some kept, W_L times the gain."""
     collapsed, roles = one.collapsed, one.roles
     p = collapsed.p
@@ -112,8 +111,8 @@ def edited(one: "Checked", state: dict[str, Any], delta: np.ndarray, gain: np.nd
         kept = {"primary": primary, "secondary": primary | (frequency == second)}.get(state["keep"], True)
         return np.fft.irfft(waves * kept, n=p, axis=0)
 
-    return Collapsed(
-        p,
+    return Tables(
+        task_by_name("add", p),
         collapsed.activation,
         bent(collapsed.U_a, roles.k_in, 1.0),
         bent(collapsed.U_b, roles.k_in, 1.0),
@@ -133,12 +132,12 @@ def hidden(activation: str, part: str, x: np.ndarray) -> np.ndarray:
 class Checked:
     """A model with its page and its unedited analysis."""
 
-    collapsed: Collapsed
+    collapsed: FloatTables
     roles: NeuronRoles
     clusters: tuple[Cluster, ...]
 
 
-def checked(model: Model) -> Checked:
+def checked(model: Weights) -> Checked:
     collapsed = model.collapse()
     spectra = neuron_spectra(collapsed)
     return Checked(collapsed, find_roles(spectra), find_clusters(spectra))
@@ -260,7 +259,7 @@ def fragment(rng: np.random.Generator, one: Checked, few: bool) -> str:
     return "&".join(said)
 
 
-def random_transformer(equals: bool, offset: bool, read: int) -> Params:
+def random_transformer(equals: bool, offset: bool, read: int) -> Weights:
     """Every bias, three positions, tokens of its own for b: nothing about collapsing is left out."""
     p, rng = 15, np.random.default_rng(5)
     config = Config(
@@ -276,17 +275,17 @@ def random_transformer(equals: bool, offset: bool, read: int) -> Params:
         read_position=read,
         b_token_offset=p if offset else 0,
     )
-    shapes = Params.shapes(config)
-    return Params(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
 
 
-def random_mlp(activation: Any) -> MLPParams:
+def random_mlp(activation: Any) -> Weights:
     rng = np.random.default_rng(8)
-    shapes = MLPParams.shapes(MLPConfig(15, 24, activation))
-    return MLPParams(MLPConfig(15, 24, activation), **{n: rng.standard_normal(s) for n, s in shapes.items()})
+    shapes = Weights.shapes(Config.mlp(15, 24, activation))
+    return Weights(Config.mlp(15, 24, activation), **{n: rng.standard_normal(s) for n, s in shapes.items()})
 
 
-def opened_in(page: Any, model: Model, path: Path) -> None:
+def opened_in(page: Any, model: Weights, path: Path) -> None:
     """Give the page a model file as a reader does."""
     save(model, path)
     page.page.locator("#open-file").set_input_files(str(path))
@@ -294,7 +293,7 @@ def opened_in(page: Any, model: Model, path: Path) -> None:
     page.settle()
 
 
-MODELS: dict[str, tuple[Callable[[], Model], int]] = {
+MODELS: dict[str, tuple[Callable[[], Weights], int]] = {
     "mainline": (lambda: load("mainline"), 6),
     "mismatched": (lambda: load("mismatched"), 5),
     "small": (small_model, 16),
@@ -384,10 +383,10 @@ def near_angles(found: Any, mine: np.ndarray) -> None:
     near(np.exp(1j * np.asarray(found)), np.exp(1j * mine))
 
 
-def compare(found: dict[str, Any], model: Model) -> None:
+def compare(found: dict[str, Any], model: Weights) -> None:
     """Every part of what the page computed with the same in Python."""
-    layer, task, p = model.hidden_layer(), model.config.task, model.config.p
-    assert not isinstance(layer, LastMLP)
+    layer, task, p = model.collapse(), model.config.task, model.config.p
+    assert layer.before is None
     near(found["Ua"], layer.U_a.T)
     near(found["Ub"], layer.U_b.T)
     near(found["WL"], layer.W_L.T)
@@ -402,8 +401,8 @@ def compare(found: dict[str, Any], model: Model) -> None:
     new = task.cyclic
     assert found["cyclic"] == (None if new is None else [x.tolist() for x in (new.of_a, new.of_b, new.of_c)])
     assert found["identity"] == (None if new is None else new.is_identity)
-    assert found["waves"] == (isinstance(layer, Collapsed) and new is not None)
-    if isinstance(layer, TokenTables):
+    assert found["waves"] == (layer.is_additive and new is not None)
+    if layer.gated:
         inputs = np.arange(p)
         gates = np.stack([layer.gates(np.full(p, a), inputs) for a in range(p)], axis=2)
         near(found["gates"], gates.reshape(len(layer.gated), -1))
@@ -412,7 +411,7 @@ def compare(found: dict[str, Any], model: Model) -> None:
         compare_waves(found, Anatomy(model))
 
 
-def compare_split(found: list[Any], layer: HiddenLayer) -> None:
+def compare_split(found: list[Any], layer: FloatTables) -> None:
     """Even part, odd part, skip and whole of the first inputs."""
     sigma = NONLINEARITIES[layer.activation]
     for at, parts in enumerate(found):
@@ -481,11 +480,11 @@ def test_engine_agrees_with_python_on_400_random_models_of_every_kind(visit: Any
         rng = np.random.default_rng([21, number])
         scale = float(rng.choice([0.1, 1.0, 2.0]))
         models.append(any_model(rng, usual_weights(scale)))
-    assert {type(model) for model in models} == {Params, MLPParams}
+    assert {type(model) for model in models} == {Weights, Weights}
     assert {model.config.activation for model in models} == set(ACTIVATIONS)
     assert {model.config.p for model in models} >= set(range(2, 16))
     assert {model.config.task.cyclic is None for model in models} == {True, False}
-    assert {isinstance(model.hidden_layer(), TokenTables) for model in models} == {True, False}
+    assert {bool(model.collapse().gated) for model in models} == {True, False}
     page = visit("small")
     for start in range(0, len(models), 20):
         some = models[start : start + 20]
@@ -515,8 +514,8 @@ BLEND = """(t) => {
 def test_attention_between_constant_and_softmax_equals_pythons(visit: Any, tmp_path: Path, name: str) -> None:  # noqa: F811
     """Waves of the blend are the blend of waves: against the plane spectrum of the blended pre-activations."""
     model = load("clock") if name == "clock" else softmax_times()
-    layer = model.hidden_layer()
-    assert isinstance(layer, TokenTables)
+    layer = model.collapse()
+    assert layer.gated
     mean, inputs = layer.with_mean_gates(), inputs_of(layer)
     flat = inputs_of(mean)
     own = find_plane_clusters(plane_spectrum(inputs.pre, inputs.W_L))
@@ -538,12 +537,12 @@ def test_attention_between_constant_and_softmax_equals_pythons(visit: Any, tmp_p
         near(found["logits"], apply_activation(layer.activation, pre) @ layer.W_L.T + skip)
 
 
-def softmax_times() -> Params:
+def softmax_times() -> Weights:
     """The weights of `clock` on 58 elements, asked for products: another order of the elements, and an even n."""
     model = load("clock")
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     config = dataclasses.replace(model.config, task=task_by_name("multiply", 58), p=58)
-    return Params(config, **model.tensors())
+    return Weights(config, **model.tensors)
 
 
 def test_bounds_are_written_rounded_up_and_lower_bounds_down(visit: Any) -> None:  # noqa: F811

@@ -29,7 +29,7 @@ from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.registry import recognise
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.handmade import Recipe
-from quadlens.model.params import Model, Params
+from quadlens.model.weights import Weights
 
 P, D, M, H, DH = 7, 6, 9, 2, 3
 Tensors = dict[str, np.ndarray]
@@ -52,15 +52,15 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return e / e.sum(-1, keepdims=True)
 
 
-def assert_same_logits(model: Model, expected: np.ndarray) -> None:
+def assert_same_logits(model: Weights, expected: np.ndarray) -> None:
     """Logits, not accuracy: a wrong attention constant often keeps the accuracy."""
     logits = model.forward(all_pairs(model.config.p))
     assert np.abs(logits - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
-def same_weights(x: Model, y: Model) -> bool:
+def same_weights(x: Weights, y: Weights) -> bool:
     return x.config == y.config and all(
-        x.tensors()[n].dtype == a.dtype and np.array_equal(x.tensors()[n], a) for n, a in y.tensors().items()
+        x.tensors[n].dtype == a.dtype and np.array_equal(x.tensors[n], a) for n, a in y.tensors.items()
     )
 
 
@@ -289,7 +289,7 @@ def test_transformer_lens_4(tmp_path: Path, container: str, layout: str, n_heads
     hints = Hints((0.5, 0.5), activation="relu", sidecar=None if n_heads is None else {"n_heads": n_heads})
     imported = import_file(write(tmp_path / "m", tensors, container), hints=hints)
     assert imported.format == f"transformer-lens-4-{layout}"
-    assert isinstance(imported.model, Params)
+    assert isinstance(imported.model, Weights)
     assert imported.model.config.n_heads == (n_heads or 1)
     assert_same_logits(imported.model, linear_logits(tensors, token_rows(), (0.5, 0.5)))
 
@@ -335,7 +335,7 @@ def test_zhong(tmp_path: Path, container: str, diff_vocab: int, eqn_sign: int) -
     (tmp_path / "config_abc.json").write_text(json.dumps(config))
     imported = import_file(path)
     assert imported.format == "zhong"
-    assert isinstance(imported.model, Params)
+    assert isinstance(imported.model, Weights)
     assert imported.model.config.attention == (1.0,) * (2 + eqn_sign)
     tokens = token_rows(vocab - 1 if eqn_sign else None, P * diff_vocab)
     assert_same_logits(imported.model, nanda_logits(tensors, tokens, coeff=0.0))
@@ -376,7 +376,7 @@ def test_constant_attention_that_is_not_uniform(tmp_path: Path) -> None:
         tensors["blocks.0.attn.W_Q"][0],
     )
     imported = import_file(write(tmp_path / "m", tensors, "torch"), hints=Hints(SoftmaxAttention(), activation="relu"))
-    assert isinstance(imported.model, Params)
+    assert isinstance(imported.model, Weights)
     assert len(set(imported.model.config.attention)) == 3
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
 
@@ -430,28 +430,28 @@ def test_other_precisions_are_read_exactly(tmp_path: Path, dtype: str, container
         pytest.importorskip("safetensors.torch").save_file(narrow, path := tmp_path / "m.safetensors")
     model = import_file(path, hints=Hints(activation="relu")).model
     expected = narrow["fc2.weight"].double().numpy().T
-    np.testing.assert_array_equal(model.tensors()["W_out"].astype(np.float64), expected)
+    np.testing.assert_array_equal(model.tensors["W_out"].astype(np.float64), expected)
 
 
 # --- export and back --------------------------------------------------------------------------------------------------
 
 
-def shaped(**changes: Any) -> Params:
+def shaped(**changes: Any) -> Weights:
     """Random weights in the shape a format keeps whole."""
     config = dataclasses.replace(
         Config(P, D, M, H, DH, d_vocab=P, d_vocab_out=P, n_ctx=2, attention=(0.5, 0.5), read_position=1), **changes
     )
-    tensors = {n: random(*s, seed=i) for i, (n, s) in enumerate(Params.shapes(config).items())}
-    return Params(config=config, **tensors)
+    tensors = {n: random(*s, seed=i) for i, (n, s) in enumerate(Weights.shapes(config).items())}
+    return Weights(config=config, **tensors)
 
 
-def without(model: Params, *names: str) -> Params:
-    return dataclasses.replace(model, **{name: np.zeros_like(getattr(model, name)) for name in names})
+def without(model: Weights, *names: str) -> Weights:
+    return model.replace(**{name: np.zeros_like(getattr(model, name)) for name in names})
 
 
 EQUALS: dict[str, Any] = {"d_vocab": P + 1, "n_ctx": 3, "read_position": 2}
 MLP = build_mlp(Recipe(P, (1, 2), M, noise=0.1))
-ROUND_TRIPS: list[tuple[str, Model]] = [
+ROUND_TRIPS: list[tuple[str, Weights]] = [
     ("transformer-lens", shaped()),
     ("transformer-lens", shaped(**EQUALS, attention=(1 / 3,) * 3)),
     ("transformer-lens", shaped(d_vocab=P + 3, d_vocab_out=P + 2, n_ctx=5)),
@@ -466,7 +466,7 @@ ROUND_TRIPS: list[tuple[str, Model]] = [
 
 @containers
 @pytest.mark.parametrize(("name", "model"), ROUND_TRIPS, ids=[f"{i}-{n}" for i, (n, _) in enumerate(ROUND_TRIPS)])
-def test_round_trips_bit_for_bit(tmp_path: Path, name: str, model: Model, container: str) -> None:
+def test_round_trips_bit_for_bit(tmp_path: Path, name: str, model: Weights, container: str) -> None:
     path = tmp_path / ("model_1.pt" if container == "torch" else "model_1.safetensors")
     files, _ = export_file(model, name, path)
     assert sorted(files) == sorted(tmp_path.iterdir())
@@ -508,7 +508,7 @@ def test_exports_of_other_uniform_attention_keep_the_logits(tmp_path: Path, name
         ("word", MLP, "format 'word' is not known; expected one of quadlens, transformer-lens"),
     ],
 )
-def test_what_a_format_cannot_express_is_refused(tmp_path: Path, name: str, model: Model, message: str) -> None:
+def test_what_a_format_cannot_express_is_refused(tmp_path: Path, name: str, model: Weights, message: str) -> None:
     with pytest.raises(BadConfig, match=message.replace("(", r"\(")):
         export_file(model, name, tmp_path / "model_1.pt")
     assert list(tmp_path.iterdir()) == []
@@ -527,7 +527,7 @@ def test_softmax_attention_equals_the_slow_pattern(positions: int, seed: int) ->
         tensors[f"blocks.0.attn.b_{name}"][:] = bias
     checkpoint = Checkpoint("file", tensors, {})
     model = READERS["transformer-lens"].read(checkpoint, Hints(SoftmaxAttention(positions), activation="relu")).model
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     assert model.config.attention == (1 / positions,) * positions
     assert_same_logits(model, tl_logits(tensors, token_rows(P if positions == 3 else None), None))
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from quadlens.errors import BadConfig
 from quadlens.model import Recipe, build_mlp, build_transformer, evaluate
 from quadlens.model.handmade import neurons_of, waves
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 
 
-def all_logits(model: Model) -> np.ndarray:
+def all_logits(model: Weights) -> np.ndarray:
     collapsed = model.collapse()
     return np.stack([collapsed.logits(a) for a in range(collapsed.p)])
 

@@ -12,7 +12,7 @@ import pytest
 import quadlens
 from cli_runner import quadlens as command
 from quadlens.errors import BadConfig
-from quadlens.model import Config, Params
+from quadlens.model import Config, Weights
 from quadlens.model.config import Softmax
 from quadlens.model.evaluate import all_pairs, evaluate
 from quadlens.model.formats import Hints, from_state_dict, import_file
@@ -53,8 +53,8 @@ def test_a_relu_mlp_is_never_read_as_squares(tmp_path: Path) -> None:
 def three_tokens() -> dict[str, np.ndarray]:
     """A TransformerLens state dict that adds with softmax over (a, b, '='), almost uniform."""
     model = quadlens.build(p=31, keys=(3, 5, 7), neurons=256)
-    assert isinstance(model, Params)
-    tensors, rng = dict(model.tensors()), np.random.default_rng(0)
+    assert isinstance(model, Weights)
+    tensors, rng = dict(model.tensors), np.random.default_rng(0)
     d = model.config.d_model
     # Read at '=': a and b come in through attention, 1/3 each; what '=' itself brings, biases take away again.
     equals = rng.standard_normal(d)
@@ -181,7 +181,7 @@ def test_ties_are_not_right_and_large_models_are_drawn(monkeypatch: pytest.Monke
 WRONG = """
 import numpy, pathlib, quadlens
 from quadlens.errors import WrongArgument
-from quadlens.model import Config, MLPConfig, MLPParams, Params
+from quadlens.model import Config, Weights
 
 class Tensor:
     shape, dtype = (3, 2), "torch.float32"
@@ -194,8 +194,8 @@ calls = {
     "import_file(dict)": lambda: quadlens.import_file({"W_E": 1}),
     "import_file(network)": lambda: quadlens.import_file(Network()),
     "load(3)": lambda: quadlens.load(3),
-    "MLPParams": lambda: MLPParams(MLPConfig(3, 2), W_a=Tensor(), W_b=Tensor(), W_out=Tensor()),
-    "Params": lambda: Params.with_zero_biases(Config.paper(5), **{"W_" + x: Tensor() for x in
+    "Weights.with_zero_biases": lambda: Weights(Config.mlp(3, 2), W_a=Tensor(), W_b=Tensor(), W_out=Tensor()),
+    "Weights": lambda: Weights.with_zero_biases(Config.paper(5), **{"W_" + x: Tensor() for x in
         ("E", "pos", "V", "O", "in", "out", "U")}),
 }
 for name, call in calls.items():
@@ -219,8 +219,8 @@ def test_wrong_python_arguments_are_told_the_remedy() -> None:
         ("import_file(dict)", "got a dict; expected a file's path, and a state dict in memory is for"),
         ("import_file(network)", "got a Network; expected a file's path, and a network in memory is for"),
         ("load(3)", "got an int; expected a file's path, as a string or a pathlib.Path"),
-        ("MLPParams", "W_a is a __main__.Tensor; expected a NumPy array, as tensor.detach().cpu().numpy() gives it"),
-        ("Params", "W_E is a __main__.Tensor; expected a NumPy array"),
+        ("Weights", "W_a is a __main__.Tensor; expected a NumPy array, as tensor.detach().cpu().numpy() gives it"),
+        ("Weights", "W_E is a __main__.Tensor; expected a NumPy array"),
     ):
         assert any(line.startswith(f"{name} ") and words in line for line in lines), (name, run.stdout)
 

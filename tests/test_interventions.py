@@ -13,10 +13,9 @@ from cli_runner import quadlens as run
 from explorer_chromium import pages, softmax_model, visit  # noqa: F401
 from quadlens.errors import BadConfig
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import Config, MLPConfig, Softmax
+from quadlens.model.config import Config, Softmax
 from quadlens.model.evaluate import margins
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.studies.interventions import as_transformer
 from test_explorer_numbers import READ, checked, edited, edits
@@ -29,13 +28,13 @@ DIALS: dict[str, Any] = {
 
 
 def logits_of(model: Any) -> np.ndarray:
-    layer = model.hidden_layer()
+    layer = model.collapse()
     return np.stack([layer.logits(a) for a in range(layer.p)])
 
 
 def test_any_collapsed_model_is_a_transformer() -> None:
     models = [any_model(np.random.default_rng(seed), usual_weights(1.0)) for seed in range(40)]
-    layers = [layer for layer in (model.hidden_layer() for model in models) if isinstance(layer, Collapsed)]
+    layers = [layer for layer in (model.collapse() for model in models) if layer.is_additive]
     assert len(layers) > 10
     for collapsed in layers:
         again = as_transformer(collapsed).collapse()
@@ -59,8 +58,8 @@ def test_dropped_neurons_write_nothing(name: str) -> None:
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_even_and_odd_part(activation: str) -> None:
     rng = np.random.default_rng(1)
-    config = MLPConfig(5, 7, activation)  # type: ignore[arg-type]
-    model = MLPParams(config, rng.normal(size=(5, 7)), rng.normal(size=(5, 7)), rng.normal(size=(7, 5)))
+    config = Config.mlp(5, 7, activation)  # type: ignore[arg-type]
+    model = Weights.mlp(config, rng.normal(size=(5, 7)), rng.normal(size=(5, 7)), rng.normal(size=(7, 5)))
     pre, sigma = model.W_a[:, None] + model.W_b[None], NONLINEARITIES[config.activation].apply
     even, odd = (sigma(pre) + sigma(-pre)) / 2, (sigma(pre) - sigma(-pre)) / 2
     np.testing.assert_allclose(logits_of(quadlens.ablate(model, keep="abs")), even @ model.W_out, atol=1e-12)
@@ -95,13 +94,13 @@ def test_attention_between_its_mean_and_softmax(kind: str) -> None:
         constant = (0.3, -0.2, 0.4) if kind == "three tokens" else (0.25, 0.5)
         config = Config(**shape, attention=constant, read_position=len(constant) - 1, softmax=Softmax(0.7, 1.3))
         rng = np.random.default_rng(2)
-        model = Params(config, **{name: rng.normal(size=size) for name, size in Params.shapes(config).items()})
-    layer = model.hidden_layer()
+        model = Weights(config, **{name: rng.normal(size=size) for name, size in Weights.shapes(config).items()})
+    layer = model.collapse()
     mean = layer.with_mean_gates()
     assert quadlens.mix_attention(model, 1.0) is model
     for rate in (0.0, 0.3):
-        mixed = quadlens.mix_attention(model, rate).hidden_layer()
-        assert isinstance(mixed, Collapsed) == (rate == 0)
+        mixed = quadlens.mix_attention(model, rate).collapse()
+        assert mixed.is_additive == (rate == 0)
         for a in (0, 3):
             for part in ("pre", "skip"):
                 expected = (1 - rate) * getattr(mean, part)(a) + rate * getattr(layer, part)(a)
@@ -112,7 +111,7 @@ def test_the_explorer_mixes_attention_alike(visit: Any) -> None:  # noqa: F811
     page, model = visit("softmax"), softmax_model()
     for rate in (0.0, 0.4):
         said = page.page.evaluate(READ, f"attention={rate}")
-        expected = margins(quadlens.mix_attention(model, rate).hidden_layer())
+        expected = margins(quadlens.mix_attention(model, rate).collapse())
         np.testing.assert_allclose(said["margin"], expected.ravel(), rtol=1e-9, atol=1e-9)
 
 
@@ -175,7 +174,7 @@ def test_the_explorer_has_the_same_dials(visit: Any) -> None:  # noqa: F811
         words = [f"{key}={int(value) if key == 'carry' else value}" for key, value in state.items()]
         said = page.page.evaluate(READ, "&".join([*words, f"part={part}"]))
         model = quadlens.ablate(changed_by("mainline", whole), keep="all" if part == "relu" else "abs")
-        np.testing.assert_allclose(said["margin"], margins(model.hidden_layer()).ravel(), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(said["margin"], margins(model.collapse()).ravel(), rtol=1e-9, atol=1e-9)
 
 
 def test_ablate_and_compare_from_the_command_line(tmp_path: Path) -> None:

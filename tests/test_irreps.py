@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quadlens.errors import BadConfig
-from quadlens.model import Params
+from quadlens.model import Weights
 from quadlens.model.config import Config, Softmax
 from quadlens.model.evaluate import evaluate
 from quadlens.model.groups import chughtai_table, cycle_type, elements_of, partitions, specht_character
@@ -143,7 +143,7 @@ def peers() -> Path:
     return Path(directory)
 
 
-def chughtai_transformer(directory: Path, run: str) -> Params:
+def chughtai_transformer(directory: Path, run: str) -> Weights:
     """A checkpoint of Chughtai et al. with the task and attention its config names."""
     from quadlens.model.formats.torch_files import read_torch
 
@@ -171,7 +171,7 @@ def chughtai_transformer(directory: Path, run: str) -> Params:
         softmax=Softmax(1.0, math.sqrt(d_head)),
         task=task,
     )
-    return Params(config=config, **weights)
+    return Weights(config=config, **weights)
 
 
 def key_irreps(irreps: Irreps, shares: np.ndarray) -> set[str]:
@@ -187,7 +187,7 @@ def test_key_irreps_are_the_published_ones(run: str) -> None:
     theirs = {"5d-b": "5d (2,2,2)"} | {str(k): f"frequency {k}" for k in range(1, 60)}
     model = chughtai_transformer(directory, run)
     irreps = find_irreps(model.config.task)
-    shares = irreps.shares(model.token_tables().W_L)
+    shares = irreps.shares(model.collapse().W_L)
     assert key_irreps(irreps, shares) == {theirs.get(name, name) for name in published}
     if run == "S5_T_seed1":
         found = {part.name: share for part, share in zip(irreps.parts, shares, strict=True)}
@@ -197,5 +197,5 @@ def test_key_irreps_are_the_published_ones(run: str) -> None:
 
 @pytest.mark.parametrize("run", ["A5_T_seed1", "S5_T_seed1"])
 def test_public_transformers_answer_every_input(run: str) -> None:
-    result = evaluate(chughtai_transformer(peers(), run).hidden_layer())
+    result = evaluate(chughtai_transformer(peers(), run).collapse())
     assert result.correct == result.pairs

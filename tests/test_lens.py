@@ -17,7 +17,7 @@ from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
 from quadlens.infinite_width.swap import swap_activations
 from quadlens.model.activation import NONLINEARITIES, Activation
-from quadlens.model.collapsed import Collapsed
+from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.task import task_by_name
 
 W = 2 * np.pi
@@ -32,7 +32,7 @@ def pizza(
     delta: float | str = 0.0,
     bias: float = 0.0,
     task: str = "add",
-) -> Collapsed:
+) -> FloatTables:
     """cos(kwa + φ + δ) + cos(kwb + φ - δ), written with cos(kwc + 2φ), evenly spread φ; δ one number or "spread"."""
     x = np.arange(n)
     U_a, U_b, W_L = [], [], []
@@ -46,7 +46,7 @@ def pizza(
         W_L.append(np.cos(wave + 2 * phi))
     zero = np.zeros((n, n))
     reads_a, reads_b, writes = (np.concatenate(one, axis=1) for one in (U_a, U_b, W_L))
-    return Collapsed(n, activation, reads_a, reads_b, writes, zero, zero, task_by_name(task, n))
+    return Tables(task_by_name(task, n), activation, reads_a, reads_b, writes, zero, zero)
 
 
 @pytest.fixture(scope="module")
@@ -129,16 +129,8 @@ def test_a_cyclic_task_is_read_like_addition(task: str, n: int) -> None:
     plain = pizza(n, (1, 5), 80, bias=0.1)
     new = task_by_name(task, n).cyclic
     assert new is not None
-    renamed = Collapsed(
-        n,
-        "relu",
-        plain.U_a[new.of_a],
-        plain.U_b[new.of_b],
-        plain.W_L[new.of_c],
-        plain.S_a,
-        plain.S_b,
-        task_by_name(task, n),
-    )
+    tables = (plain.U_a[new.of_a], plain.U_b[new.of_b], plain.W_L[new.of_c], plain.S_a, plain.S_b)
+    renamed = Tables(task_by_name(task, n), "relu", *tables)
     one, other = lens(plain), lens(renamed)
     assert other.task == task
     assert other.r2.unfitted == pytest.approx(one.r2.unfitted, abs=1e-9)
@@ -150,7 +142,7 @@ def test_the_sign_wave_of_even_n_is_a_mean_over_two_rotations() -> None:
     sign = (-1.0) ** np.arange(n)[:, None]
     a, b, w = rng.normal(size=(3, 40))
     zero = np.zeros((n, n))
-    found = lens(Collapsed(n, "relu", sign * a, sign * b + 0.2, sign * w, zero, zero))
+    found = lens(Tables(task_by_name("add", n), "relu", sign * a, sign * b + 0.2, sign * w, zero, zero))
     (cluster,) = found.clusters
     assert cluster.k == 5
     assert found.r2.finite_sum == pytest.approx(1)
@@ -197,7 +189,7 @@ def test_a_readout_that_cancels_the_error_is_found_and_one_that_does_not_is_not(
 
 def test_a_task_without_relabelling_is_refused() -> None:
     zero, n = np.zeros((6, 6)), 6
-    layer = Collapsed(n, "relu", np.eye(n), np.eye(n), np.eye(n), zero, zero, task_by_name("S3"))
+    layer = Tables(task_by_name("S3"), "relu", np.eye(n), np.eye(n), np.eye(n), zero, zero)
     with pytest.raises(BadConfig, match="no cyclic relabelling"):
         lens(layer)
 
@@ -216,7 +208,8 @@ def test_bundled_models_are_integrals(mainline: Lens) -> None:
 
 def test_a_model_without_clusters_says_so() -> None:
     zero, n = np.zeros((7, 7)), 7
-    found = lens(Collapsed(n, "relu", np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), zero, zero))
+    U_a, U_b, W_L = np.zeros((3, n, 3))
+    found = lens(Tables(task_by_name("add", n), "relu", U_a, U_b, W_L, zero, zero))
     assert found.clusters == ()
     assert "nothing to integrate" in found.sentences()[0]
     assert found.answers_right == 0
@@ -266,7 +259,7 @@ def test_public_checkpoints_are_integrals(name: str, activation: str | None, lea
 
 def test_lambda_2_predicts_the_published_table_of_swapped_activations() -> None:
     path = public("he/p_23_dmlp_512_ReLU_random_scale_0.1_decay_0_08142058/final.pth")
-    swaps = {one.function: one for one in swap_activations(quadlens.import_file(path).model.hidden_layer())}
+    swaps = {one.function: one for one in swap_activations(quadlens.import_file(path).model.collapse())}
     published = {"|x|": 1, "x²": 1, "x⁴": 1, "x⁸": 1, "log(1 + e^2x)": 1, "e^x": 1, "x": 0.0416, "x³": 0.0359}
     assert all(one.agrees for one in swaps.values())
     for function, accuracy in published.items():

@@ -12,13 +12,15 @@ from quadlens.logits import LogitParts, clock_pizza, closed_forms, cos_u, identi
 from quadlens.logits.closed_form import judge_closed_form
 from quadlens.logits.parts import Part
 from quadlens.logits.regression import cos_2u, regress
-from quadlens.model import Collapsed, MLPParams, Params, Recipe, build_mlp, build_transformer
+from quadlens.model import Recipe, Tables, Weights, build_mlp, build_transformer
+from quadlens.model.tables import FloatTables
+from quadlens.model.task import task_by_name
 from strategies import mlps, transformers
 
 any_model = st.one_of(transformers(), mlps())
 
 
-def tensors(collapsed: Collapsed) -> dict[str, np.ndarray]:
+def tensors(collapsed: FloatTables) -> dict[str, np.ndarray]:
     """Every part of the logits as [a, b, c], the obvious way."""
     pre = collapsed.U_a[:, None] + collapsed.U_b[None]
     whole = {"relu": np.maximum(pre, 0), "abs": np.abs(pre), "square": pre**2}[collapsed.activation]
@@ -50,7 +52,7 @@ def least_squares(Y: np.ndarray, factors: list[np.ndarray]) -> tuple[np.ndarray,
 
 
 @given(any_model, st.data())
-def test_parts_by_explicit_tensors(model: Params | MLPParams, data: st.DataObject) -> None:
+def test_parts_by_explicit_tensors(model: Weights, data: st.DataObject) -> None:
     collapsed = model.collapse()
     p = collapsed.p
     keys = tuple(sorted(data.draw(st.sets(st.integers(1, (p - 1) // 2), max_size=3))))
@@ -72,7 +74,7 @@ def test_parts_by_explicit_tensors(model: Params | MLPParams, data: st.DataObjec
 
 
 @given(any_model, st.data())
-def test_regressions_by_least_squares_on_all_logits(model: Params | MLPParams, data: st.DataObject) -> None:
+def test_regressions_by_least_squares_on_all_logits(model: Weights, data: st.DataObject) -> None:
     collapsed = model.collapse()
     p = collapsed.p
     keys = tuple(sorted(data.draw(st.sets(st.integers(1, (p - 1) // 2), min_size=1, max_size=2))))
@@ -92,7 +94,7 @@ def test_regressions_by_least_squares_on_all_logits(model: Params | MLPParams, d
 
 
 @given(any_model)
-def test_the_identity_part_is_separable_and_its_2d_fourier_form_is_right(model: Params | MLPParams) -> None:
+def test_the_identity_part_is_separable_and_its_2d_fourier_form_is_right(model: Weights) -> None:
     collapsed = model.collapse()
     p = collapsed.p
     keys = (1,)
@@ -168,7 +170,7 @@ def test_a_secondary_frequency_fills_the_weak_spots() -> None:
     x = 2 * np.pi * np.outer(np.arange(p), np.full(n, k)) / p
     U, W_L = np.cos(x + phi) + beta * np.cos(2 * x + 2 * phi + np.pi), np.cos(x + 2 * phi)
     zero = np.zeros((p, p))
-    parts = take_apart(Collapsed(p, "relu", U, U, W_L, zero, zero), (k,))
+    parts = take_apart(Tables(task_by_name("add", p), "relu", U, U, W_L, zero, zero), (k,))
     forms = closed_forms(parts)
     # Identity part: ½ Σ_i cos(kwc+2φ) β cos(2kwa+2φ+π) = -β n/4 cos(kw(c-2a)), twice.
     assert forms.by_parts.D[0] == pytest.approx(-beta * n / 2)
@@ -184,7 +186,8 @@ def test_a_secondary_frequency_fills_the_weak_spots() -> None:
 
 def test_a_model_whose_logits_do_not_vary() -> None:
     zero, weights = np.zeros((5, 5)), np.zeros((5, 2))
-    parts: LogitParts = take_apart(Collapsed(5, "relu", weights, weights, weights, zero, zero + 3.0), (1,))
+    add = task_by_name("add", 5)
+    parts: LogitParts = take_apart(Tables(add, "relu", weights, weights, weights, zero, zero + 3.0), (1,))
     assert parts.all_logits.variance == 0.0
     assert clock_pizza(parts).all_logits.pizza is None
     assert parts.correct == 0
@@ -192,7 +195,7 @@ def test_a_model_whose_logits_do_not_vary() -> None:
 
 def test_a_large_common_offset_costs_no_digits() -> None:
     model = build_mlp(Recipe(13, (2,), 20, noise=0.1)).collapse()
-    moved = Collapsed(13, "relu", model.U_a, model.U_b, model.W_L, model.S_a, model.S_b + 1e8)
+    moved = Tables(task_by_name("add", 13), "relu", model.U_a, model.U_b, model.W_L, model.S_a, model.S_b + 1e8)
     expected = take_apart(model, (2,)).all_logits.variance
     assert take_apart(moved, (2,)).all_logits.variance == pytest.approx(expected, rel=1e-6)
 

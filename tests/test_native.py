@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig, BadFile, QuadlensError
-from quadlens.model import Params, Recipe, build_mlp, build_transformer, load, save, sha256
+from quadlens.model import Recipe, build_mlp, build_transformer, load, save, sha256
 from quadlens.model.atomic import write_all_atomic, write_atomic
 from quadlens.model.native import from_tensors, load_file, to_bytes
-from quadlens.model.params import MLPParams, Model
+from quadlens.model.weights import Weights
 from strategies import mlps, transformers
 from test_formats import same_weights
 
 
 @given(st.one_of(transformers(), transformers(np.float64), mlps(), mlps(np.float64)))
-def test_round_trip_is_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
+def test_round_trip_is_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, model: Weights) -> None:
     path = tmp_path_factory.mktemp("native") / "m.safetensors"
     save(model, path)
     back = load(path)
@@ -45,14 +45,14 @@ def test_safetensors_alone_reads_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(W_O, model.W_O)
 
 
-MODELS: list[Params | MLPParams] = [
+MODELS: list[Weights] = [
     build_transformer(Recipe(5, (1, 2), 4, noise=0.1)),
     build_mlp(Recipe(5, (1, 2), 4, noise=0.1)),
 ]
 FILES = [to_bytes(model) for model in MODELS]
 
 
-def _load_bytes(content: bytes, path: Path) -> Model:
+def _load_bytes(content: bytes, path: Path) -> Weights:
     path.write_bytes(content)
     return load_file(path)
 
@@ -100,7 +100,7 @@ def _with_config(change: Any) -> tuple[dict[str, np.ndarray], str]:
     from quadlens.model.native import _checksum, names_for
 
     model = MODELS[0]
-    tensors = {names_for(model.config)[name]: array for name, array in model.tensors().items()}
+    tensors = {names_for(model.config)[name]: array for name, array in model.tensors.items()}
     config = json.loads(json.dumps(change(_config())))
     header = {"format": 1, "config": config, "checksum": _checksum(tensors, config)}
     return tensors, json.dumps(header)
@@ -270,12 +270,12 @@ def test_odd_targets(tmp_path: Path) -> None:
 
 def test_weights_do_not_change_with_the_arrays_they_came_from() -> None:
     for model in MODELS:
-        arrays = {name: array.copy() for name, array in model.tensors().items()}
-        copy = type(model)(config=model.config, **arrays)  # type: ignore[arg-type]
+        arrays = {name: array.copy() for name, array in model.tensors.items()}
+        copy = type(model)(config=model.config, **arrays)
         for name in arrays:
             arrays[name] += 1
         assert same_weights(copy, model)
-        assert isinstance(copy, (Params, MLPParams))
+        assert isinstance(copy, Weights)
 
 
 def test_bundled_names_win_over_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,12 +289,13 @@ def test_bundled_names_win_over_files(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_schema_collects_every_problem() -> None:
-    from quadlens.model.config import MLPConfig
+    from quadlens.model.config import Config
     from quadlens.schema import parse_dataclass
 
     with pytest.raises(
-        BadConfig, match=r"here: unknown key 'x' .*; p = True: expected int, got bool; missing key 'd_mlp'"
+        BadConfig,
+        match=r"here: unknown key 'x' .*; p = True: expected int, got bool; missing key 'd_model'; missing key 'd_mlp'",
     ):
-        parse_dataclass(MLPConfig, {"x": 1, "p": True}, "here")
+        parse_dataclass(Config, {"x": 1, "p": True}, "here")
     with pytest.raises(BadConfig, match="here: expected names with values, got list"):
-        parse_dataclass(MLPConfig, [], "here")
+        parse_dataclass(Config, [], "here")

@@ -14,7 +14,7 @@ from quadlens.model.config import Config
 from quadlens.model.evaluate import all_pairs, evaluate
 from quadlens.model.formats import Hints, SoftmaxAttention, import_file
 from quadlens.model.groups import group_orders
-from quadlens.model.params import Params
+from quadlens.model.weights import Weights
 from test_formats import (
     DH,
     D,
@@ -69,7 +69,7 @@ def test_heads_that_differ_are_not_constant(tmp_path: Path) -> None:
     tensors["blocks.0.attn.b_Q"][0] = 0
     hints = Hints(SoftmaxAttention(2), activation="relu")
     model = import_file(write(tmp_path / "m", tensors, "torch"), hints=hints).model
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     assert model.config.softmax is not None
     assert_same_logits(model, tl_logits(tensors, token_rows(), None))
 
@@ -79,7 +79,7 @@ def test_gbmi_with_partial_attention_rate(tmp_path: Path) -> None:
     run = {"experiment": {"p": P, "attention_rate": 0.5, "use_end_of_sequence": True, "act_fn": "relu"}}
     path = write(tmp_path / "m", {"model": tensors, "run_config": run}, "torch")
     model = import_file(path).model
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     assert model.config.attention_kind == "mixture"
     own, constant = (tl_middle(tensors, token_rows(P), x) for x in (None, (1 / 3,) * 3))
     assert_same_logits(model, tl_end(tensors, (own + constant) / 2))
@@ -97,7 +97,7 @@ def test_zhong_with_true_attention(tmp_path: Path) -> None:
         assert_same_logits(import_file(path).model, nanda_logits(tensors, token_rows(), coeff=coeff))
     tensors["blocks.0.attn.W_K"] *= 0
     imported = import_file(write(tmp_path / "model_1", tensors, "torch"))
-    assert isinstance(imported.model, Params)
+    assert isinstance(imported.model, Weights)
     assert imported.model.config.attention == (0.625, 0.625)
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(), coeff=0.75))
 
@@ -189,7 +189,7 @@ def test_the_order_of_a_group_is_the_one_of_the_answers(tmp_path: Path, name: st
         right = int((answers == table).sum())
         assert np.array_equal(imported.model.config.task.answers, table)
         assert f"elements in {who}: {right} of {table.size} answers right" in imported.notes[-2]
-        assert evaluate(imported.model.hidden_layer()).correct == right
+        assert evaluate(imported.model.collapse()).correct == right
 
 
 def test_two_orders_that_fit_alike_are_refused(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_the_order_of_a_group_is_not_guessed(tmp_path: Path) -> None:
         import_file(path)
     imported = import_file(path, hints=Hints(answers="model"))
     assert "right on 100 % by definition; their table is no group" in imported.notes[-2]
-    assert evaluate(imported.model.hidden_layer()).accuracy == 1.0
+    assert evaluate(imported.model.collapse()).accuracy == 1.0
     np.savetxt(tmp_path / "table.csv", np.add.outer(np.arange(6), np.arange(6)) % 6, "%d", ",")
     assert import_file(path, hints=Hints(answers=str(tmp_path / "table.csv"))).model.config.task.is_addition
     for family, degree, message in (
@@ -283,7 +283,7 @@ def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
     if peers is None or not (Path(peers) / name).is_file():
         pytest.skip("QUADLENS_PEERS does not name a directory with public checkpoints")
     imported = import_file(Path(peers) / name, hints=hints)
-    layer = imported.model.hidden_layer()
+    layer = imported.model.collapse()
     if layer.p <= 200:
         assert evaluate(layer).correct == right
     else:  # reading has counted them all, to find the order of the group's elements: here every 50th again
@@ -296,5 +296,5 @@ def test_inputs_longer_than_two_operands_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"W_pos has 18 positions; .* not sums of many digits .* --attention softmax:3"):
         import_file(path, "nanda", Hints(activation="relu"))
     fed = import_file(path, "nanda", Hints(SoftmaxAttention(3), activation="relu")).model
-    assert isinstance(fed, Params)
+    assert isinstance(fed, Weights)
     assert fed.config.n_ctx == 18

@@ -13,7 +13,7 @@ import quadlens
 from cli_runner import quadlens as run
 from quadlens.explanation import Outline, needs_outline, outline
 from quadlens.explanation.outline import additive_part
-from quadlens.model import MLPConfig, MLPParams, Params, evaluate, save
+from quadlens.model import Config, Weights, evaluate, save
 from quadlens.model.evaluate import all_pairs, attention_ranges
 from quadlens.model.task import Task, task_by_name, task_from_table
 from quadlens.spectrum.irreps import find_irreps
@@ -22,8 +22,8 @@ from test_token_tables import softmax_transformers
 
 @settings(max_examples=25)
 @given(softmax_transformers(np.float64))
-def test_the_additive_part_by_least_squares(model: Params) -> None:
-    n, layer = model.config.p, model.hidden_layer()
+def test_the_additive_part_by_least_squares(model: Weights) -> None:
+    n, layer = model.config.p, model.collapse()
     part, share = additive_part(layer)
     pairs = all_pairs(n)
     design = np.concatenate([np.eye(n)[pairs[:, 0]], np.eye(n)[pairs[:, 1]]], axis=1)
@@ -39,8 +39,8 @@ def test_the_additive_part_by_least_squares(model: Params) -> None:
 
 @settings(max_examples=25)
 @given(softmax_transformers())
-def test_attention_ranges_by_looking_at_all_inputs(model: Params) -> None:
-    layer, config = model.token_tables(), model.config
+def test_attention_ranges_by_looking_at_all_inputs(model: Weights) -> None:
+    layer, config = model.collapse(), model.config
     pairs = all_pairs(config.p)
     gates = layer.gates(pairs[:, 0], pairs[:, 1])
     for one in attention_ranges(model, layer):
@@ -48,7 +48,7 @@ def test_attention_ranges_by_looking_at_all_inputs(model: Params) -> None:
         assert [one.low, one.high] == pytest.approx([weights.min(), weights.max()])
 
 
-def one_irrep(name: str, which: str, neurons: int = 60) -> MLPParams:
+def one_irrep(name: str, which: str, neurons: int = 60) -> Weights:
     """Random weights, but W_L projected onto one irrep."""
     task = task_by_name(name)
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def one_irrep(name: str, which: str, neurons: int = 60) -> MLPParams:
     (part,) = (part for part in irreps.parts if part.name == which)
     W_L = irreps.projection(part) @ rng.standard_normal((task.n, neurons))
     W_a, W_b = rng.standard_normal((2, task.n, neurons))
-    return MLPParams(MLPConfig(task.n, neurons, "relu", task), W_a, W_b, np.ascontiguousarray(W_L.T))
+    return Weights.mlp(Config.mlp(task.n, neurons, "relu", task), W_a, W_b, np.ascontiguousarray(W_L.T))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_group_has_its_key_irrep(name: str, which: str, rank: int) -> None:
     assert found.irreps is not None
     assert sum(one.share_embedding for one in found.irreps) == pytest.approx(1.0)
     assert found.rank == rank
-    assert found.evaluation == evaluate(model.hidden_layer())
+    assert found.evaluation == evaluate(model.collapse())
     assert "no frequencies" in found.summary()
     assert len(repr(found)) < 200
 
@@ -84,9 +84,9 @@ def random_table() -> Task:
 
 
 def test_a_table_that_is_no_group_gets_what_needs_none() -> None:
-    config = MLPConfig(7, 5, "relu", random_table())
+    config = Config.mlp(7, 5, "relu", random_table())
     rng = np.random.default_rng(0)
-    found = outline(MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()}))
+    found = outline(Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()}))
     assert found.irreps is None
     assert found.to_dict()["key_irreps"] is None
     assert "not a group's" in found.summary()

@@ -10,11 +10,11 @@ import pytest
 
 from quadlens.errors import MissingExtra
 from quadlens.model import build_mlp, build_transformer
-from quadlens.model.config import MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.formats import export_file, import_file
 from quadlens.model.handmade import Recipe
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.weights import Weights
 from test_formats import EQUALS, P, random, shaped, without
 
 torch = pytest.importorskip("torch")
@@ -22,20 +22,20 @@ torch = pytest.importorskip("torch")
 FLOAT32 = 2e-6
 
 
-def agrees(logits: np.ndarray, model: Model) -> None:
+def agrees(logits: np.ndarray, model: Weights) -> None:
     expected = model.forward(all_pairs(model.config.p))
     assert np.abs(logits - expected).max() <= FLOAT32 * max(np.abs(expected).max(), magnitude(model))
     np.testing.assert_array_equal(logits.argmax(axis=1), expected.argmax(axis=1))
 
 
-def magnitude(model: Model) -> float:
+def magnitude(model: Weights) -> float:
     """The size of the numbers a logit is summed from: what float32 rounds relative to."""
-    weights = {name: np.abs(array) for name, array in model.tensors().items()}
+    weights = {name: np.abs(array) for name, array in model.tensors.items()}
     positive = dataclasses.replace(model, **weights)  # type: ignore[type-var]
     return float(np.abs(positive.forward(all_pairs(model.config.p))).max())
 
 
-def inputs(model: Params) -> Any:
+def inputs(model: Weights) -> Any:
     config = model.config
     rows = all_pairs(config.p) + np.array([0, config.b_token_offset])
     if config.has_equals:
@@ -94,7 +94,7 @@ def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
 
     for positions in (2, 3):
         model = import_file(tmp_path / "m.pt", hints=Hints(SoftmaxAttention(positions), activation="relu")).model
-        assert isinstance(model, Params)
+        assert isinstance(model, Weights)
         with torch.no_grad():
             agrees(hooked(inputs(model))[:, -1].double().numpy(), model)
 
@@ -120,19 +120,19 @@ def test_transformer_lens_4_models_run_our_export(tmp_path: Path, layout: str) -
         (tmp_path / "config_1.json").replace(tmp_path / "config_2.json")
         back = import_file(tmp_path / "model_2.pt")
         assert back.format == "transformer-lens-4-bridge"
-        for name, array in (
-            import_file(tmp_path / "model_1.pt", config=tmp_path / "config_2.json").model.tensors().items()
-        ):
-            np.testing.assert_array_equal(back.model.tensors()[name], array)
+        for name, array in import_file(
+            tmp_path / "model_1.pt", config=tmp_path / "config_2.json"
+        ).model.tensors.items():
+            np.testing.assert_array_equal(back.model.tensors[name], array)
 
 
-ONNX_MODELS: list[Model] = [
+ONNX_MODELS: list[Weights] = [
     *TRANSFORMERS,
     shaped(attention=(0.3, -0.7), read_position=0, activation="abs"),
     shaped(**EQUALS, attention=(0.1, 0.2, 0.3), activation="square"),
     build_mlp(Recipe(13, (2, 5), 40, noise=0.01)),
-    MLPParams(MLPConfig(P, 9, "square"), random(P, 9), random(P, 9, seed=1), random(9, P)),
-    MLPParams(MLPConfig(P, 9, "abs"), *(random(*s).astype(np.float64) for s in ((P, 9), (P, 9), (9, P)))),
+    Weights.mlp(Config.mlp(P, 9, "square"), random(P, 9), random(P, 9, seed=1), random(9, P)),
+    Weights.mlp(Config.mlp(P, 9, "abs"), *(random(*s).astype(np.float64) for s in ((P, 9), (P, 9), (9, P)))),
 ]
 
 

@@ -20,10 +20,10 @@ from any_model import any_model, extreme_model, extreme_weights, own_answers
 from quadlens.errors import BadConfig
 from quadlens.model import load
 from quadlens.model.activation import NONLINEARITIES, Activation
-from quadlens.model.config import Config, MLPConfig, Softmax
+from quadlens.model.config import Config, Softmax
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, to_bytes
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.weights import Weights
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.certificate import summary
 from quadlens.proofs.checker_limits import checker_loss, score_obstacle
@@ -50,7 +50,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return call
 
-    monkeypatch.setattr(Params, "collapse", counted("collapse", Params.collapse))
+    monkeypatch.setattr(Weights, "collapse", counted("collapse", Weights.collapse))
     for name in ("collapse_exactly", "integer_model", "neuron_spectra", "find_clusters"):
         monkeypatch.setattr(anatomy_module, name, counted(name, getattr(anatomy_module, name)))
     return counts
@@ -84,7 +84,7 @@ def test_strategies_say_what_they_are() -> None:
         assert facts.description.endswith(".")
         assert set(facts.activations) >= {"relu"}
     assert strategies() == ("brute", "lipschitz", "arcs", "moments", "thin")
-    assert strategies(MLPConfig(11, 48), 10) == ("lipschitz", "moments")
+    assert strategies(Config.mlp(11, 48), 10) == ("lipschitz", "moments")
     marks = [strategy.facts.mark.shape for strategy in STRATEGIES.values()]
     assert len(set(marks)) == len(marks)
 
@@ -114,21 +114,21 @@ def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
     assert best.float32_certified
 
 
-def square_mlp(size: float, tiny: float = 1.0) -> MLPParams:
+def square_mlp(size: float, tiny: float = 1.0) -> Weights:
     """x² neurons, weights of two sizes."""
-    config, rng = MLPConfig(5, 6, "square"), np.random.default_rng(0)
-    tensors = {name: size * rng.uniform(-1, 1, shape) for name, shape in MLPParams.shapes(config).items()}
+    config, rng = Config.mlp(5, 6, "square"), np.random.default_rng(0)
+    tensors = {name: size * rng.uniform(-1, 1, shape) for name, shape in Weights.shapes(config).items()}
     tensors["W_a"][0] *= tiny
-    return MLPParams(config, **tensors)
+    return Weights(config, **tensors)
 
 
-def extreme_transformer(activation: Activation) -> Params:
+def extreme_transformer(activation: Activation) -> Weights:
     """Weights from 5e-324 to 1e300: margins of some 10,000 digits."""
     model = build_transformer(Recipe(5, (1, 2), 20, jitter=0.02, seed=1))
-    tensors = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors().items()}
+    tensors = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors.items()}
     tensors["W_out"] *= 1e300
     config = replace(model.config, attention=(1 / 3, 1 / 3), activation=activation)
-    return replace(model, config=config, **tensors)
+    return model.replace(config, **tensors)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "brute", "arcs", "moments", "thin"])
@@ -144,7 +144,9 @@ def extreme_transformer(activation: Activation) -> Params:
     ],
     ids=["square, wide", "square, denormal", "square, tiny", "transformer", "transformer, square", "usual"],
 )
-def test_a_certificate_is_written_only_if_the_checker_can_read_it(model: Model, strategy: str, tmp_path: Path) -> None:
+def test_a_certificate_is_written_only_if_the_checker_can_read_it(
+    model: Weights, strategy: str, tmp_path: Path
+) -> None:
     """Whatever the weights: a file that is verified, or a refusal in words; never a certificate that is rejected."""
     certificate = certify(model, strategy, checkable=True)
     assert summary(certificate)["verdict"] == certificate.verdict
@@ -179,15 +181,15 @@ def test_every_certificate_written_is_verified_whatever_the_model(share: int) ->
     assert found["verified"] > EXTREME_MODELS / 3
 
 
-def gated(scale: float, values: float, activation: Activation = "relu", scores: float = 1.0) -> Params:
+def gated(scale: float, values: float, activation: Activation = "relu", scores: float = 1.0) -> Weights:
     """Two positions, p = 3: softmax times `scale`, of values of this size; the right answer comes through the skip."""
     config = Config(3, 3, 2, 1, 1, 3, 3, 2, (0.0, 0.0), 1, activation, softmax=Softmax(scale, 1.0, True))
     rng = np.random.default_rng(0)
-    weights = {name: rng.normal(size=shape) for name, shape in Params.shapes(config).items()}
+    weights = {name: rng.normal(size=shape) for name, shape in Weights.shapes(config).items()}
     weights["W_V"] *= values
     weights["b_V"] *= values
     weights["W_Q"] *= scores
-    return own_answers(Params(config, **weights))  # type: ignore[return-value]
+    return own_answers(Weights(config, **weights))
 
 
 @pytest.mark.parametrize("strategy", ["brute", "moments"])
@@ -198,7 +200,7 @@ def test_a_claim_leaves_room_for_what_the_checker_loses(strategy: str) -> None:
     assert "scores below 2^60" in outcome(gated(1e-12, 1.0, scores=1e19), strategy)
 
 
-def outcome(model: Model, strategy: str) -> str:
+def outcome(model: Weights, strategy: str) -> str:
     """The obstacle, or `verified`, which it then is."""
     certificate = certify(model, strategy, checkable=True)
     assert certificate.proof.margin is not None
@@ -221,8 +223,8 @@ def test_the_producer_knows_what_the_checker_loses(seed: int) -> None:
             read_layers(config, tensors, {}, lambda operations: None)
         return
     layers = read_layers(config, tensors, {}, lambda operations: None)
-    W_L = np.array(exact.rest.W_L.numerators.entries(), dtype=object).reshape(exact.rest.W_L.shape)
-    spread = Fraction(int((W_L.max(axis=0) - W_L.min(axis=0)).sum()), 1 << exact.rest.W_L.shift)
+    W_L = np.array(exact.W_L.numerators.entries(), dtype=object).reshape(exact.W_L.shape)
+    spread = Fraction(int((W_L.max(axis=0) - W_L.min(axis=0)).sum()), 1 << exact.W_L.shift)
     if spread < 2**1000:
         known = checker_loss(model, exact, math.nextafter(float(spread), math.inf), 0.0)
         assert known == math.inf or 4 * Fraction(layers.loss, 1 << layers.shift) <= Fraction(known)
@@ -231,7 +233,7 @@ def test_the_producer_knows_what_the_checker_loses(seed: int) -> None:
 @pytest.mark.parametrize("exponent", [-1000, -980, -600])
 def test_moments_of_tiny_weights_stay_within_the_checkers_shift(exponent: int, tmp_path: Path) -> None:
     model = build_mlp(Recipe(31, (3, 7, 11, 13), 100, jitter=0.01))
-    tiny = MLPParams(model.config, model.W_a, model.W_b, np.ldexp(model.W_out.astype(np.float64), exponent))
+    tiny = Weights.mlp(model.config, model.W_a, model.W_b, np.ldexp(model.W_out.astype(np.float64), exponent))
     save(tiny, tmp_path / "m.safetensors")
     for strategy in ("moments", "auto"):
         certificate = certify(tiny, strategy, checkable=True)
@@ -250,7 +252,7 @@ def test_what_the_checker_never_reads_is_refused_before_the_proof() -> None:
 
 
 def test_an_activation_without_exact_values_and_a_tie_is_unproved_in_words() -> None:
-    gelu = MLPParams(MLPConfig(5, 6, "gelu"), *(np.ones(s) for s in ((5, 6), (5, 6), (6, 5))))
+    gelu = Weights(Config.mlp(5, 6, "gelu"), *(np.ones(s) for s in ((5, 6), (5, 6), (6, 5))))
     for strategy in STRATEGIES:
         certificate = certify(gelu, strategy)
         assert certificate.verdict == "UNPROVED"

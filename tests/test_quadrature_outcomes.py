@@ -13,8 +13,8 @@ import quadlens
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig
 from quadlens.model import Recipe, build_mlp, save
-from quadlens.model.config import MLPConfig
-from quadlens.model.params import MLPParams
+from quadlens.model.config import Config
+from quadlens.model.weights import Weights
 from quadlens.published import read_published
 from quadlens.quadrature import Exact, NoBound, Scheme, UpperBound, scheme_of, tables, text_table, to_json
 from quadlens.quadrature.analysis import cluster_bounds
@@ -134,7 +134,7 @@ def test_brute_force_is_left_out_when_it_would_take_too_long() -> None:
 
 def test_models_without_this_quadrature_are_refused() -> None:
     model = build_mlp(RECIPE)
-    square = MLPParams(MLPConfig(23, 48, "square"), model.W_a, model.W_b, model.W_out)
+    square = Weights.mlp(Config.mlp(23, 48, "square"), model.W_a, model.W_b, model.W_out)
     with pytest.raises(BadConfig, match="activation is 'square'"):
         quadlens.bounds(square)
     with pytest.raises(BadConfig, match="moments = 0"):

@@ -256,7 +256,7 @@ def test_each_form_of_the_logits_has_its_own_name(page: str) -> None:
 @pytest.mark.parametrize(("activation", "words"), [("square", "30 x² neurons"), ("abs", "30 |x| neurons")])
 def test_the_page_names_the_models_own_activation(activation: Any, words: str) -> None:
     built = build_mlp(Recipe(p=13, keys=(1, 2), neurons=30))
-    model = dataclasses.replace(built, config=dataclasses.replace(built.config, activation=activation))
+    model = built.replace(dataclasses.replace(built.config, activation=activation))
     study = study_of(model, "other").without_proofs()
     page = words_of(study)
     assert words in page

@@ -11,11 +11,10 @@ import pytest
 from quadlens.figures import gates, irreps
 from quadlens.figures.beyond_waves import all_gates
 from quadlens.figures.registry import all_pictures
-from quadlens.model import Config, MLPConfig, MLPParams, Model, Params
+from quadlens.model import Config, Weights
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.config import Softmax
 from quadlens.model.task import Task, task_by_name, task_from_table
-from quadlens.model.token_tables import TokenTables
 from quadlens.pages import report
 from quadlens.pages.data_files import data_files
 from quadlens.pages.page import page_html
@@ -45,12 +44,12 @@ DOT = Rendered("any", (("svg", b"<svg></svg>"), ("png", bytes(16) + (160).to_byt
 OPTIONAL = {"attention", "irreps", "others", "index", "absent"}
 
 
-def made(task: Task, attention: Attention, activation: Any) -> Model:
+def made(task: Task, attention: Attention, activation: Any) -> Weights:
     """Random weights."""
     n, rng = task.n, np.random.default_rng(5)
     if attention == "none":
-        mlp = MLPConfig(n, 14, activation, task)
-        return MLPParams(mlp, **{name: rng.standard_normal(shape) for name, shape in MLPParams.shapes(mlp).items()})
+        mlp = Config.mlp(n, 14, activation, task)
+        return Weights(mlp, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(mlp).items()})
     config = Config(
         p=n,
         d_model=8,
@@ -66,7 +65,9 @@ def made(task: Task, attention: Attention, activation: Any) -> Model:
         softmax=None if attention == "constant" else Softmax(1.0 if attention == "softmax" else 0.5, 2.0),
         task=task,
     )
-    return Params(config=config, **{name: rng.standard_normal(shape) for name, shape in Params.shapes(config).items()})
+    return Weights(
+        config=config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()}
+    )
 
 
 def page_of(study: Study) -> str:
@@ -92,7 +93,7 @@ def check_page(study: Study) -> None:
         assert (name in sections) != (f"{title}" in left_out)
     waves = study.no_waves is None
     assert ("algorithm" in sections) == ("population" in sections) == waves
-    assert ("attention" in sections) == isinstance(study.anatomy.layer, TokenTables)
+    assert ("attention" in sections) == bool(study.anatomy.layer.gated)
     assert ("irreps" in sections) == (task.is_group and task.cyclic is None)
     if waves and task.name != "add":
         assert "renames elements so that the task is addition" in sections["task"]
@@ -136,7 +137,7 @@ def test_a_whole_report_of_a_group_with_softmax_attention(tmp_path: Path) -> Non
 def test_gates_drawn_are_the_models_own() -> None:
     study = study_of(made(TASKS["subtract"], "softmax", "relu"))
     layer = study.anatomy.layer
-    assert isinstance(layer, TokenTables)
+    assert layer.gated
     values = all_gates(layer)
     np.testing.assert_allclose(values.sum(axis=0), 1.0)
     axes = gates(study).axes

@@ -69,7 +69,7 @@ def test_an_import_is_seen(line: str) -> None:
 
 def test_types_and_shapes_are_checked_while_testing() -> None:
     """Of functions with shapes, which tie arguments to each other; without; and whose annotations are text."""
-    from quadlens.model import Params
+    from quadlens.model import Weights
     from quadlens.model.config import Config, check_modulus
     from quadlens.model.handmade import waves
 
@@ -78,7 +78,7 @@ def test_types_and_shapes_are_checked_while_testing() -> None:
     wrong: list[Callable[[], object]] = [
         lambda: waves(5, np.arange(2), np.zeros(3)),
         lambda: check_modulus("5"),  # type: ignore[arg-type]
-        lambda: Params.with_zero_biases(Config.paper(5), W_E="0"),  # type: ignore[arg-type]
+        lambda: Weights.with_zero_biases(Config.paper(5), W_E="0"),  # type: ignore[arg-type]
     ]
     for call in wrong:
         with pytest.raises(violations):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quadlens.explanation import explain
-from quadlens.model import MLPConfig, MLPParams
+from quadlens.model import Config, Weights
 from quadlens.spectrum.amplitude_phase import wrap
 from quadlens.spectrum.anatomy import Anatomy
 from test_logits import least_squares, tensors
@@ -16,7 +16,7 @@ P = 23
 KEYS = (3, 7)
 
 
-def shifted(delta: np.ndarray, each: int = 40, second: float = 0.0) -> MLPParams:
+def shifted(delta: np.ndarray, each: int = 40, second: float = 0.0) -> Weights:
     """Neurons that read cos(kwa + φ + δ) + cos(kwb + φ - δ), a share `second` of their double, and write 2φ."""
     k = np.repeat(KEYS, each)
     phi = np.tile(-np.pi + 2 * np.pi * (np.arange(each) + 0.5) / each, len(KEYS))
@@ -26,7 +26,7 @@ def shifted(delta: np.ndarray, each: int = 40, second: float = 0.0) -> MLPParams
         return np.cos(turns + phase) - second * np.cos(2 * (turns + phase))
 
     W_L = np.cos(turns + 2 * phi)
-    return MLPParams(MLPConfig(P, len(k)), reads(phi + delta), reads(phi - delta), W_L.T.copy())
+    return Weights.mlp(Config.mlp(P, len(k)), reads(phi + delta), reads(phi - delta), W_L.T.copy())
 
 
 @pytest.mark.parametrize("common", [(1.5, -1.2), (np.pi / 2, 1.0), (-0.9, 1.45)])

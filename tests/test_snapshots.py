@@ -50,8 +50,8 @@ def test_a_hundred_snapshots_fit_and_are_the_weights_to_fourteen_bits(name: str,
     assert 100 * file.stat().st_size <= 60e6
     back = load_snapshot(file)
     assert back.config == model.config
-    for key, array in model.tensors().items():
-        stored = back.tensors()[key]
+    for key, array in model.tensors.items():
+        stored = back.tensors[key]
         assert stored.dtype == array.dtype
         assert (np.abs(stored.astype(float) - array) <= 2.0**-15 * np.abs(array).astype(float)).all()
 
@@ -97,8 +97,8 @@ def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
     (directory / sorted(wanted)[3]).unlink()
     assert quadlens("train", *SMALL, "--resume", "-o", part).code == 0
     assert all_hashes(directory) == wanted
-    last = load_snapshot(directory / "0000120.snapshot").tensors()
-    for name, array in load_file(whole).tensors().items():
+    last = load_snapshot(directory / "0000120.snapshot").tensors
+    for name, array in load_file(whole).tensors.items():
         np.testing.assert_allclose(last[name], array, rtol=2.0**-15)
     refused(quadlens("train", *SMALL, "--seeds", "0:2", "-o", tmp_path / "many"), "--threads was given with --seeds")
 

@@ -17,12 +17,12 @@ import pytest
 
 from quadlens.figures.proved import rule_points
 from quadlens.model import load
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, to_bytes
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.weights import Weights
 from quadlens.numbers import double_above
 from quadlens.proofs import certify
 from quadlens.proofs.certificate import summary
@@ -42,7 +42,7 @@ def zeros(*shape: int) -> np.ndarray:
     return np.zeros(shape, dtype=f)
 
 
-def adder(heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: float = 1.0) -> Params:
+def adder(heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: float = 1.0) -> Weights:
     """p = 3, exact: one neuron a pair. `lost` terms of just under half an ulp of 1 reach the logits through attention.
 
     A float32 program that adds them to b_O = 1 one by one loses them all.
@@ -72,12 +72,12 @@ def adder(heads: int, width: int, extra_outputs: int = 0, lost: int = 0, size: f
     b_U[:2] = -offset / 2, offset / 2
     b_U[3:] = 100
     weights = {"W_E": W_E, "W_pos": zeros(3, d), "W_V": W_V, "W_O": W_O, "b_O": b_O, "W_in": W_in, "b_in": b_in}
-    return Params.with_zero_biases(config, **weights, W_out=W_out, W_U=W_U, b_U=b_U)
+    return Weights.with_zero_biases(config, **weights, W_out=W_out, W_U=W_U, b_U=b_U)
 
 
-def forward_float32(model: Params) -> np.ndarray:
-    """`Params.forward`, every number a float32, sums one by one in the order they are written."""
-    config, w, pairs = model.config, model.tensors(), all_pairs(3)
+def forward_float32(model: Weights) -> np.ndarray:
+    """`Weights.forward`, every number a float32, sums one by one in the order they are written."""
+    config, w, pairs = model.config, model.tensors, all_pairs(3)
     tokens = [pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(len(pairs), config.equals_token)]
     streams = [w["W_E"][token] + w["W_pos"][n] for n, token in enumerate(tokens)]
     attended = w["b_O"]
@@ -122,12 +122,12 @@ def test_a_partial_statement_speaks_of_its_own_inputs_only() -> None:
         W_out[n, (n // 3 + n % 3) % 3] = 1
     W_a = (np.kron(np.eye(3), np.ones((1, 3))) - 0.5).astype(f)
     W_b = (np.kron(np.ones((1, 3)), np.eye(3)) - 0.5).astype(f)
-    certificate = certify(MLPParams(MLPConfig(3, 9), W_a, W_b, W_out), "brute")
+    certificate = certify(Weights.mlp(Config.mlp(3, 9), W_a, W_b, W_out), "brute")
     assert certificate.verdict == "PARTLY"
     assert "so their answers are the same: execution in IEEE binary32" in certificate.statement
 
 
-def rewritten(model: Params, **changes: Any) -> bytes:
+def rewritten(model: Weights, **changes: Any) -> bytes:
     """The model's file with its config changed."""
     content = to_bytes(model)
     (size,) = struct.unpack("<Q", content[:8])
@@ -186,8 +186,8 @@ def test_a_scheme_owns_its_doubles() -> None:
 @pytest.mark.parametrize("strategy", ["lipschitz", "moments", "arcs", "auto"])
 def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None:
     rng = np.random.default_rng(0)
-    shapes = MLPParams.shapes(MLPConfig(5, 6))
-    model = MLPParams(MLPConfig(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    shapes = Weights.shapes(Config.mlp(5, 6))
+    model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     value = summary(certify(model, strategy))
     assert value["verdict"] in ("CERTIFIED", "PARTLY", "UNPROVED")
     assert (value["reason"] is None) == (value["verdict"] == "CERTIFIED")
@@ -196,8 +196,8 @@ def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None
 @pytest.mark.parametrize("size", [1e-310, 1e300])
 def test_the_frontier_survives_weights_of_any_size(size: float) -> None:
     rng = np.random.default_rng(0)
-    shapes = MLPParams.shapes(MLPConfig(5, 6))
-    model = MLPParams(MLPConfig(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
+    shapes = Weights.shapes(Config.mlp(5, 6))
+    model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     assert frontier(model).points[0].strategy == "brute"
 
 
@@ -229,7 +229,7 @@ def test_a_negative_amplitude_proves_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_auto_saves_the_checker_reads_for_weights_of_any_size(tmp_path: Path) -> None:
     model = build_mlp(Recipe(31, (3, 7, 11), 32, noise=0.0005))
     for size in (1.0, 1e20, 1e23, 1e24, 1e30):
-        large = MLPParams(model.config, model.W_a, model.W_b, model.W_out * np.float32(size))
+        large = Weights.mlp(model.config, model.W_a, model.W_b, model.W_out * np.float32(size))
         certificate = certify(large, "auto", checkable=True)
         save(large, tmp_path / "m.safetensors")
         certificate.save(tmp_path / "c.json")
@@ -263,9 +263,9 @@ def test_a_bound_of_zero_has_no_sign() -> None:
 def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None:
     """An exact float32 error of weights down to 5e-324 had more digits than the checker reads."""
     model = build_transformer(Recipe(5, (1, 2), 20, jitter=0.02, noise=0.0, seed=1))
-    tiny = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors().items()}
+    tiny = {name: np.where(array == 0, 5e-324, array.astype(np.float64)) for name, array in model.tensors.items()}
     config = dataclasses.replace(model.config, attention=(1 / 3, 1 / 3))
-    model = dataclasses.replace(model, config=config, **tiny)
+    model = model.replace(config, **tiny)
     save(model, tmp_path / "m.safetensors")
     for strategy in ("arcs", "moments", "thin"):
         certificate = certify(model, strategy, checkable=True)
@@ -279,8 +279,8 @@ def test_tiny_weights_do_not_fill_pages_of_a_certificate(tmp_path: Path) -> None
 def test_a_margin_of_thousands_of_digits_is_said_in_a_few(tmp_path: Path) -> None:
     """Python refuses to write integers of more than 4,300 digits; x⁴ of large weights has such margins."""
     model = build_transformer(Recipe(5, (1, 2), 20, seed=1))
-    large = {name: array.astype(np.float64) * 2.0**900 for name, array in model.tensors().items()}
-    model = dataclasses.replace(model, config=dataclasses.replace(model.config, activation="quartic"), **large)
+    large = {name: array.astype(np.float64) * 2.0**900 for name, array in model.tensors.items()}
+    model = model.replace(dataclasses.replace(model.config, activation="quartic"), **large)
     certificate = certify(model, "brute")
     assert certificate.proof.margin is not None
     assert certificate.proof.margin > 10**4300

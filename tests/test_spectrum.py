@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from quadlens.model import MLPConfig, MLPParams, Params, Recipe, build_mlp, build_transformer
+from quadlens.model import Config, Recipe, Weights, build_mlp, build_transformer
 from quadlens.spectrum import attended_spectra, harmonic_fits, secondary_doubling
 from quadlens.spectrum.amplitude_phase import amplitude_phase, attended_paths
 from quadlens.spectrum.cluster import find_clusters, find_roles, key_frequencies, neuron_spectra
@@ -13,9 +13,9 @@ from quadlens.spectrum.harmonics import find_harmonics, multiples_of
 from strategies import mlps, odd_moduli, seeds, transformers
 
 
-def mlp_of(U_a: np.ndarray, U_b: np.ndarray, W_L: np.ndarray) -> MLPParams:
+def mlp_of(U_a: np.ndarray, U_b: np.ndarray, W_L: np.ndarray) -> Weights:
     p, d_mlp = U_a.shape
-    return MLPParams(MLPConfig(p, d_mlp), U_a, U_b, np.ascontiguousarray(W_L.T))
+    return Weights.mlp(Config.mlp(p, d_mlp), U_a, U_b, np.ascontiguousarray(W_L.T))
 
 
 def wave(p: int, k: int, phase: float) -> np.ndarray:
@@ -37,10 +37,10 @@ def test_amplitudes_and_phases_are_those_of_the_explicit_fourier_matrix(p: int, 
 
 
 @given(transformers())
-def test_the_ov_part_is_the_path_through_attention_alone(model: Params) -> None:
+def test_the_ov_part_is_the_path_through_attention_alone(model: Weights) -> None:
     config = model.config
     collapsed, (ov_a, ov_b) = model.collapse(), attended_paths(model)
-    w = {name: array.astype(np.float64) for name, array in model.tensors().items()}
+    w = {name: array.astype(np.float64) for name, array in model.tensors.items()}
     for position, (path, U) in enumerate(((ov_a, collapsed.U_a), (ov_b, collapsed.U_b))):
         for token in range(config.p):
             x = w["W_E"][token + (config.b_token_offset if position else 0)] + w["W_pos"][position]
@@ -52,12 +52,12 @@ def test_the_ov_part_is_the_path_through_attention_alone(model: Params) -> None:
 
 
 @given(mlps())
-def test_a_model_without_attention_has_no_ov_part(model: MLPParams) -> None:
+def test_a_model_without_attention_has_no_ov_part(model: Weights) -> None:
     assert attended_spectra(model) is None
 
 
 @given(st.sampled_from([transformers(), mlps()]).flatmap(lambda strategy: strategy))
-def test_roles_by_loops(model: Params | MLPParams) -> None:
+def test_roles_by_loops(model: Weights) -> None:
     collapsed = model.collapse()
     spectra = neuron_spectra(collapsed)
     roles = find_roles(spectra)

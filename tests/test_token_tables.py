@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadlens.errors import BadConfig, BadWeights
-from quadlens.model import Params, evaluate, load, save
+from quadlens.model import Weights, evaluate, load, save
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config, Softmax
 from quadlens.model.evaluate import about, all_pairs, margins
 from quadlens.model.native import to_bytes
 from quadlens.model.task import task_by_name, task_from_table
+from quadlens.spectrum.anatomy import Anatomy
 from strategies import seeds
 
 
@@ -51,20 +52,20 @@ def softmax_configs(draw: st.DrawFn) -> Config:
 
 
 @st.composite
-def softmax_transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Params:
+def softmax_transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weights:
     """Random weights, every bias included."""
     config = draw(softmax_configs())
     rng = np.random.default_rng(draw(seeds))
     scale = draw(st.sampled_from([0.1, 0.7, 2.0]))
-    shapes = Params.shapes(config)
-    return Params(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
+    shapes = Weights.shapes(config)
+    return Weights(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
 
 
-def transformer_by_hand(model: Params, a: int, b: int) -> np.ndarray:
+def transformer_by_hand(model: Weights, a: int, b: int) -> np.ndarray:
     """One input through the full attention matrix of every head, as a textbook has it."""
     config = model.config
     assert config.softmax is not None
-    w = {name: array.astype(np.float64) for name, array in model.tensors().items()}
+    w = {name: array.astype(np.float64) for name, array in model.tensors.items()}
     tokens = [a, b + config.b_token_offset, config.b_token_offset + config.p][: len(config.attention)]
     x = np.stack([w["W_E"][token] + w["W_pos"][place] for place, token in enumerate(tokens)])
     after = x + w["b_O"]
@@ -73,7 +74,8 @@ def transformer_by_hand(model: Params, a: int, b: int) -> np.ndarray:
         pattern = np.empty((len(x), len(x)))
         for i in range(len(x)):
             seen = range(i + 1) if config.softmax.causal else range(len(x))
-            powers = [math.exp(float(queries[i] @ keys[j]) / config.softmax.divisor) for j in seen]
+            scores = [float(queries[i] @ keys[j]) / config.softmax.divisor for j in seen]
+            powers = [math.exp(score - max(scores)) for score in scores]
             for j in range(len(x)):
                 share = powers[j] / sum(powers) if j in seen else 0.0
                 pattern[i, j] = config.attention[j] + config.softmax.scale * share
@@ -88,10 +90,10 @@ def relative_difference(found: np.ndarray, true: np.ndarray) -> float:
 
 
 @given(st.one_of(softmax_transformers(), softmax_transformers(np.float64)))
-def test_tables_are_the_transformer(model: Params) -> None:
+def test_tables_are_the_transformer(model: Weights) -> None:
     p = model.config.p
     true = np.array([[transformer_by_hand(model, a, b) for b in range(p)] for a in range(p)])
-    tables = model.token_tables()
+    tables = model.collapse()
     pairs = all_pairs(p)
     # Relative to what the sums are made of: logits may cancel.
     size = max(np.abs(true).max(), 1.0)
@@ -104,10 +106,10 @@ def test_tables_are_the_transformer(model: Params) -> None:
 
 
 @given(softmax_transformers(np.float64))
-def test_gates_add_up_to_the_scale(model: Params) -> None:
+def test_gates_add_up_to_the_scale(model: Weights) -> None:
     p, softmax = model.config.p, model.config.softmax
     assert softmax is not None
-    tables = model.token_tables()
+    tables = model.collapse()
     pairs = all_pairs(p)
     gates = tables.gates(pairs[:, 0], pairs[:, 1])
     assert np.allclose(gates.sum(axis=0), softmax.scale, rtol=1e-14)
@@ -117,8 +119,8 @@ def test_gates_add_up_to_the_scale(model: Params) -> None:
 
 
 @given(softmax_transformers())
-def test_evaluation_is_by_the_tasks_answers(model: Params) -> None:
-    p, layer = model.config.p, model.hidden_layer()
+def test_evaluation_is_by_the_tasks_answers(model: Weights) -> None:
+    p, layer = model.config.p, model.collapse()
     result = evaluate(layer)
     logits = model.forward(all_pairs(p)).reshape(p, p, p)
     for a in range(p):
@@ -134,7 +136,7 @@ def test_evaluation_is_by_the_tasks_answers(model: Params) -> None:
     assert said["task"] == model.config.task.name
 
 
-def constant_by_softmax(seed: int) -> Params:
+def constant_by_softmax(seed: int) -> Weights:
     """W_Q = 0 and b_Q, b_K not: every head has a constant of its own... the same on all positions of equal keys."""
     config = Config(
         p=5,
@@ -150,19 +152,19 @@ def constant_by_softmax(seed: int) -> Params:
         softmax=Softmax(1.0, math.sqrt(2)),
     )
     rng = np.random.default_rng(seed)
-    weights = {name: rng.standard_normal(shape) for name, shape in Params.shapes(config).items()}
-    return Params(config=config, **(weights | {"W_K": np.zeros((3, 4, 2))}))
+    weights = {name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()}
+    return Weights(config=config, **(weights | {"W_K": np.zeros((3, 4, 2))}))
 
 
 def test_constant_attention_is_a_finding() -> None:
-    tables = constant_by_softmax(0).token_tables()
+    tables = constant_by_softmax(0).collapse()
     assert np.allclose(tables.gate_range(), 1 / 3)
     # Gates that are the same on every input collapse exactly.
     np.testing.assert_allclose(tables.with_mean_gates().logits(2), tables.logits(2), rtol=0, atol=1e-12)
 
 
 @given(softmax_transformers())
-def test_files_hold_softmax_and_task(tmp_path_factory: pytest.TempPathFactory, model: Params) -> None:
+def test_files_hold_softmax_and_task(tmp_path_factory: pytest.TempPathFactory, model: Weights) -> None:
     path = tmp_path_factory.mktemp("softmax") / "m.safetensors"
     save(model, path)
     back = load(path)
@@ -172,19 +174,19 @@ def test_files_hold_softmax_and_task(tmp_path_factory: pytest.TempPathFactory, m
 
 
 def test_files_hold_a_table(tmp_path: Path) -> None:
-    from quadlens.model import MLPConfig, MLPParams
+    from quadlens.model import Config, Weights
 
     table = np.array([[0, 1, 2], [2, 0, 1], [1, 1, 1]])
     # The transpose has its numbers in another order in memory.
     for task in (task_from_table(table), task_from_table(table.T), task_by_name("S3"), task_by_name("multiply", 4)):
-        config = MLPConfig(task.n, 4, "gelu", task)
+        config = Config.mlp(task.n, 4, "gelu", task)
         rng = np.random.default_rng(0)
-        model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+        model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
         save(model, tmp_path / "m.safetensors")
         back = load(tmp_path / "m.safetensors")
         assert back.config.task == task
         assert (back.config.task.answers == task.answers).all()
-        assert evaluate(back.hidden_layer()) == evaluate(model.hidden_layer())
+        assert evaluate(back.collapse()) == evaluate(model.collapse())
 
 
 def test_what_does_not_fit() -> None:
@@ -192,9 +194,11 @@ def test_what_does_not_fit() -> None:
     with pytest.raises(
         BadConfig, match=r"attention is a softmax, which depends on the tokens.*explain.*lens.*certify.*report"
     ):
-        model.collapse()
-    with pytest.raises(BadWeights, match=r"attention is softmax: missing weights \['W_Q'\]"):
-        Params(config=model.config, **(model.tensors() | {"W_Q": None}))  # type: ignore[arg-type]
+        _ = Anatomy(model).collapsed
+    with pytest.raises(BadConfig, match=r"not a part of a plus a part of b.*attention depends on the tokens"):
+        model.collapse().as_addition()
+    with pytest.raises(BadWeights, match="softmax, one layer: missing weights W_Q, weights without use none"):
+        Weights(model.config, **{name: x for name, x in model.tensors.items() if name != "W_Q"})
     with pytest.raises(BadConfig, match="softmax times 0"):
         Softmax(0.0, 1.0)
     with pytest.raises(BadConfig, match="scores divided by -1"):
@@ -205,32 +209,30 @@ def test_what_does_not_fit() -> None:
 
 @pytest.mark.parametrize("name", ["subtract", "linear:2,5", "multiply", "divide"])
 def test_a_cyclic_task_is_addition_after_renaming(name: str) -> None:
-    from quadlens.model import MLPConfig, MLPParams
-    from quadlens.spectrum.anatomy import Anatomy
+    from quadlens.model import Config, Weights
 
     task = task_by_name(name, 12 if name in ("multiply", "divide") else 13)
-    config = MLPConfig(task.n, 4, "relu", task)
+    config = Config.mlp(task.n, 4, "relu", task)
     rng = np.random.default_rng(0)
-    model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+    model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
     renamed, found = Anatomy(model).collapsed, task.cyclic
     assert found is not None
     assert renamed.task.name == "add"
     before, after = (np.stack([x.logits(a) for a in range(task.n)]) for x in (model.collapse(), renamed))
     for a, b, c in np.random.default_rng(1).integers(0, task.n, (50, 3)):
         assert before[a, b, c] == after[found.of_a[a], found.of_b[b], found.of_c[c]]
-    old, new = evaluate(model.hidden_layer()), evaluate(renamed)
+    old, new = evaluate(model.collapse()), evaluate(renamed)
     assert (old.correct, old.min_margin) == (new.correct, new.min_margin)
     assert old.loss == pytest.approx(new.loss)
 
 
 def test_a_task_without_a_cyclic_relabelling_says_so() -> None:
-    from quadlens.model import MLPConfig, MLPParams
+    from quadlens.model import Config, Weights
     from quadlens.model.exact import agreement
-    from quadlens.spectrum.anatomy import Anatomy
 
-    config = MLPConfig(6, 4, "relu", task_by_name("S3"))
+    config = Config.mlp(6, 4, "relu", task_by_name("S3"))
     rng = np.random.default_rng(0)
-    model = MLPParams(config, **{n: rng.standard_normal(s) for n, s in MLPParams.shapes(config).items()})
+    model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
     with pytest.raises(BadConfig, match=r"S3 \(σ·τ in S3\) has no cyclic relabelling.*explain.*certify.*report"):
         _ = Anatomy(model).collapsed
-    assert agreement(model).correct == evaluate(model.hidden_layer()).correct
+    assert agreement(model).correct == evaluate(model.collapse()).correct

@@ -146,8 +146,8 @@ def test_stopping_and_going_on_in_one_process_gives_the_same_weights() -> None:
         with pytest.raises(Interrupted, match=f"stopped after {stop_at} epochs") as stop:
             train(TINY, threads=1, hooks=Hooks(should_stop=lambda at=stop_at, steps=steps: next(steps) == at))  # type: ignore[misc]
         resumed = train(TINY, resume=stop.value.checkpoints[0])
-        for name, array in whole.params.tensors().items():
-            np.testing.assert_array_equal(array, resumed.params.tensors()[name])
+        for name, array in whole.params.tensors.items():
+            np.testing.assert_array_equal(array, resumed.params.tensors[name])
         assert whole.history.curve_frame().equals(resumed.history.curve_frame())
         assert whole.history.spectrum_frame().equals(resumed.history.spectrum_frame())
 
@@ -169,12 +169,12 @@ def test_other_models_are_stopped_resumed_and_written_as_the_papers(change: dict
         train(config, threads=1, hooks=Hooks(should_stop=lambda: next(steps) == 33))
     stop.value.checkpoints[0].save(tmp_path / "x.checkpoint")
     resumed = train(config, resume=load_checkpoint(tmp_path / "x.checkpoint"))
-    for name, array in whole.params.tensors().items():
-        np.testing.assert_array_equal(array, resumed.params.tensors()[name])
+    for name, array in whole.params.tensors.items():
+        np.testing.assert_array_equal(array, resumed.params.tensors[name])
     assert whole.history.spectrum_frame().equals(resumed.history.spectrum_frame())
     assert len(whole.history.spectrum_epochs) == (0 if config.task == "S3" else 4)
     manifest = write_run(RunFiles(tmp_path / "x.safetensors"), whole, 1.0)
-    answers = evaluate(load(tmp_path / "x.safetensors").hidden_layer())
+    answers = evaluate(load(tmp_path / "x.safetensors").collapse())
     assert (manifest.outcome.correct, manifest.outcome.min_margin) == (answers.correct, answers.min_margin)
     assert {"model", "instructions"} <= manifest.machine.keys()
     history = read_history(RunFiles(tmp_path / "x.safetensors").history, RunFiles(tmp_path / "x.safetensors").spectrum)
@@ -204,8 +204,8 @@ def test_many_seeds_equal_one_by_one(tmp_path: Path) -> None:
         directory = Store(tmp_path).finished(config.run_id())
         assert (directory.problem(config.run_id()), directory.analysed) == (None, False)
         alone, together = train(config, threads=1).params, load(directory.training.model)
-        for name, array in alone.tensors().items():
-            np.testing.assert_array_equal(array, together.tensors()[name])
+        for name, array in alone.tensors.items():
+            np.testing.assert_array_equal(array, together.tensors[name])
 
 
 def test_many_seeds_at_once_on_a_device_are_stored_as_a_sweep_does(
@@ -224,8 +224,8 @@ def test_many_seeds_at_once_on_a_device_are_stored_as_a_sweep_does(
         directory = store.finished(config.run_id())
         assert directory.problem(config.run_id()) is None
         alone, together = train(config, threads=1).params, load(directory.training.model)
-        for name, array in alone.tensors().items():
-            np.testing.assert_allclose(array, together.tensors()[name], atol=1e-3)
+        for name, array in alone.tensors.items():
+            np.testing.assert_allclose(array, together.tensors[name], atol=1e-3)
     train_together(configs, store, "cpu")
 
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadlens.model.activation import ACTIVATIONS
-from quadlens.model.config import MLPConfig
-from quadlens.model.params import Params
+from quadlens.model.weights import Weights
 from quadlens.training import cpu
 from quadlens.training.config import Seeding, TrainConfig
 from quadlens.training.cpu import CpuEngine
@@ -84,7 +83,7 @@ def full_model_loss(w: dict[str, torch.Tensor], config: TrainConfig, pairs: np.n
     model, activation = config.model_config(), activations[config.activation]
     a, b = torch.tensor(pairs[:, 0]), torch.tensor(pairs[:, 1])
     right = torch.tensor(model.task.answers[pairs[:, 0], pairs[:, 1]])
-    if isinstance(model, MLPConfig):
+    if not model.has_stream:
         logits = activation(w["W_a"][a] + w["W_b"][b]) @ w["W_out"]
     else:
         tokens = [a, b + model.b_token_offset] + ([torch.full_like(a, model.equals_token)] if model.has_equals else [])
@@ -112,13 +111,13 @@ def test_gradients_of_every_kind_equal_automatic_differentiation_of_the_full_mod
 ) -> None:
     start, layout = start_of(config), Layout.of_run(config)
     state = start_state(config, start, bias)
-    leaves = {n: torch.tensor(x, requires_grad=True) for n, x in layout.params(state.theta[0]).tensors().items()}
+    leaves = {n: torch.tensor(x, requires_grad=True) for n, x in layout.params(state.theta[0]).tensors.items()}
     if config.architecture == "mlp" and config.vocabularies == 1:
         leaves["W_b"] = leaves["W_a"]
     loss = full_model_loss(leaves, config, start.train)
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = {n: np.zeros(x.shape) if x.grad is None else x.grad.numpy() for n, x in leaves.items()}
-    expected = layout.flatten(type(start.params)(config.model_config(), **gradients))  # type: ignore[arg-type]
+    expected = layout.flatten(type(start.params)(config.model_config(), **gradients))
     # One seed takes the compiled passes of a CPU, two take the path of an accelerator.
     for seeds in (1, 2):
         states = OptimiserState(*(np.repeat(getattr(state, n), seeds, axis=0) for n in ("theta", "first", "second")))
@@ -138,13 +137,13 @@ def test_gradient_equals_automatic_differentiation_of_the_full_transformer(
     start, layout = start_of(config), Layout.of_run(config)
     state = start_state(config, start, bias)
     params = layout.params(state.theta[0])
-    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in params.tensors().items()}
+    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in params.tensors.items()}
     loss = full_model_loss(leaves, config, start.train)
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = {
         name: np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy() for name, leaf in leaves.items()
     }
-    expected = layout.flatten(Params(config=config.transformer_config(), **gradients))
+    expected = layout.flatten(Weights(config=config.transformer_config(), **gradients))
     with mock.patch.object(cpu, "ROWS", rows):  # pairs in many blocks, and in one
         engine = CpuEngine(config.transformer_config(), state, start.train, start.validation, threads)
     measure = engine.step_gradient()
@@ -203,7 +202,7 @@ def test_a_sure_model_keeps_its_gradient() -> None:
     engine.step_gradient()
     leaves = {
         name: torch.tensor(array, requires_grad=True)
-        for name, array in Layout.of_run(config).params(theta[0]).tensors().items()
+        for name, array in Layout.of_run(config).params(theta[0]).tensors.items()
     }
     loss = full_model_loss(leaves, config, start.train)
     loss.backward()  # type: ignore[no-untyped-call]
@@ -255,7 +254,7 @@ def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: f
     start, model = start_of(config), config.transformer_config()
     peer = hooked_transformer(config).to(torch.float64)
     with torch.no_grad():
-        for name, array in start.params.tensors().items():
+        for name, array in start.params.tensors.items():
             peer_tensor(peer, name).copy_(torch.tensor(array))
     trained = [parameter for parameter in peer.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(
@@ -279,7 +278,7 @@ def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: f
         (measures,) = engine.step(epoch, config, validate=False)
         assert measures.train.loss == pytest.approx(loss.item(), rel=1e-8)
     params = Layout.of(model).params(engine.state().theta[0])
-    for name, array in params.tensors().items():
+    for name, array in params.tensors.items():
         difference = np.abs(array - peer_tensor(peer, name).detach().numpy()).max()
         assert difference <= 1e-8 * max(1e-3, np.abs(array).max()), name
 
@@ -290,7 +289,7 @@ def test_gbmi_seeding_gives_the_weights_transformer_lens_draws(seed: int, rate: 
         p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, seed=seed, seeding="gbmi", attention_rate=rate
     )
     peer = hooked_transformer(config, seed=gbmi_reseed(seed, "model"))
-    for name, array in start_of(config).params.tensors().items():
+    for name, array in start_of(config).params.tensors.items():
         np.testing.assert_array_equal(array, peer_tensor(peer, name).detach().numpy(), err_msg=name)
 
 
@@ -304,15 +303,15 @@ def test_original_seeding_gives_the_weights_older_versions_of_transformer_lens_d
         torch.nn.init.normal_(drawn[name], std=0.8 / 4)
     for name in ("blocks.0.mlp.W_in", "blocks.0.mlp.W_out", "unembed.W_U"):
         torch.nn.init.normal_(drawn[name], std=0.8 / 4)
-    for name, array in start_of(config).params.tensors().items():
+    for name, array in start_of(config).params.tensors.items():
         np.testing.assert_array_equal(array, peer_tensor(peer, name).detach().numpy(), err_msg=name)
 
 
 def test_zhongs_rule_divides_by_the_roots_of_zhongs_code() -> None:
     """Theirs: 1/√d_mlp for W_in, 1/√vocabulary for W_U, 1/√d_model for all others; the draws are those of `gpt2`."""
     config = TrainConfig(p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, attention_rate=1.0, precision="float64")
-    usual = start_of(dataclasses.replace(config, initial_scale=1.0)).params.tensors()
-    theirs = start_of(dataclasses.replace(config, initial_scale=1.0, initial_rule="zhong")).params.tensors()
+    usual = start_of(dataclasses.replace(config, initial_scale=1.0)).params.tensors
+    theirs = start_of(dataclasses.replace(config, initial_scale=1.0, initial_rule="zhong")).params.tensors
     for name, array in usual.items():
         width = {"W_in": 24, "W_U": 13}.get(name, 16)
         np.testing.assert_allclose(theirs[name], array * np.sqrt(16 / width), rtol=1e-14, err_msg=name)
@@ -331,8 +330,8 @@ def test_gbmi_split_is_the_first_share_of_their_shuffle(seeding: Seeding) -> Non
 @given(st.one_of(train_configs(), any_configs()))
 def test_layout_round_trip(config: TrainConfig) -> None:
     layout, params = Layout.of_run(config), start_of(config).params
-    for name, array in layout.params(layout.flatten(params)).tensors().items():
-        np.testing.assert_array_equal(array, params.tensors()[name], err_msg=name)
+    for name, array in layout.params(layout.flatten(params)).tensors.items():
+        np.testing.assert_array_equal(array, params.tensors[name], err_msg=name)
 
 
 @given(train_configs())

@@ -67,7 +67,7 @@ class Row:
 def tried(path: Path, directory: Path, hints: Hints, strategy: str, check: bool) -> Row:
     """One file, proved and checked."""
     model = import_file(path, hints=hints).model
-    found = evaluate(model.hidden_layer())
+    found = evaluate(model.collapse())
     with tempfile.TemporaryDirectory() as folder:
         weights, certificate = Path(folder) / "m.safetensors", Path(folder) / "c.json"
         save(model, weights)

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 import quadlens
-from quadlens.model.config import MLPConfig
-from quadlens.model.params import MLPParams
+from quadlens.model.config import Config
+from quadlens.model.weights import Weights
 from quadlens.table import Table
 
 P, NEURONS = 23, 128
@@ -36,17 +36,17 @@ class Row:
     published: float
 
 
-def network(scale: float, turns: float = 2.0) -> MLPParams:
+def network(scale: float, turns: float = 2.0) -> Weights:
     """Logits scale · Σ_i (cos(kwa + φ_i) + cos(kwb + φ_i))² cos(kwc + 2φ_i), φ_i equally spaced in [0, turns·π)."""
     counts = [NEURONS // len(FREQUENCIES) + (k <= NEURONS % len(FREQUENCIES)) for k in FREQUENCIES]
     keys = np.repeat(FREQUENCIES, counts)
     phi = np.concatenate([np.linspace(0, turns * np.pi, n, endpoint=False) for n in counts])
     waves = 2 * np.pi / P * np.outer(np.arange(P), keys)
     reads = np.cos(waves + phi)
-    return MLPParams(MLPConfig(P, NEURONS, "square"), reads, reads, scale * np.cos(waves + 2 * phi).T)
+    return Weights.mlp(Config.mlp(P, NEURONS, "square"), reads, reads, scale * np.cos(waves + 2 * phi).T)
 
 
-def with_frequencies(model: MLPParams, count: int) -> float:
+def with_frequencies(model: Weights, count: int) -> float:
     """Mean loss over all sets of `count` frequencies that may be kept."""
     losses = []
     for kept in itertools.combinations(FREQUENCIES, count):

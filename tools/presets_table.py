@@ -21,7 +21,7 @@ from quadlens import explain
 from quadlens.model.atomic import write_atomic
 from quadlens.model.evaluate import evaluate
 from quadlens.model.native import save
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
 from quadlens.training.config import PRESETS, TrainConfig, load_config
 from quadlens.training.engine import StepMeasures
@@ -111,7 +111,7 @@ def run(preset: str, directory: Path, to_the_end: bool) -> Row:
         should_stop=lambda: not to_the_end and flatness.reached(),
     )
     resume = load_checkpoint(checkpoint) if checkpoint.exists() else None
-    model: Model
+    model: Weights
     try:
         result = train(config, device="cpu", threads=1, resume=resume, hooks=hooks)
         epochs, model, history = config.epochs, result.params, result.history
@@ -120,7 +120,7 @@ def run(preset: str, directory: Path, to_the_end: bool) -> Row:
         epochs, model, history = last.epoch, Layout.of_run(config).params(last.theta), last.history
     seconds = before + time.process_time() - began
     save(model, directory / f"{preset}.safetensors")
-    answers = evaluate(model.hidden_layer())
+    answers = evaluate(model.collapse())
     row = Row(
         preset, epochs, config.epochs, seconds, right_from(history, config), answers.correct, answers.pairs,
         answers.min_margin, answers.loss, keys(model),
@@ -139,7 +139,7 @@ def right_from(history: History, config: TrainConfig) -> int | None:
     return None if not right[-1] else int(epoch[len(right) - int(np.argmin([*right[::-1], False]))])
 
 
-def keys(model: Model) -> str:
+def keys(model: Weights) -> str:
     """Key frequencies, or key irreps with their dimensions."""
     found = explain(model, logits=False).to_dict()
     if frequencies := found["key_frequencies"]:

@@ -18,10 +18,11 @@ import numpy as np
 
 from quadlens.errors import QuadlensError
 from quadlens.figures.proved import ProofLength, proof_lengths
-from quadlens.model.exact import exact_tables
+from quadlens.model.collapse import collapse
+from quadlens.model.dyadic import DYADICS
 from quadlens.model.formats import Hints, import_file
 from quadlens.model.formats.registry import checkpoints_in
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.population import dataset
 from quadlens.proofs.arcs import arcs_operations
 from quadlens.proofs.direct import sample_of, share_left
@@ -61,9 +62,9 @@ def of_population() -> list[ProofLength]:
     return points
 
 
-def of_checkpoint(name: str, model: Model) -> tuple[ProofLength | None, str]:
+def of_checkpoint(name: str, model: Weights) -> tuple[ProofLength | None, str]:
     """Σ d² over the irreps with at least 1 % of W_L and the smallest rank that proves all; and the irreps in words."""
-    layer, task = float_layer(exact_tables(model)), model.config.task
+    layer, task = float_layer(collapse(model, DYADICS)), model.config.task
     n = task.n
     tokens = range(n) if n <= LARGE else np.linspace(0, n - 1, SAMPLE).astype(int).tolist()
     sample = sample_of(layer, tokens)

@@ -57,7 +57,7 @@ def tried(path: Path, directory: Path, hints: Hints) -> Row:
     name, start = str(path.relative_to(directory)), time.process_time()
     try:
         imported = import_file(path, hints=hints)
-        found = evaluate(imported.model.hidden_layer())
+        found = evaluate(imported.model.collapse())
     except QuadlensError as error:
         told = str(error).replace(str(path), "").lstrip(": ")
         # What differs from file to file of one family is not its reason, nor are all the formats it is not in.

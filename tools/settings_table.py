@@ -32,8 +32,8 @@ import polars as pl
 from quadlens.cli.settings import parse_seeds
 from quadlens.errors import QuadlensError
 from quadlens.model import load
-from quadlens.model.config import MLPConfig
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.config import Config
+from quadlens.model.weights import Weights
 from quadlens.population import dataset
 from quadlens.population.analysis import analyse, results_to_bytes
 from quadlens.population.comparison import Comparison, compare
@@ -68,7 +68,7 @@ def read_as_the_paper(directory: Path) -> pl.DataFrame:
         shutil.copytree(directory / "models", Path(place) / "models")
         for run in sorted((Path(place) / "models").iterdir()):
             model = load(str(run / "model.safetensors"))
-            assert isinstance(model, Params)
+            assert isinstance(model, Weights)
             paths = Paths.of(model)
             study, results = study_of(paths.attention_alone(model)), json.loads((run / "results.json").read_bytes())
             skip = results["explanation"]["residual_variance_share"]  # of the whole model: there is none along one path
@@ -97,7 +97,7 @@ class Paths:
     position_b: np.ndarray
 
     @classmethod
-    def of(cls, model: Params) -> "Paths":
+    def of(cls, model: Weights) -> "Paths":
         """Of a transformer with constant attention that is read at b."""
         p, (of_a, of_b) = model.config.p, model.config.attention[:2]
         embedding, position, W_in = (w.astype(np.float64) for w in (model.W_E[:p], model.W_pos, model.W_in))
@@ -109,11 +109,11 @@ class Paths:
             position[1] @ W_in,
         )
 
-    def attention_alone(self, model: Params) -> MLPParams:
+    def attention_alone(self, model: Weights) -> Weights:
         """A network whose neurons read attention's path alone."""
-        config = MLPConfig(model.config.p, model.config.d_mlp, model.config.activation, model.config.task)
+        config = Config.mlp(model.config.p, model.config.d_mlp, model.config.activation, model.config.task)
         W_L = model.W_out.astype(np.float64) @ model.W_U.astype(np.float64)
-        return MLPParams(config, W_a=self.ov_a, W_b=self.ov_b, W_out=W_L)
+        return Weights(config, W_a=self.ov_a, W_b=self.ov_b, W_out=W_L)
 
     def share_of_largest(self) -> np.ndarray:
         """Of each neuron: its largest frequency's share of the mean square over all (a, b), the constant included."""
@@ -131,7 +131,7 @@ def largest_share(of_a: np.ndarray, of_b: np.ndarray, with_constant: bool) -> np
 def definitions() -> None:
     """How far `original` is from the paper's histogram of 512 neurons, by what counts as a neuron's input."""
     model, paper = load("original"), read_published().variance_input
-    assert isinstance(model, Params)
+    assert isinstance(model, Weights)
     paths = Paths.of(model)
     bias, whole_b = model.b_in.astype(np.float64), paths.ov_b + paths.embed_b
     inputs = {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
     from quadlens.explanation import Explanation, Outline
     from quadlens.infinite_width import Lens
-    from quadlens.model import Collapsed, Config, Evaluation, MLPConfig, MLPParams, Model, Params, Recipe
+    from quadlens.model import Config, Evaluation, Recipe, Tables, Weights
     from quadlens.model.formats import Imported, from_state_dict
     from quadlens.pages import Report
     from quadlens.pages.compare import Comparison
@@ -62,25 +62,22 @@ __all__ = [
     "Bounds",
     "Certificate",
     "CheckReport",
-    "Collapsed",
     "Comparison",
     "Config",
     "Evaluation",
     "Explanation",
     "Imported",
     "Lens",
-    "MLPConfig",
-    "MLPParams",
-    "Model",
     "Outline",
-    "Params",
     "QuadlensError",
     "Recipe",
     "Report",
     "RunHistory",
     "Study",
+    "Tables",
     "TrainConfig",
     "TrainingResult",
+    "Weights",
     "__version__",
     "ablate",
     "bounds",
@@ -114,7 +111,7 @@ _HOMES = {
     "quadlens.errors": ("BadConfig", "BadFile", "BadWeights", "QuadlensError"),
     "quadlens.explanation": ("Explanation", "Outline"),
     "quadlens.infinite_width": ("Lens",),
-    "quadlens.model": ("Collapsed", "Config", "Evaluation", "MLPConfig", "MLPParams", "Model", "Params", "Recipe"),
+    "quadlens.model": ("Config", "Evaluation", "Recipe", "Tables", "Weights"),
     "quadlens.model.formats": ("Imported", "from_state_dict"),
     "quadlens.pages": ("Report",),
     "quadlens.pages.compare": ("Comparison",),

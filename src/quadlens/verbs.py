@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from quadlens.explanation import Explanation, Outline
     from quadlens.infinite_width import Lens
-    from quadlens.model import Collapsed, Evaluation, Model
+    from quadlens.model import Evaluation, Tables, Weights
     from quadlens.model.formats import Imported
     from quadlens.pages import Report
     from quadlens.pages.compare import Comparison
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from quadlens.training.train import TrainingResult
     from quadlens_checker import CheckReport
 
-    ModelLike = Model | Study | Anatomy | Imported | TrainingResult | str | Path
+    ModelLike = Weights | Study | Anatomy | Imported | TrainingResult | str | Path
 
 
-def load(model: str | Path = "mainline") -> "Model":
+def load(model: str | Path = "mainline") -> "Weights":
     """Read a model from a quadlens file, or a bundled one by name.
 
     >>> import quadlens
     >>> quadlens.load("mainline")
-    Params(p=59, d_mlp=512, relu, weights=180,411)
+    Weights(p=59, d_mlp=512, relu, weights=180,411)
     """
     from quadlens.errors import a_path
     from quadlens.model.bundled import load as load_model
@@ -71,7 +71,7 @@ def build(
     scale: float = 10.0,
     seed: int = 0,
     architecture: Literal["transformer", "mlp"] = "transformer",
-) -> "Model":
+) -> "Weights":
     """Write down a pizza model by hand, without training; the arguments are those of `Recipe`.
 
     >>> import quadlens
@@ -82,7 +82,7 @@ def build(
     from quadlens.model import Recipe, build_mlp, build_transformer
     from quadlens.model.handmade import default_keys
 
-    builders: dict[str, Callable[[Recipe], Model]] = {"transformer": build_transformer, "mlp": build_mlp}
+    builders: dict[str, Callable[[Recipe], Weights]] = {"transformer": build_transformer, "mlp": build_mlp}
     if architecture not in builders:
         raise BadConfig(f"architecture {architecture!r}; expected one of {', '.join(builders)}")
     chosen = default_keys(p) if keys is None else tuple(keys)
@@ -204,17 +204,17 @@ def study(model: "ModelLike" = "mainline") -> "Study":
     return study_of(model)
 
 
-def evaluate(model: "ModelLike | Collapsed" = "mainline") -> "Evaluation":
+def evaluate(model: "ModelLike | Tables[Any]" = "mainline") -> "Evaluation":
     """Accuracy, margins and loss over all inputs, in float64.
 
     >>> import quadlens
     >>> quadlens.evaluate("mainline").correct
     3481
     """
-    from quadlens.model.collapsed import Collapsed
     from quadlens.model.evaluate import evaluate as evaluate_collapsed
+    from quadlens.model.tables import Tables
 
-    return evaluate_collapsed(model) if isinstance(model, Collapsed) else study(model).evaluation
+    return evaluate_collapsed(model) if isinstance(model, Tables) else study(model).evaluation
 
 
 @checked

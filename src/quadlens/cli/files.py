@@ -22,7 +22,7 @@ def info(out: Output, model: ModelArgument = "mainline") -> None:
     from quadlens.model.native import load_with_sha256
 
     loaded, digest = load_with_sha256(resolve(model))
-    tensors = loaded.tensors()
+    tensors = loaded.tensors
     value = {
         "model": model,
         "sha256": digest,
@@ -209,7 +209,7 @@ def _described(source: Path, output: Path | None, imported: "Imported") -> dict[
         "p": imported.model.config.p,
         "correct": imported.correct,
         "pairs": imported.pairs,
-        **about(imported.model, imported.model.hidden_layer()),
+        **about(imported.model, imported.model.collapse()),
         "config": config_to_dict(imported.model.config),
         "notes": list(imported.notes),
     }
@@ -269,11 +269,10 @@ def build(
     recipe = Recipe(p, key_list, neurons, jitter, noise, missing, scale, seed)
     model = build_transformer(recipe) if architecture == "transformer" else build_mlp(recipe)
     if plant is not None:
-        from quadlens.model import MLPParams
         from quadlens.model.handmade import plant_error
 
         tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
-        if len(tokens) != 2 or not isinstance(model, MLPParams):
+        if len(tokens) != 2 or model.config.has_stream:
             raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
         model = plant_error(model, *tokens)
     save(model, output)

@@ -69,7 +69,7 @@ def ablate(
     if resample is not None:
         changed = quadlens.resample(changed, resample, seed=seed)
     quadlens.save(changed, output)
-    answers = {"before": before.evaluation, "after": evaluate(changed.hidden_layer())}
+    answers = {"before": before.evaluation, "after": evaluate(changed.collapse())}
     value = {
         "model": model,
         "output": str(output),

@@ -46,7 +46,7 @@ def evaluate(
             "try a sample, for example --sample 10000"
         )
     pairs = None if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
-    layer = loaded.hidden_layer()
+    layer = loaded.collapse()
     with out.progress_bar("evaluating", sample or p * p) as progress:
         result = evaluate_layer(layer, pairs, progress)
     value = dataclasses.asdict(result) | about(loaded, layer)

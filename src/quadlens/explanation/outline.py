@@ -10,12 +10,11 @@ from jaxtyping import Float
 
 from quadlens.display import Displayed
 from quadlens.logits.algorithm import AlgorithmMeasures, algorithm_measures, embedding, right_logits
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import AttentionKind, Config
+from quadlens.model.config import AttentionKind
 from quadlens.model.evaluate import AttentionRange, Evaluation, attention_ranges, evaluate
-from quadlens.model.params import Model
+from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.task import Task
-from quadlens.model.token_tables import HiddenLayer, LastMLP
+from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, decimals, neglected
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.cluster import find_clusters, key_frequencies, neuron_spectra
@@ -203,13 +202,13 @@ def _range(low: float, high: float) -> str:
     )
 
 
-def needs_outline(model: Model) -> bool:
+def needs_outline(model: Weights) -> bool:
     """Whether `explain` cannot speak of this model: it has no collapse, or no renaming makes the task addition."""
     config = model.config
-    return (isinstance(config, Config) and config.no_collapse is not None) or config.task.cyclic is None
+    return config.no_collapse is not None or config.task.cyclic is None
 
 
-def outline(model: Model | Anatomy, progress: Callable[[str], None] = lambda step: None) -> Outline:
+def outline(model: Weights | Anatomy, progress: Callable[[str], None] = lambda step: None) -> Outline:
     """The short explanation of any model; `progress` is told each step that passes over all inputs."""
     anatomy = anatomy_of(model)
     config, layer = anatomy.config, anatomy.layer
@@ -219,7 +218,7 @@ def outline(model: Model | Anatomy, progress: Callable[[str], None] = lambda ste
     counts: tuple[int, ...] = ()
     if config.task.cyclic is not None:
         spectra = neuron_spectra(additive.as_addition())
-        if isinstance(layer, LastMLP):
+        if layer.before is not None:
             power = spectra.output.power
             keys = tuple((1 + np.flatnonzero(power.sum(axis=1) >= KEY_SHARE * power.sum())).tolist())
             counts = tuple(int((power.argmax(axis=0) == k - 1).sum()) for k in keys)
@@ -243,7 +242,7 @@ def outline(model: Model | Anatomy, progress: Callable[[str], None] = lambda ste
         task=config.task,
         d_mlp=config.d_mlp,
         activation=config.activation,
-        attention=config.attention_kind if isinstance(config, Config) else None,
+        attention=config.attention_kind if config.has_stream else None,
         attention_ranges=ranges,
         evaluation=evaluation,
         additive_share=share,
@@ -251,12 +250,12 @@ def outline(model: Model | Anatomy, progress: Callable[[str], None] = lambda ste
         key_frequencies=keys,
         key_neurons=counts,
         irreps=irreps,
-        layers=config.n_layers if isinstance(config, Config) else 1,
+        layers=config.n_layers,
         algorithm=algorithm_measures(anatomy.model, layer, right_logits(layer)) if measured else None,
     )
 
 
-def additive_part(layer: HiddenLayer) -> tuple[Collapsed, float]:
+def additive_part(layer: FloatTables) -> tuple[FloatTables, float]:
     """The sum of a part of a and a part of b closest to the pre-activations, and its share of their variance.
 
     It is the mean over b plus the mean over a less the mean over both: exactly the waves of the plane (a, b) that lie
@@ -273,11 +272,12 @@ def additive_part(layer: HiddenLayer) -> tuple[Collapsed, float]:
     total = float((squares - np.square(mean)).sum())
     additive = float(of_a.var(axis=0).sum() + of_b.var(axis=0).sum())
     nothing = np.zeros((n, n))
-    part = Collapsed(n, layer.activation, of_a, of_b - mean, np.array(layer.W_L), nothing, nothing.copy(), layer.task)
+    W_L = np.array(layer.W_L)
+    part = Tables(layer.task, layer.activation, of_a, of_b - mean, W_L, nothing, nothing.copy())
     return part, min(1.0, additive / total) if total > 0 else 1.0
 
 
-def _irrep_shares(model: Model, layer: HiddenLayer) -> tuple[IrrepShare, ...]:
+def _irrep_shares(model: Weights, layer: FloatTables) -> tuple[IrrepShare, ...]:
     irreps = find_irreps(model.config.task)
     W_L, embedded = irreps.shares(layer.W_L), irreps.shares(_token_vectors(model))
     logits = _logit_shares(layer, irreps) if layer.p <= LARGEST_N else None
@@ -288,13 +288,13 @@ def _irrep_shares(model: Model, layer: HiddenLayer) -> tuple[IrrepShare, ...]:
     return tuple(sorted(found, key=lambda one: -one.share_W_L))
 
 
-def _token_vectors(model: Model) -> Float[np.ndarray, "n d"]:
+def _token_vectors(model: Weights) -> Float[np.ndarray, "n d"]:
     """The vectors of the tokens a, in the order of the task's own elements."""
     rows, cyclic = embedding(model), model.config.task.cyclic
     return rows if cyclic is None else rows[cyclic.of_a]
 
 
-def _logit_shares(layer: HiddenLayer, irreps: Irreps) -> Float[np.ndarray, " parts"]:
+def _logit_shares(layer: FloatTables, irreps: Irreps) -> Float[np.ndarray, " parts"]:
     gram = np.zeros((layer.p, layer.p))
     for a in range(layer.p):
         logits = layer.logits(a)

@@ -23,8 +23,8 @@ from quadlens.logits import (
 )
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.evaluate import MAX_OPERATIONS
-from quadlens.model.params import Model
 from quadlens.model.task import Task
+from quadlens.model.weights import Weights
 from quadlens.spectrum import (
     Anatomy,
     AttendedSpectra,
@@ -190,7 +190,7 @@ class Explanation(Displayed):
         render(self, console)
 
 
-def explain(model: Model | Anatomy, logits: bool = True, rng: np.random.Generator | None = None) -> Explanation:
+def explain(model: Weights | Anatomy, logits: bool = True, rng: np.random.Generator | None = None) -> Explanation:
     """Explain a model: neurons first, then the logits.
 
     Args:

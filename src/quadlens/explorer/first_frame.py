@@ -10,10 +10,9 @@ from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.integral import SharedFunction, shared_function
 from quadlens.infinite_width.waves import MAX_DEGREE, PlaneCluster, cluster_of, find_plane_clusters, plane_spectrum
 from quadlens.model.activation import NONLINEARITIES, Nonlinearity, apply_activation
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import margins
+from quadlens.model.tables import FloatTables
 from quadlens.model.task import Task
-from quadlens.model.token_tables import HiddenLayer, TokenTables
 from quadlens.quadrature import (
     NoBound,
     Rectangles,
@@ -63,7 +62,7 @@ class FirstFrame:
     b: int
 
     @property
-    def layer(self) -> HiddenLayer:
+    def layer(self) -> FloatTables:
         """The model, its elements numbered as in its file."""
         return self.anatomy.layer
 
@@ -80,7 +79,7 @@ class FirstFrame:
     @property
     def waves(self) -> bool:
         """Whether neurons have frequencies: constant attention, and a task that some renaming makes addition."""
-        return isinstance(self.layer, Collapsed) and self.task.cyclic is not None
+        return self.layer.is_additive and self.task.cyclic is not None
 
     @property
     def sigma(self) -> Nonlinearity:
@@ -90,7 +89,7 @@ class FirstFrame:
     @cached_property
     def shared(self) -> tuple[tuple[PlaneCluster, SharedFunction], ...] | None:
         """What the neurons of each key frequency share; None for constant attention, and without frequencies."""
-        if not isinstance(self.layer, TokenTables) or self.task.cyclic is None or self.p > LARGEST_SHARED:
+        if not self.layer.gated or self.task.cyclic is None or self.p > LARGEST_SHARED:
             return None
         inputs = inputs_of(self.layer)
         spectrum = plane_spectrum(inputs.pre, inputs.W_L)
@@ -116,7 +115,7 @@ class FirstFrame:
     @property
     def constant_attention(self) -> tuple[float, ...]:
         """The constant part of attention on each position; empty where there is no attention."""
-        return getattr(self.anatomy.config, "attention", ())
+        return self.anatomy.config.attention
 
     @property
     def c(self) -> int:

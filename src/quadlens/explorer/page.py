@@ -24,9 +24,8 @@ from quadlens.explorer.words import (
 )
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
 from quadlens.glossary import mentioned, popovers
-from quadlens.model.config import Config
 from quadlens.model.native import sha256, to_bytes
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.studies import Study, study_of
 from quadlens.studies.moments import STEPS, Moments
@@ -66,7 +65,7 @@ SCRIPTS = (
 LARGEST_P = 257
 
 
-def build_page(model: Model | Anatomy | Study, name: str, moments: Moments | None = None) -> str:
+def build_page(model: Weights | Anatomy | Study, name: str, moments: Moments | None = None) -> str:
     """The whole page as HTML; the same model and name always give the same text.
 
     Args:
@@ -81,7 +80,7 @@ def build_page(model: Model | Anatomy | Study, name: str, moments: Moments | Non
     anatomy, weights, config = study.anatomy, study.model, study.config
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
-    if isinstance(config, Config) and config.n_layers > 1:
+    if config.n_layers > 1:
         raise BadConfig(f"the model has {config.n_layers} layers, and the explorer runs one; `quadlens report` works")
     frame = first_frame(anatomy)
     shape = None if moments is None else moments.codes[0][0].shape

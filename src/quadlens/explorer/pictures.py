@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.explorer.first_frame import FirstFrame
-from quadlens.model.token_tables import TokenTables
 
 WIDTH, HEIGHT = 360.0, 320.0
 LEFT, TOP, BOTTOM = 44.0, 12.0, 22.0
@@ -122,7 +121,7 @@ def grid(frame: FirstFrame) -> str:
 def gates(frame: FirstFrame) -> str:
     """The weight of every head on each position, over a and b: one row per head."""
     layer = frame.layer
-    if not isinstance(layer, TokenTables):
+    if not layer.gated:
         return svg("no gates", "")
     inputs = np.arange(frame.p)
     weights = np.stack([layer.gates(np.full(frame.p, a), inputs) for a in inputs], axis=2)

@@ -9,9 +9,7 @@ import numpy as np
 from quadlens.explorer.first_frame import LARGEST_SHARED, FirstFrame
 from quadlens.integration import Integration
 from quadlens.model.activation import Activation
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.task import Task
-from quadlens.model.token_tables import TokenTables
 
 # Significant digits of a number in the page.
 DIGITS = 3
@@ -205,11 +203,11 @@ PERMUTATIONS = "a is σ and b is τ; permutations go by their numbers."
 def absences(frame: FirstFrame) -> tuple[Absent, ...]:
     """What does not apply to this model; the same in app.js."""
     found = []
-    if not isinstance(frame.layer, Collapsed):
+    if not frame.layer.is_additive:
         found.append("gates")
     elif frame.task.cyclic is None:
         found.append("task")
-    if isinstance(frame.layer, Collapsed):
+    if frame.layer.is_additive:
         found.append("constant" if frame.constant_attention else "none")
     elif frame.shared is None:
         found.append("unshared" if frame.task.cyclic is None else "many")
@@ -306,7 +304,7 @@ def _inputs(frame: FirstFrame) -> str:
 
 def _gates(frame: FirstFrame) -> str:
     layer, constant = frame.layer, frame.constant_attention
-    if not isinstance(layer, TokenTables):
+    if not layer.gated:
         return ""
     here = layer.gates(np.array([frame.a]), np.array([frame.b]))[:, :, 0]
     heads = [

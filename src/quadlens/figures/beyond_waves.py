@@ -9,8 +9,7 @@ from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.token_tables import TokenTables
+from quadlens.model.tables import FloatTables
 from quadlens.numbers import percent
 from quadlens.spectrum.irreps import KEY_SHARE
 from quadlens.studies import Study
@@ -27,7 +26,7 @@ MOST_IRREPS = 24
 PART_CONCEPTS = {"W_L": "output", "U_a": "input", "U_b": "paper"}
 
 
-def all_gates(layer: TokenTables) -> Float[np.ndarray, "positions heads p p"]:
+def all_gates(layer: FloatTables) -> Float[np.ndarray, "positions heads p p"]:
     """γ of every position and head, [a, b]."""
     a, b = np.divmod(np.arange(layer.p**2), layer.p)
     gates = layer.gates(a, b)
@@ -44,7 +43,7 @@ def drawn_heads(gates: Float[np.ndarray, "positions heads p p"]) -> tuple[int, .
 def gates(study: Study, ax: Target = None) -> "Figure":
     """Draw how much each head attends to each position, for every input: one row per head, one map per position."""
     layer = study.anatomy.layer
-    if not isinstance(layer, TokenTables):
+    if not layer.gated:
         raise BadConfig("this model's attention does not depend on the tokens, so it has no gates to draw")
     values = all_gates(layer)
     heads, seen = drawn_heads(values), [POSITIONS[one.position] for one in layer.gated]
@@ -69,7 +68,7 @@ def gates(study: Study, ax: Target = None) -> "Figure":
 
 def _gates_words(study: Study) -> Words | None:
     layer = study.anatomy.layer
-    if not isinstance(layer, TokenTables):
+    if not layer.gated:
         return None
     values = all_gates(layer)
     low, high = values.min(axis=(2, 3)), values.max(axis=(2, 3))
@@ -98,7 +97,7 @@ def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
     layer, irreps = study.anatomy.layer, study.irreps
     if irreps is None:
         raise BadConfig("this model's task has frequencies, or is no group: there are no irreps to draw")
-    read = {"U_a": layer.U_a, "U_b": layer.U_b} if isinstance(layer, Collapsed) else {}
+    read = {"U_a": layer.U_a, "U_b": layer.U_b} if layer.is_additive else {}
     return {name: irreps.shares(functions) for name, functions in ({"W_L": layer.W_L} | read).items()}
 
 

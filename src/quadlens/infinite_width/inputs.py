@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES, Nonlinearity
-from quadlens.model.token_tables import HiddenLayer
+from quadlens.model.tables import FloatTables
 
 # Pre-activations of more inputs times neurons than this would take gigabytes.
 MAX_VALUES = 10**8
@@ -36,7 +36,7 @@ class Inputs:
     W_L: Float[np.ndarray, "n d_mlp"]
 
 
-def inputs_of(layer: HiddenLayer) -> Inputs:
+def inputs_of(layer: FloatTables) -> Inputs:
     """All pre-activations and logits of a hidden layer, renamed.
 
     Raises:

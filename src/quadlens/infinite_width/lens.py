@@ -12,7 +12,7 @@ from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.integral import over_inputs
 from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts, take_apart
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.token_tables import HiddenLayer
+from quadlens.model.tables import FloatTables
 from quadlens.numbers import decimals, listed, percent, short_of_one
 from quadlens.spectrum.circular import circular_r2
 from quadlens.table import Table
@@ -267,7 +267,7 @@ class Lens(Displayed):
             console.print(sentence, markup=False)
 
 
-def lens(layer: HiddenLayer) -> Lens:
+def lens(layer: FloatTables) -> Lens:
     """Read a hidden layer as integrals.
 
     Raises:
@@ -305,7 +305,7 @@ def lens(layer: HiddenLayer) -> Lens:
     )
 
 
-def _lens_cluster(reading: ClusterReading, layer: HiddenLayer) -> LensCluster:
+def _lens_cluster(reading: ClusterReading, layer: FloatTables) -> LensCluster:
     cluster = reading.cluster
     r = np.array([reading.shared.first_order])
     return LensCluster(

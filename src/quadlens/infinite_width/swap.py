@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from quadlens.infinite_width.inputs import Inputs, inputs_of
 from quadlens.infinite_width.lens import Lens, lens
-from quadlens.model.token_tables import HiddenLayer
+from quadlens.model.tables import FloatTables
 from quadlens.numbers import decimals
 from quadlens.table import Table
 
@@ -59,7 +59,7 @@ class Swap:
         return self.predicted == (self.accuracy >= 0.9)
 
 
-def swap_activations(layer: HiddenLayer, functions: dict[str, Callable[[Any], Any]] | None = None) -> tuple[Swap, ...]:
+def swap_activations(layer: FloatTables, functions: dict[str, Callable[[Any], Any]] | None = None) -> tuple[Swap, ...]:
     """Predict from λ_2 alone, then measure, for each function; the network's weights stay as they are."""
     inputs, found = inputs_of(layer), lens(layer)
     skip = inputs.logits - inputs.sigma.apply(inputs.pre) @ inputs.W_L.T

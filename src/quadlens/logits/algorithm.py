@@ -10,10 +10,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.deep import DeepParams
-from quadlens.model.params import MLPParams, Model, Params
-from quadlens.model.token_tables import HiddenLayer
+from quadlens.model.gradients import token_gradients
+from quadlens.model.tables import FloatTables
+from quadlens.model.weights import Weights
 
 PUBLISHED_P, PUBLISHED_SAMPLES, PUBLISHED_SEED, MOST_SHUFFLED = 59, 100, 42, 3 * 10**6
 # What the shuffle gives for p = 59, the only modulus they have: it takes a tenth of a second, every other number here
@@ -112,7 +111,7 @@ def _nearer(value: float | None, references: dict[Algorithm, float]) -> Algorith
     return "pizza" if distance["pizza"] <= distance["clock"] else "clock"
 
 
-def right_logits(layer: HiddenLayer) -> Float[np.ndarray, "p p"]:
+def right_logits(layer: FloatTables) -> Float[np.ndarray, "p p"]:
     """The right answer's logit for every (a, b), the elements in the order in which the task is addition.
 
     Raises:
@@ -126,8 +125,8 @@ def right_logits(layer: HiddenLayer) -> Float[np.ndarray, "p p"]:
 
 
 def algorithm_measures(
-    model: Model,
-    layer: HiddenLayer,
+    model: Weights,
+    layer: FloatTables,
     correct_logit: Float[np.ndarray, "p p"],
     rng: np.random.Generator | None = None,
     samples: int = SAMPLES,
@@ -182,20 +181,20 @@ def distance_irrelevance(correct_logit: Float[np.ndarray, "p p"]) -> float | Non
     return float(by_distance.std(axis=0).mean()) / spread
 
 
-def embedding(model: Model) -> Float[np.ndarray, "p d"]:
+def embedding(model: Weights) -> Float[np.ndarray, "p d"]:
     """The vector of each token: W_E, or for an MLP, which embeds one-hot tokens with its first layer, W_a.
 
     In the order in which the task is addition.
     """
-    rows = model.W_a if isinstance(model, MLPParams) else model.tensors()["W_E"][: model.config.p]
+    rows = (model.W_E if model.config.has_stream else model.W_a)[: model.config.p]
     cyclic = model.config.task.cyclic
     return (rows if cyclic is None else rows[np.argsort(cyclic.of_a)]).astype(np.float64)
 
 
-def vocabulary(model: Model) -> Float[np.ndarray, "tokens d"]:
+def vocabulary(model: Weights) -> Float[np.ndarray, "tokens d"]:
     """The vectors of all tokens that are fed: those of `embedding` first, then b's own and '=' where there are any."""
     rows = embedding(model)
-    if not isinstance(model, Params | DeepParams):
+    if not model.config.has_stream:
         return rows
     return np.concatenate([rows, model.W_E[model.config.p : model.config.tokens_used].astype(np.float64)])
 
@@ -241,21 +240,19 @@ class Gradients:
         return Gradients(self.of_a @ basis.T, self.of_b @ basis.T)
 
 
-def gradients(model: Model, layer: HiddenLayer, triples: Int[np.ndarray, "n 3"]) -> Gradients:
+def gradients(model: Weights, layer: FloatTables, triples: Int[np.ndarray, "n 3"]) -> Gradients:
     """Both gradients of each triple; an MLP's tokens are one-hot, and its gradients are over all p coordinates."""
-    if isinstance(model, Params | DeepParams):
-        return Gradients(*DeepParams.of(model).token_gradients(triples[:, :2], triples[:, 2]))
-    if not isinstance(layer, Collapsed):
-        raise TypeError(f"no gradients of a {type(model).__name__}")
+    if model.config.has_stream:
+        return Gradients(*token_gradients(model, triples[:, :2], triples[:, 2]))
     a, b, c = triples.T
     through = NONLINEARITIES[layer.activation].derivative(layer.U_a[a] + layer.U_b[b]) * layer.W_L[c]
     return Gradients(through @ layer.U_a.T, through @ layer.U_b.T)
 
 
-def token_span(model: Model) -> Float[np.ndarray, "r d"]:
+def token_span(model: Weights) -> Float[np.ndarray, "r d"]:
     """Orthonormal basis of the directions in which embedding vectors differ; one-hot tokens differ in all of them."""
     p = model.config.p
-    if not isinstance(model, Params | DeepParams):
+    if not model.config.has_stream:
         return np.eye(p)
     W_E = model.W_E.astype(np.float64)
     tokens = [W_E[:p]] if model.config.b_token_offset == 0 else [W_E[:p], W_E[model.config.b_token_offset :][:p]]

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from quadlens.logits.parts import identity_matrices
-from quadlens.model.collapsed import Collapsed
+from quadlens.model.tables import FloatTables
 from quadlens.spectrum.amplitude_phase import mean_squares
 
 
@@ -68,7 +68,7 @@ class IdentityComponent:
         return self.of_a.D + self.of_b.D
 
 
-def identity_component(collapsed: Collapsed, keys: tuple[int, ...]) -> IdentityComponent:
+def identity_component(collapsed: FloatTables, keys: tuple[int, ...]) -> IdentityComponent:
     """Both matrices with their 2-D Fourier form."""
     A, B = identity_matrices(collapsed)
     return IdentityComponent(_analyse(A, keys), _analyse(B, keys))

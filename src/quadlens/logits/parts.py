@@ -7,7 +7,7 @@ from jaxtyping import Complex, Float, Int
 
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES, apply_activation
-from quadlens.model.collapsed import Collapsed
+from quadlens.model.tables import FloatTables
 from quadlens.spectrum.amplitude_phase import mean_squares
 
 # Floats in the largest block of hidden activations: a few megabytes stay in cache and never grow with p³.
@@ -82,7 +82,7 @@ class Spread:
         return variance if variance > 1e-28 * self._largest**2 else 0.0
 
 
-def identity_matrices(collapsed: Collapsed) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
+def identity_matrices(collapsed: FloatTables) -> tuple[Float[np.ndarray, "p p"], Float[np.ndarray, "p p"]]:
     """A[c,a] = slope Σ_i W_L[c,i] U_a[a,i] and B[c,b] likewise: the odd part of the MLP is A[c,a] + B[c,b] exactly."""
     slope = NONLINEARITIES[collapsed.activation].odd_slope
     if slope is None:
@@ -93,7 +93,7 @@ def identity_matrices(collapsed: Collapsed) -> tuple[Float[np.ndarray, "p p"], F
     return slope * collapsed.W_L @ collapsed.U_a.T, slope * collapsed.W_L @ collapsed.U_b.T
 
 
-def take_apart(collapsed: Collapsed, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> LogitParts:
+def take_apart(collapsed: FloatTables, keys: tuple[int, ...], shifts: tuple[float, ...] | None = None) -> LogitParts:
     """One pass over all p³ logits, a block of a's at a time, so that memory stays at a few p·(p + d_mlp) floats.
 
     Args:
@@ -136,7 +136,7 @@ def take_apart(collapsed: Collapsed, keys: tuple[int, ...], shifts: tuple[float,
     )
 
 
-def _mlp_output(collapsed: Collapsed, a: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "rows p p"]:
+def _mlp_output(collapsed: FloatTables, a: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "rows p p"]:
     """Σ_i W_L[c,i] σ(U_a[a,i] + U_b[b,i]) as [a, b, c]."""
     pre = (collapsed.U_a[a][:, None] + collapsed.U_b).reshape(-1, collapsed.d_mlp)
     hidden = apply_activation(collapsed.activation, pre)
@@ -199,7 +199,7 @@ def _separable_variance(from_a: Float[np.ndarray, "p p"], from_b: Float[np.ndarr
     return float(np.square(from_a - mean_a).mean() + np.square(from_b - mean_b).mean() + (mean_a + mean_b).var())
 
 
-def skip_shares(collapsed: Collapsed) -> Float[np.ndarray, "p p"]:
+def skip_shares(collapsed: FloatTables) -> Float[np.ndarray, "p p"]:
     """Var_c(S_a[a,c] + S_b[b,c]) / Var_c(logit(a,b,c)) for every (a, b)   (figure `residual`).
 
     An input whose logits are all equal counts as 0.

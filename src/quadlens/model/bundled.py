@@ -5,7 +5,7 @@ from pathlib import Path
 
 from quadlens.errors import BadFile
 from quadlens.model.native import load_file
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 
 DEFAULT_MODEL = "mainline"
 SUFFIX = ".safetensors"
@@ -31,6 +31,6 @@ def resolve(model: str | Path) -> Path:
     return path
 
 
-def load(model: str | Path = DEFAULT_MODEL) -> Model:
+def load(model: str | Path = DEFAULT_MODEL) -> Weights:
     """Read a model from a path, or a bundled one by name."""
     return load_file(resolve(model))

@@ -38,14 +38,6 @@ def _check_positive(name: str, value: int) -> None:
         raise BadConfig(f"{name} = {value} is not supported; expected at least 1")
 
 
-def _settle_task(config: "Config | MLPConfig") -> None:
-    """Addition where no task was given; refuse one with another number of elements."""
-    if config.task is None:
-        object.__setattr__(config, "task", task_by_name("add", config.p))
-    elif config.task.n != config.p:
-        raise BadConfig(f"the task {config.task.name} has {config.task.n} elements, but the model has p = {config.p}")
-
-
 @dataclass(frozen=True)
 class Softmax:
     """Attention that depends on the tokens: the weight on position t is attention[t] + scale · softmax_t(scores).
@@ -69,7 +61,10 @@ class Softmax:
 
 @dataclass(frozen=True, repr=False)
 class Config(Displayed):
-    """A transformer of one layer (`math.md` §1, `networks.md` §2) or up to four, reading one position.
+    """A transformer of one layer (`math.md` §1, `networks.md` §2) or up to four, reading one position; or an MLP.
+
+    An MLP on a pair of one-hot tokens is a network without a residual stream, and so without attention: it has no
+    positions, no heads and a d_model of 0.
 
     Attributes:
         p: Number of elements; inputs and answers are tokens 0 … p-1.
@@ -87,7 +82,7 @@ class Config(Displayed):
         b_token_offset: Token of b minus b (p when the second operand has its own tokens, else 0).
         softmax: What is added to the constant part; None where attention is constant.
         task: What the model is asked; addition when left out.
-        n_layers: Number of layers; more than one are a `DeepParams`.
+        n_layers: Number of layers.
     """
 
     p: int
@@ -107,12 +102,20 @@ class Config(Displayed):
     n_layers: int = 1
 
     def __post_init__(self) -> None:
-        _settle_task(self)
+        if self.task is None:
+            object.__setattr__(self, "task", task_by_name("add", self.p))
+        elif self.task.n != self.p:
+            raise BadConfig(f"the task {self.task.name} has {self.task.n} elements, but the model has p = {self.p}")
+        _check_positive("d_mlp", self.d_mlp)
+        parse_activation(self.activation)
+        if self.has_stream:
+            self._check_stream()
+
+    def _check_stream(self) -> None:
         if not 1 <= self.n_layers <= MAX_LAYERS:
             raise BadConfig(f"n_layers = {self.n_layers} is not supported; expected 1 … {MAX_LAYERS}")
-        for name in ("d_model", "d_mlp", "n_heads", "d_head"):
+        for name in ("d_model", "n_heads", "d_head"):
             _check_positive(name, getattr(self, name))
-        parse_activation(self.activation)
         if len(self.attention) not in (2, EOS_POSITIONS):
             raise BadConfig(
                 f"attention has {len(self.attention)} weights; expected one for each of (a, b) or (a, b, '=')"
@@ -130,8 +133,20 @@ class Config(Displayed):
         if self.d_vocab_out < self.p:
             raise BadConfig(f"d_vocab_out = {self.d_vocab_out} is less than p = {self.p}")
 
+    @classmethod
+    def mlp(cls, p: int, d_mlp: int, activation: Activation = "relu", task: Task | None = None) -> "Config":
+        """A two-layer MLP on a pair of one-hot tokens: the collapsed model itself, without a skip connection."""
+        asked = task_by_name("add", p) if task is None else task
+        return cls(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, task=asked)
+
+    @property
+    def has_stream(self) -> bool:
+        """Whether there is a residual stream, and attention that writes to it; an MLP has none."""
+        return bool(self.d_model or self.attention)
+
     def _facts(self) -> dict[str, object]:
-        names = ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
+        stream = ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
+        names = stream if self.has_stream else MLP_KEYS
         layers = {"n_layers": self.n_layers} if self.n_layers > 1 else {}
         return {name: getattr(self, name) for name in names} | layers | {"task": self.task.words}
 
@@ -202,62 +217,56 @@ class Config(Displayed):
         )
 
 
-@dataclass(frozen=True, repr=False)
-class MLPConfig(Displayed):
-    """A two-layer MLP on a pair of one-hot tokens; the collapsed model itself, without a skip connection.
+# What there is to say of an MLP, in files too.
+MLP_KEYS = ("p", "d_mlp", "activation")
 
-    Attributes:
-        p: Number of elements.
-        d_mlp: Number of neurons.
-        activation: The nonlinearity.
-        task: What the model is asked; addition when left out.
-    """
+
+@dataclass(frozen=True)
+class _MLPKeys:
+    """An MLP's config as files have it."""
 
     p: int
     d_mlp: int
     activation: Activation = "relu"
-    task: Task = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        _settle_task(self)
-        _check_positive("d_mlp", self.d_mlp)
-        parse_activation(self.activation)
-
-    def _facts(self) -> dict[str, object]:
-        return {"p": self.p, "d_mlp": self.d_mlp, "activation": self.activation, "task": self.task.words}
 
 
-ARCHITECTURE: dict[str, type[Config] | type[MLPConfig]] = {"transformer": Config, "mlp": MLPConfig}
-
-
-def config_to_dict(config: Config | MLPConfig) -> dict[str, Any]:
+def config_to_dict(config: Config) -> dict[str, Any]:
     """The config as plain JSON types, with the architecture named.
 
     Addition, constant attention and one layer go without saying, so that files of such models stay the same bytes.
     """
-    name = next(name for name, cls in ARCHITECTURE.items() if isinstance(config, cls))
-    data = {"architecture": name, **{field.name: getattr(config, field.name) for field in dataclasses.fields(config)}}
-    del data["task"]
-    if config.task.name != "add":
-        data["task"] = config.task.to_json()
-    if data.get("n_layers") == 1:
-        del data["n_layers"]
-    if data.get("softmax") is None:
-        data.pop("softmax", None)
+    if not config.has_stream:
+        data = {"architecture": "mlp", **{name: getattr(config, name) for name in MLP_KEYS}}
     else:
-        data["softmax"] = dataclasses.asdict(data["softmax"])
-    return data
+        fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+        data = {"architecture": "transformer", **fields}
+        del data["task"]
+        if config.n_layers == 1:
+            del data["n_layers"]
+        if config.softmax is None:
+            del data["softmax"]
+        else:
+            data["softmax"] = dataclasses.asdict(config.softmax)
+    return data if config.task.name == "add" else {**data, "task": config.task.to_json()}
 
 
-def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "..."] | None = None) -> Config | MLPConfig:
+def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "..."] | None = None) -> Config:
     """The inverse of `config_to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
     if not isinstance(data, Mapping):
         raise BadConfig(f"{where}: the config is a {type(data).__name__}; expected names with values")
     architecture = data.get("architecture")
-    if not isinstance(architecture, str) or architecture not in ARCHITECTURE:
-        raise BadConfig(f"{where}: architecture {architecture!r}; expected one of {', '.join(ARCHITECTURE)}")
+    if architecture not in ("transformer", "mlp"):
+        raise BadConfig(f"{where}: architecture {architecture!r}; expected one of transformer, mlp")
     rest = {key: value for key, value in data.items() if key not in ("architecture", "task")}
-    config = parse_dataclass(ARCHITECTURE[architecture], rest, where)
+    if architecture == "transformer":
+        config = parse_dataclass(Config, rest, where)
+        if not config.has_stream:
+            raise BadConfig(f"{where}: d_model = 0 and no attention; expected a transformer's")
+    else:
+        try:
+            config = Config.mlp(**dataclasses.asdict(parse_dataclass(_MLPKeys, rest, where)))
+        except BadConfig as error:
+            raise BadConfig(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
     if "task" not in data:
         return config
     return dataclasses.replace(config, task=task_from_json(data["task"], config.p, table, where))

@@ -1,10 +1,15 @@
 """Matrices of dyadic rationals: floats without rounding, as integers over one power of two."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+
+from quadlens.errors import BadConfig
+from quadlens.model.activation import NONLINEARITIES, Activation
+from quadlens.model.ring import Heads, Ring
 
 
 def _fmpz_mat(rows: int, columns: int, entries: list[Any]) -> Any:
@@ -84,3 +89,58 @@ class Dyadic:
     def transposed(self) -> "Dyadic":
         """The transpose."""
         return type(self)(self.numerators.transpose(), self.shift)
+
+
+class Dyadics:
+    """Real arithmetic on the stored weights; e^x is not rational, so that there is no softmax."""
+
+    def of(self, floats: Float[np.ndarray, "rows columns"]) -> Dyadic:
+        """Every float as it is."""
+        return Dyadic.from_floats(floats)
+
+    def scaled(self, x: Dyadic, factor: float) -> Dyadic:
+        """Times a float, which is taken as the double it is."""
+        return x.scaled(factor)
+
+    def repeated(self, x: Dyadic, rows: int) -> Dyadic:
+        """A matrix of one row, repeated."""
+        return x.repeated(rows)
+
+    def transposed(self, x: Dyadic) -> Dyadic:
+        """The transpose."""
+        return x.transposed()
+
+    def diagonal(self, x: Dyadic, along_a: bool) -> Dyadic:
+        """The diagonal as a column or a row."""
+        n = x.shape[0]
+        entries = [x.numerators[i, i] for i in range(n)]
+        return Dyadic.from_entries(*((n, 1) if along_a else (1, n)), entries, x.shift)
+
+    def heads(self, tables: Sequence[Dyadic]) -> Heads[Dyadic]:
+        """One matrix for each head."""
+        return tuple(tables)
+
+    def sigma(self, activation: Activation, x: Dyadic) -> Dyadic:
+        """σ(n/2^s) = σ(n)/2^(d s) for σ of degree d.
+
+        Raises:
+            BadConfig: when σ of a rational is not rational.
+        """
+        sigma = NONLINEARITIES[activation]
+        if sigma.exact is None or sigma.degree is None:
+            raise BadConfig(
+                f"this model's activation is {activation!r}, which exact arithmetic cannot express; "
+                f"expected one of {', '.join(name for name, one in NONLINEARITIES.items() if one.exact)}"
+            )
+        return Dyadic.from_entries(*x.shape, [sigma.exact(n) for n in x.numerators.entries()], sigma.degree * x.shift)
+
+    def softmax(self, scores: Sequence[Dyadic]) -> Sequence[Dyadic]:
+        """There is none: e^x is not rational."""
+        raise BadConfig("this model's attention depends on the tokens, and e^x is not rational")
+
+    def inner(self, x: Dyadic, y: Dyadic, divisor: float) -> Dyadic:
+        """Scores are for softmax."""
+        raise BadConfig("this model's attention depends on the tokens, and e^x is not rational")
+
+
+DYADICS: Ring[Dyadic] = Dyadics()

@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.config import Config
-from quadlens.model.deep import DeepParams
-from quadlens.model.params import Model
-from quadlens.model.token_tables import HiddenLayer, TokenTables
+from quadlens.model.forward import steps
+from quadlens.model.ring import FLOATS
+from quadlens.model.tables import FloatTables
+from quadlens.model.weights import Weights
 
 MAX_WITNESSES = 100
 # Past this many multiplications a pass over all p³ logits takes minutes.
@@ -66,14 +66,14 @@ def all_pairs(p: int) -> Int[np.ndarray, "pp 2"]:
 
 
 def evaluate(
-    layer: HiddenLayer,
+    layer: FloatTables,
     pairs: Int[np.ndarray, "n 2"] | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Evaluation:
     """Run the model on `pairs` (all p² when None), a block at a time so that no p³ array is ever made.
 
     Args:
-        layer: The model, as `Model.hidden_layer` or `Model.collapse` gives it.
+        layer: The model, as `Weights.collapse` gives it.
         pairs: Inputs to try.
         progress: Called with the number of pairs done after each block.
     """
@@ -110,10 +110,10 @@ def _median(values: Float[np.ndarray, " n"]) -> float:
 
 
 def _blocks(
-    layer: HiddenLayer, pairs: Int[np.ndarray, "n 2"] | None
+    layer: FloatTables, pairs: Int[np.ndarray, "n 2"] | None
 ) -> Iterator[tuple[Int[np.ndarray, "block 2"], Float[np.ndarray, "block p"]]]:
     """Pairs with their logits; all pairs of a model with gates come one a at a time, where most tables are shared."""
-    if pairs is None and not isinstance(layer, Collapsed):
+    if pairs is None and not layer.is_additive:
         for a in range(layer.p):
             yield np.stack([np.full(layer.p, a), np.arange(layer.p)], axis=1), layer.logits(a)
         return
@@ -124,7 +124,7 @@ def _blocks(
         yield block, layer.pair_logits(block)
 
 
-def margins(layer: HiddenLayer) -> Float[np.ndarray, "p p"]:
+def margins(layer: FloatTables) -> Float[np.ndarray, "p p"]:
     """Right logit minus the largest other, for every (a, b)."""
     b = np.arange(layer.p)
     return np.stack([_judge(layer.logits(a), layer.task.answer(np.full(layer.p, a), b))[0] for a in range(layer.p)])
@@ -145,14 +145,14 @@ def _judge(
     return margin, np.where(margin > 0, right, best_other), loss
 
 
-def about(model: Model, layer: HiddenLayer) -> dict[str, Any]:
+def about(model: Weights, layer: FloatTables) -> dict[str, Any]:
     """What the JSON of several commands says of a model: `n, task, modulus, activation, attention`."""
     config = model.config
     said: dict[str, Any] = {"n": config.p, "task": config.task.to_json(), "activation": config.activation}
     if config.task.modulus is not None:
         said["modulus"] = config.task.modulus
     ranges = attention_ranges(model, layer)
-    if isinstance(config, Config):
+    if ranges:
         low, high = min(one.low for one in ranges), max(one.high for one in ranges)
         said["attention"] = {"kind": config.attention_kind, "range": [low, high]}
     return said
@@ -177,16 +177,14 @@ class AttentionRange:
     layer: int = 0
 
 
-def attention_ranges(model: Model, layer: HiddenLayer) -> tuple[AttentionRange, ...]:
+def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange, ...]:
     """What each head puts on each position that it sees; empty for an MLP."""
     config = model.config
-    if not isinstance(config, Config):
-        return ()
-    if isinstance(model, DeepParams):
-        return _deep_ranges(model)
-    if not isinstance(layer, TokenTables):
-        heads = range(config.n_heads)
-        return tuple(AttentionRange(head, t, x, x) for head in heads for t, x in enumerate(config.attention))
+    if config.softmax is None:
+        every = np.ndindex(config.n_layers, config.n_heads, len(config.attention))
+        return tuple(AttentionRange(head, t, config.attention[t], config.attention[t], at) for at, head, t in every)
+    if not layer.gated:
+        return _ranges_by_layer(model)
     found = [
         AttentionRange(head, table.position, *(config.attention[table.position] + np.sort(gate)).tolist())
         for table, gates in zip(layer.gated, layer.gate_range(), strict=True)
@@ -195,15 +193,22 @@ def attention_ranges(model: Model, layer: HiddenLayer) -> tuple[AttentionRange, 
     return tuple(sorted(found, key=lambda one: (one.head, one.position)))
 
 
-def _deep_ranges(model: DeepParams) -> tuple[AttentionRange, ...]:
-    """The same for several layers."""
-    p, read = model.config.p, model.config.read_position
-    found = []
+def _fed(config: Config) -> range:
+    return range(len(config.attention))
+
+
+def _ranges_by_layer(model: Weights) -> tuple[AttentionRange, ...]:
+    """The same for several layers, by the forward pass; a position that is not seen has the constant part alone."""
+    config, p = model.config, model.config.p
+    low = np.full((config.n_layers, config.n_heads, len(config.attention)), np.inf)
+    high = -low
     for a in range(p):
-        layers = model.attended(np.stack([np.full(p, a), np.arange(p)], axis=1))
-        weights = np.stack([weights[:, :, read] for _, weights in layers])
-        found.append((weights.min(axis=1), weights.max(axis=1)))
-    low, high = np.min([x for x, _ in found], axis=0), np.max([x for _, x in found], axis=0)
+        for at, step in enumerate(steps(model, np.stack([np.full(p, a), np.arange(p)], axis=1), FLOATS)):
+            for head, gates in enumerate(step.gates[config.read_position]):
+                for t in _fed(config):
+                    gate = gates[t] if t < len(gates) else np.zeros(1)
+                    low[at, head, t] = min(low[at, head, t], config.attention[t] + gate.min())
+                    high[at, head, t] = max(high[at, head, t], config.attention[t] + gate.max())
     return tuple(
         AttentionRange(head, t, float(low[at, head, t]), float(high[at, head, t]), at)
         for at, head, t in np.ndindex(low.shape)

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
-from quadlens.model.config import Config, MLPConfig, check_modulus
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.config import Config, check_modulus
+from quadlens.model.weights import Weights
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,7 +139,7 @@ def coordinates_of(recipe: Recipe, neurons: Neurons) -> Coordinates:
     return Coordinates(waves(recipe.p, keys, np.where(sine, -np.pi / 2, 0.0)), keys, sine, neurons)
 
 
-def build_mlp(recipe: Recipe) -> MLPParams:
+def build_mlp(recipe: Recipe) -> Weights:
     """The recipe as a two-layer MLP: the weights are U_a, U_b and W_L themselves."""
     rng = np.random.default_rng(recipe.seed)
     neurons = neurons_of(recipe, rng)
@@ -149,10 +149,10 @@ def build_mlp(recipe: Recipe) -> MLPParams:
     W_b = _noisy(U, recipe.noise, rng) if recipe.noise else W_a
     del U
     W_out = _noisy((plane.turned(2 * neurons.phi) * neurons.omega).T @ plane.circle.T, recipe.noise, rng)
-    return MLPParams(MLPConfig(recipe.p, len(neurons.key)), W_a, W_b, W_out)
+    return Weights.mlp(Config.mlp(recipe.p, len(neurons.key)), W_a, W_b, W_out)
 
 
-def plant_error(model: MLPParams, a: int, b: int) -> MLPParams:
+def plant_error(model: Weights, a: int, b: int) -> Weights:
     """The model with its last neuron changed so that the answer to (a, b), and to no other input, is wrong.
 
     The neuron reads 1 from a, 1 from b and -1 from every other token: it fires (with 2) for (a, b) alone. It lifts the
@@ -168,13 +168,13 @@ def plant_error(model: MLPParams, a: int, b: int) -> MLPParams:
     wrong = (right + 1) % p
     W_a, W_b, W_out = (x.copy() for x in (model.W_a, model.W_b, model.W_out))
     W_a[:, -1], W_b[:, -1], W_out[-1] = -1.0, -1.0, 0.0
-    logits = MLPParams(model.config, W_a, W_b, W_out).forward(np.array([[a, b]]))[0]
+    logits = Weights.mlp(model.config, W_a, W_b, W_out).forward(np.array([[a, b]]))[0]
     W_a[a, -1], W_b[b, -1] = 1.0, 1.0
     W_out[-1, wrong] = 1.01 * (float(logits[right]) - float(logits[wrong])) / 2
-    return MLPParams(model.config, W_a, W_b, W_out)
+    return Weights.mlp(model.config, W_a, W_b, W_out)
 
 
-def build_transformer(recipe: Recipe) -> Params:
+def build_transformer(recipe: Recipe) -> Weights:
     """The recipe as a transformer with the paper's attention (½, ½), output read at b.
 
     The residual stream has three parts of 2|K| dimensions: what a token is (W_E), what attention brings (W_V W_O
@@ -197,14 +197,14 @@ def build_transformer(recipe: Recipe) -> Params:
         read_position=1,
     )
     token, attended, written = (slice(i * width, (i + 1) * width) for i in range(3))
-    weights = {name: np.zeros(shape) for name, shape in Params.shapes(config).items() if name.startswith("W_")}
+    weights = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items() if name.startswith("W_")}
     weights["W_E"][:, token] = plane.circle
     weights["W_V"][0, token] = np.eye(width)
     weights["W_O"][0, :, attended] = np.eye(width)
     weights["W_in"][attended] = 2 * plane.turned(neurons.phi)
     weights["W_out"][:, written] = (plane.turned(2 * neurons.phi) * neurons.omega).T
     weights["W_U"][written] = plane.circle.T
-    return Params.with_zero_biases(config, **{name: _noisy(x, recipe.noise, rng) for name, x in weights.items()})
+    return Weights.with_zero_biases(config, **{name: _noisy(x, recipe.noise, rng) for name, x in weights.items()})
 
 
 def _noisy(weights: Float[np.ndarray, "*shape"], noise: float, rng: np.random.Generator) -> Float[np.ndarray, "*shape"]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.exact import ExactCollapsed
+from quadlens.model.tables import Tables
 from quadlens.model.task import Task
 
 
@@ -46,7 +46,7 @@ class IntegerModel:
         return int(self.U_a.shape[1])
 
 
-def integer_model(exact: ExactCollapsed) -> IntegerModel:
+def integer_model(exact: Tables[Dyadic]) -> IntegerModel:
     """Bring U_a and U_b to one denominator, and W_L U, S_a and S_b to another.
 
     The activation must be `relu`, or `abs`, which is a ReLU model too: |x| = 2 ReLU(x) - x, so W_L is doubled and

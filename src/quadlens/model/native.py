@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,10 +12,9 @@ import numpy as np
 
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
-from quadlens.model.config import Config, MLPConfig, config_from_dict, config_to_dict
-from quadlens.model.deep import OUTER, DeepParams
-from quadlens.model.params import QUERY_KEY, MLPParams, Model, Params, check_tensors
+from quadlens.model.config import Config, config_from_dict, config_to_dict
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
+from quadlens.model.weights import QUERY_KEY, Weights, layered
 
 METADATA_KEY = "quadlens"
 FORMAT_VERSION = 1
@@ -48,26 +47,12 @@ QUERY_KEY_NAMES = {name: f"blocks.0.attn.{name}" for name in QUERY_KEY}
 TASK_TABLE = "task.answers"
 
 
-def names_for(config: Config | MLPConfig) -> dict[str, str]:
+def names_for(config: Config) -> dict[str, str]:
     """Our short names and the names in the file, for one architecture."""
-    if not isinstance(config, Config):
+    if not config.has_stream:
         return MLP_NAMES
     one = TRANSFORMER_NAMES if config.softmax is None else TRANSFORMER_NAMES | QUERY_KEY_NAMES
     return layered(one, config.n_layers)
-
-
-def layered(names: Mapping[str, str], layers: int) -> dict[str, str]:
-    """The names of one layer's weights for each of several; a layer's number stands before our short names.
-
-    >>> layered({"W_E": "embed.W_E", "W_in": "blocks.0.mlp.W_in"}, 2)
-    {'W_E': 'embed.W_E', '0.W_in': 'blocks.0.mlp.W_in', '1.W_in': 'blocks.1.mlp.W_in'}
-    """
-    if layers == 1:
-        return dict(names)
-    inner = {short: long for short, long in names.items() if short not in OUTER}
-    return {short: long for short, long in names.items() if short in OUTER} | {
-        f"{i}.{short}": long.replace(".0.", f".{i}.") for i in range(layers) for short, long in inner.items()
-    }
 
 
 def told_names(what: str, names: Sequence[str], most: int = 6) -> str:
@@ -80,12 +65,12 @@ def told_names(what: str, names: Sequence[str], most: int = 6) -> str:
     return f"{what} tensors: {', '.join(name[:80] for name in names[:most])}{more}" if names else f"no {what} tensors"
 
 
-def to_bytes(model: Model) -> bytes:
+def to_bytes(model: Weights) -> bytes:
     """The file as bytes; the same model always gives the same bytes."""
     from safetensors.numpy import save
 
     names = names_for(model.config)
-    tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors().items()}
+    tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors.items()}
     task, config = model.config.task, config_to_dict(model.config)
     if not task.by_formula:
         tensors[TASK_TABLE] = np.ascontiguousarray(task.answers, dtype=np.int32)
@@ -104,17 +89,17 @@ def _checksum(tensors: dict[str, np.ndarray], config: Any) -> str:
     return digest.hexdigest()
 
 
-def sha256(model: Model) -> str:
+def sha256(model: Weights) -> str:
     """SHA-256 of the file the model is saved as."""
     return hashlib.sha256(to_bytes(model)).hexdigest()
 
 
-def save(model: Model, path: Path) -> None:
+def save(model: Weights, path: Path) -> None:
     """Write `model` to `path`, whole or not at all."""
     write_atomic(path, to_bytes(model))
 
 
-def load_file(path: Path) -> Model:
+def load_file(path: Path) -> Weights:
     """Read a file that `save` wrote.
 
     Raises:
@@ -124,7 +109,7 @@ def load_file(path: Path) -> Model:
     return load_with_sha256(path)[0]
 
 
-def load_with_sha256(path: Path) -> tuple[Model, str]:
+def load_with_sha256(path: Path) -> tuple[Weights, str]:
     """The model in a file, and the SHA-256 of that file, from one and the same read.
 
     The hash is the file's own, which may differ from `sha256(model)` when something else than `save` wrote it.
@@ -136,7 +121,7 @@ def load_with_sha256(path: Path) -> tuple[Model, str]:
     return from_bytes(content, path), hashlib.sha256(content).hexdigest()
 
 
-def from_bytes(content: bytes, path: Path) -> Model:
+def from_bytes(content: bytes, path: Path) -> Weights:
     """The model that `to_bytes` made these bytes of; `path` names the source in messages."""
     tensors, metadata = parse_safetensors(content, path)
     if METADATA_KEY not in metadata:
@@ -144,7 +129,7 @@ def from_bytes(content: bytes, path: Path) -> Model:
     return from_tensors(tensors, metadata[METADATA_KEY], str(path))
 
 
-def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Model:
+def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -> Weights:
     """The model in already parsed tensors and metadata; `where` names the source in messages.
 
     Strict, as the checker is: a key that stands twice, a key that is not known and a version that is not the
@@ -181,13 +166,7 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
         raise BadFile(f"{where}: {told_names('missing', missing)}, {told_names('unknown', unknown)}")
     arrays = {short: tensors[long] for short, long in names.items()}
     try:
-        if isinstance(config, Config) and config.n_layers > 1:
-            return DeepParams.from_tensors(config, arrays)
-        if isinstance(config, Config):
-            check_tensors(arrays, Params.shapes(config))
-            return Params(config=config, **arrays)
-        check_tensors(arrays, MLPParams.shapes(config))
-        return MLPParams(config=config, **arrays)
+        return Weights(config, **arrays)
     except QuadlensError as error:
         raise type(error)(f"{where}: {error}") from None
 

@@ -185,7 +185,7 @@ def _config_facts(study: Study) -> dict[str, str]:
         "attention": getattr(config, "attention_kind", "none"),
         "activation": config.activation,
         "neurons": str(config.d_mlp),
-        "weights": f"{sum(array.size for array in study.model.tensors().values()):,}",
+        "weights": f"{sum(array.size for array in study.model.tensors.values()):,}",
         "SHA-256": study.sha256[:16],
     }
 

@@ -12,7 +12,7 @@ from quadlens.figures.beyond_waves import POSITIONS, irrep_shares
 from quadlens.figures.error_sizes import DRAWN, errors
 from quadlens.figures.proved import rule_points
 from quadlens.figures.rectangles import h
-from quadlens.model.token_tables import TokenTables
+from quadlens.model.tables import FloatTables
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature import moments, rectangles, to_json
 from quadlens.schema import plain
@@ -35,7 +35,7 @@ def data_files(study: Study) -> dict[str, bytes]:
         study.explanation.neuron_frame().write_csv(stream)
         files["data/neurons.csv"] = stream.getvalue()
         files["data/explanation.json"] = _json(study.explanation.to_dict())
-    if isinstance(study.anatomy.layer, TokenTables):
+    if study.anatomy.layer.gated:
         files["data/gates.csv"] = _gates(study.anatomy.layer)
     if study.irreps is not None:
         files["data/irreps.csv"] = _irreps(study)
@@ -100,7 +100,7 @@ def _margins(study: Study) -> bytes:
     return _csv(tuple(columns), zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
-def _gates(layer: TokenTables) -> bytes:
+def _gates(layer: FloatTables) -> bytes:
     """One row per input and head, one column per position that the head sees."""
     a, b = np.divmod(np.arange(layer.p**2), layer.p)
     gates = layer.gates(a, b)

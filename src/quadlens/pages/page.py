@@ -10,7 +10,6 @@ from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
 from quadlens.glossary import linked, typeset
 from quadlens.integration import CLEAR_RELATION, NO_INTEGRAL, alone, doubles
-from quadlens.model.config import MLPConfig
 from quadlens.numbers import at_least, at_most, decimals, listed, percent, significant
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
@@ -65,7 +64,7 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
             alone=alone,
             doubles=doubles,
             says_nothing=NO_INTEGRAL,
-            is_mlp=isinstance(study.config, MLPConfig),
+            is_mlp=not study.config.has_stream,
             strongest=study.strongest_keys,
             most=MAX_FREQUENCIES,
             angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from quadlens.logits.algorithm import algorithm_measures, right_logits
-from quadlens.model.config import Config
 from quadlens.proofs import STRATEGIES, Certificate
 from quadlens.proofs.certificate import summary
 from quadlens.proofs.produce import best_certificate, strategies
@@ -96,7 +95,7 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
     a mean over the neurons in clusters. None for an MLP and for a task without frequencies.
     """
     config, layer = study.config, study.anatomy.layer
-    if not isinstance(config, Config) or config.task.cyclic is None:
+    if not config.has_stream or config.task.cyclic is None:
         return None
     found = algorithm_measures(study.model, layer, right_logits(layer))
     lens = study.lens_if_any

@@ -36,7 +36,7 @@ class Verification:
     Attributes:
         models: How many models were looked at.
         weights: Whether their weights were there, so that certificates were proved again.
-        problems: Model (or file) → why it is not supported.
+        problems: Weights (or file) → why it is not supported.
     """
 
     models: int

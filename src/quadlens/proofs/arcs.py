@@ -14,9 +14,8 @@ import numpy as np
 from jaxtyping import Int
 
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.config import Config
 from quadlens.model.integers import IntegerModel
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
@@ -84,7 +83,7 @@ class ArcsStrategy:
         in_integers=True,
     )
 
-    def prove(self, subject: Model | Anatomy) -> Proof:
+    def prove(self, subject: Weights | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
         anatomy, ops = anatomy_of(subject), Operations()
         if anatomy.config.activation not in self.facts.activations or not is_exact(anatomy.config):
@@ -116,8 +115,7 @@ def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
 def needs_arcs(strategy: str, anatomy: Anatomy) -> Proof:
     """The outcome for a model that has no arcs."""
     config = anatomy.config
-    softmax = isinstance(config, Config) and config.softmax is not None
-    why = "attention depends on the tokens" if softmax else f"activation is {config.activation}"
+    why = "attention depends on the tokens" if config.softmax else f"activation is {config.activation}"
     return nothing_proved(
         strategy,
         config.p,

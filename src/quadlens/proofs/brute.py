@@ -14,10 +14,12 @@ import numpy as np
 from jaxtyping import Shaped
 
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
-from quadlens.model.config import Config, MLPConfig
-from quadlens.model.exact import ExactCollapsed, exact_activation
+from quadlens.model.config import Config
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.exact import exact_activation
 from quadlens.model.integers import integers
-from quadlens.model.params import Model
+from quadlens.model.tables import Tables
+from quadlens.model.weights import Weights
 from quadlens.proofs.direct import direct_operations, prove_brute
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.operations import Operations
@@ -33,13 +35,12 @@ def brute_force_operations(p: int, d_mlp: int) -> int:
     return 2 * p**3 * d_mlp + 2 * p**2 * d_mlp + 3 * p**3
 
 
-def is_exact(config: Config | MLPConfig) -> bool:
+def is_exact(config: Config) -> bool:
     """Whether every logit is rational: constant attention, and an activation that is a polynomial or has a kink."""
-    constant = not isinstance(config, Config) or config.softmax is None
-    return constant and NONLINEARITIES[config.activation].exact is not None
+    return config.softmax is None and NONLINEARITIES[config.activation].exact is not None
 
 
-def brute_force_cost(config: Config | MLPConfig) -> int:
+def brute_force_cost(config: Config) -> int:
     """What `brute` counts for a model of this kind, beyond its tables."""
     return brute_force_operations(config.p, config.d_mlp) if is_exact(config) else direct_operations(config, None)
 
@@ -57,7 +58,7 @@ class Brute:
         in_integers=True,
     )
 
-    def prove(self, subject: Model | Anatomy) -> Proof:
+    def prove(self, subject: Weights | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin.
 
         Where logits are not rational, or too many, they are enclosed in float64 (`direct.py`): the margin is then a
@@ -80,7 +81,7 @@ class Brute:
         )
 
 
-def all_answers(exact: ExactCollapsed, ops: Operations) -> ExactAnswers:
+def all_answers(exact: Tables[Dyadic], ops: Operations) -> ExactAnswers:
     """Margins of all p² inputs from all p³ logits."""
     p = exact.p
     sigma_of_integer, degree = exact_activation(exact.activation)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.numbers import double_above
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.proof import Proof, Term
@@ -50,7 +50,7 @@ class MeasuredTerm:
     worst: tuple[int, int, int]
 
 
-def measure_budget(subject: Model | Anatomy) -> tuple[MeasuredTerm, ...]:
+def measure_budget(subject: Weights | Anatomy) -> tuple[MeasuredTerm, ...]:
     """Every step, and last `all`: the logits (relative to their mean over c) against the pizza form."""
     anatomy, terms = anatomy_of(subject), []
     first: Logits | None = None
@@ -112,7 +112,7 @@ def _mlp(
     return np.stack([np.maximum(row + U_b, 0) @ W_L.T for row in U_a])
 
 
-def waterfall(subject: Model | Anatomy, proof: Proof) -> tuple[WaterfallStep, ...]:
+def waterfall(subject: Weights | Anatomy, proof: Proof) -> tuple[WaterfallStep, ...]:
     """The terms of the itemised proof beside their measured sizes, and last the whole; none for other proofs."""
     if not proof.terms or proof.logit_error is None:
         return ()

@@ -12,11 +12,11 @@ import numpy as np
 from quadlens.display import Displayed, facts_html
 from quadlens.errors import BadConfig
 from quadlens.model.atomic import write_atomic
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.groups import group_table
 from quadlens.model.task import Task
 from quadlens.numbers import at_least, at_most, double_above, double_below
-from quadlens.proofs.checker_limits import attention_kind, too_long, unknown_model
+from quadlens.proofs.checker_limits import too_long, unknown_model
 from quadlens.proofs.float32 import FLOAT32_EXECUTION, Float32Bound
 from quadlens.proofs.proof import Proof, Verdict
 from quadlens_checker import limits
@@ -39,7 +39,7 @@ class Certificate(Displayed):
     """
 
     model_sha256: str
-    config: Config | MLPConfig
+    config: Config
     proof: Proof
     collapse_flops: int
     brute_force_flops: int
@@ -211,11 +211,11 @@ def operation(task: Task) -> str:
     return f"the product a·b in {task.name} (table with SHA-256 {task.sha256})"
 
 
-def _kind(config: Config | MLPConfig) -> dict[str, Any]:
+def _kind(config: Config) -> dict[str, Any]:
     """Task and attention, and the table of answers where its name does not say it."""
     task = config.task
     known = task.by_formula or (task.name != "table" and np.array_equal(task.answers, group_table(task.name)))
-    about = {"task": task.to_json(), "attention": attention_kind(config)}
+    about = {"task": task.to_json(), "attention": config.attention_kind}
     return about if known else {**about, "answers": task.answers.tolist()}
 
 

@@ -10,17 +10,17 @@ from fractions import Fraction
 from typing import Any
 
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.config import AttentionKind, Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.exact import ExactTables
-from quadlens.model.params import Model, Params
+from quadlens.model.tables import Tables
+from quadlens.model.weights import Weights
 from quadlens.proofs.proof import StrategyFacts
 from quadlens_checker import limits
 
 
-def model_obstacle(model: Model, facts: StrategyFacts) -> str | None:
+def model_obstacle(model: Weights, facts: StrategyFacts) -> str | None:
     """Why no proof of this model by this strategy can have a certificate, as far as it is known before the proof."""
-    size = sum(array.nbytes for array in model.tensors().values())
+    size = sum(array.nbytes for array in model.tensors.values())
     unknown = unknown_model(model.config)
     if unknown is None and size > limits.MAX_MODEL_BYTES:
         unknown = f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} bytes, and this one has {size:,}"
@@ -31,17 +31,12 @@ def model_obstacle(model: Model, facts: StrategyFacts) -> str | None:
     return None
 
 
-def attention_kind(config: Config | MLPConfig) -> AttentionKind:
-    """`constant`, also for a model without attention; `softmax`; or a `mixture` of both."""
-    return config.attention_kind if isinstance(config, Config) else "constant"
-
-
-def unknown_model(config: Config | MLPConfig) -> str | None:
+def unknown_model(config: Config) -> str | None:
     """Why the checker refuses every model of this kind."""
     p, activation = config.p, config.activation
-    if isinstance(config, Config) and config.n_layers > 1:
+    if config.n_layers > 1:
         return f"the checker has no theorem for several layers, and this model has {config.n_layers}"
-    most = limits.MAX_MODULUS if attention_kind(config) == "constant" else limits.MAX_DIRECT_MODULUS
+    most = limits.MAX_MODULUS if config.attention_kind == "constant" else limits.MAX_DIRECT_MODULUS
     if p > most:
         return f"the checker takes p up to {most}, and this model has p = {p}"
     if activation not in limits.ACTIVATIONS:
@@ -65,7 +60,7 @@ def _digits(n: int) -> int:
     return n.bit_length() * 30103 // 100000 + 1
 
 
-def score_obstacle(exact: ExactTables) -> str | None:
+def score_obstacle(exact: Tables[Dyadic]) -> str | None:
     """Why the checker refuses the attention scores of this model."""
     divisor = Fraction(exact.divisor)
     scores = max((_size(x) / divisor for table in exact.gated for x in table.scores), default=Fraction(0))
@@ -74,7 +69,7 @@ def score_obstacle(exact: ExactTables) -> str | None:
     return f"the checker takes attention scores below 2^{limits.SCORE_BITS}, and this model has larger ones"
 
 
-def checker_loss(model: Model, exact: ExactTables, spread: float, residual: float) -> float:
+def checker_loss(model: Weights, exact: Tables[Dyadic], spread: float, residual: float) -> float:
     """bound_: what the checker can lose of a margin (or a margin less ρ) by its own enclosure of this model.
 
     Args:
@@ -94,8 +89,8 @@ def checker_loss(model: Model, exact: ExactTables, spread: float, residual: floa
     U_g, S_g = (
         max(map(_size, each), default=Fraction(0)) for each in (zip(*gates, strict=True) if gates else ((), ()))
     )
-    most = math.ceil(_size(exact.rest.U_a) + _size(U_b) + total * (U_g + 1)) + 2
-    degree = NONLINEARITIES[exact.rest.activation].degree
+    most = math.ceil(_size(exact.U_a) + _size(U_b) + total * (U_g + 1)) + 2
+    degree = NONLINEARITIES[exact.activation].degree
     slope = 2 if degree is None else degree * most ** (degree - 1)
     q = limits.PRE_BITS - most.bit_length()
     if q <= limits.GRID_BITS or slope * (2 + total / 2) > Fraction(2) ** (q - limits.LOSS_BITS):
@@ -104,7 +99,7 @@ def checker_loss(model: Model, exact: ExactTables, spread: float, residual: floa
     rounding = {None: Fraction(1, 1 << 40) + 4 * last, 1: Fraction(0), 2: last, 4: (2 * most**2 + 1) * last}[degree]
     largest = most + 2 if degree is None else most**degree
     e = slope * ((2 + total / 2) * last + lost * U_g) + rounding
-    weights = Fraction(exact.rest.W_L.shape[1] * largest, 1 << (64 + max(0, largest.bit_length() - limits.SIGMA_BITS)))
+    weights = Fraction(exact.W_L.shape[1] * largest, 1 << (64 + max(0, largest.bit_length() - limits.SIGMA_BITS)))
     try:
         L = e * Fraction(spread) + weights + 2 * ((1 + total / 2) * last + lost * S_g)
         return 1.01 * float(4 * L + 2 * e * Fraction(residual))
@@ -112,10 +107,10 @@ def checker_loss(model: Model, exact: ExactTables, spread: float, residual: floa
         return math.inf
 
 
-def _as_in_the_checker(model: Model, exact: ExactTables) -> tuple[Dyadic, list[tuple[Dyadic, Dyadic]]]:
-    """U_b, and U and S of each head and position: with the value biases, which `ExactTables` have once, in U_b."""
-    U_b, gates = exact.rest.U_b, []
-    if not isinstance(model, Params) or not exact.gated:
+def _as_in_the_checker(model: Weights, exact: Tables[Dyadic]) -> tuple[Dyadic, list[tuple[Dyadic, Dyadic]]]:
+    """U_b, and U and S of each head and position: with the value biases, which the tables have once, in U_b."""
+    U_b, gates = exact.U_b, []
+    if not exact.gated:
         return U_b, []
     out = [Dyadic.from_floats(x) for x in (model.W_in, model.W_U[:, : model.config.p])]
     for h in range(model.config.n_heads):

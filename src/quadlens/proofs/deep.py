@@ -1,11 +1,9 @@
 """`brute` for transformers of several layers: every logit by an enclosed forward pass in float64.
 
-Theorem. Each step of the forward pass of `DeepParams` is done on enclosures (`enclosed.py`): a middle and a radius that
-holds all rounding and what the radii before it do, so that the true logits lie in the enclosures computed at the end.
+Theorem. Each step of the forward pass (`model/forward.py`) is done on enclosures (`enclosed.py`): a middle and a
+radius that holds all rounding and what the radii before it do, so that the true logits lie in the
+enclosures computed at the end.
 The steps that `enclosed.py` has not:
-
-x W, W exact, n terms: the middles' product is within γ_n |x| |W| of theirs in any order, γ_n ≤ (n + 2) u, and the radii
-add r |W|; both are one product of numbers that are not negative, whose own rounding a factor 1 + 4 (n + 4) u covers.
 
 e^x: with k = the nearest integer to 64 x / log 2 and r = x - k (log 2)/64, e^x = 2^⌊k/64⌋ 2^((k mod 64)/64) e^r. The
 sum of r^j / j! up to j = 12 leaves out at most 3 |r|^13 / 13! where |r| ≤ 1; where r can be larger nothing is known.
@@ -17,6 +15,7 @@ several layers.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
@@ -24,8 +23,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.model.activation import NONLINEARITIES, Activation
-from quadlens.model.deep import DeepParams
-from quadlens.model.params import Layer, Pairs
+from quadlens.model.config import Config
+from quadlens.model.forward import forward, sum_of
+from quadlens.model.ring import FLOATS, Array, Heads, Ring
+from quadlens.model.weights import Weights
 from quadlens.proofs.enclosed import UNIT, Enclosed, upward
 from quadlens.proofs.float_layer import (
     CURVATURE,
@@ -45,19 +46,18 @@ STEPS, DEGREE = 64, 12
 LEAST, MOST = -690.0, 690.0
 
 
-def prove_deep(model: DeepParams) -> Proof:
+def prove_deep(model: Weights) -> Proof:
     """Every logit of every input, one a at a time."""
-    task, n, ops = model.config.task, model.config.p, Operations()
+    task, n = model.config.task, model.config.p
     margins, wrong, widest = np.full((n, n), -np.inf), np.empty((0, 3), dtype=np.int64), 0.0
     beyond = 0
     rows = np.arange(n)
     with np.errstate(all="ignore"):
         for a in range(n):
-            logits = enclosed_logits(model, np.stack([np.full(n, a), rows], axis=1), ops)
+            logits = forward(model, np.stack([np.full(n, a), rows], axis=1), ENCLOSURES)
             if not logits.finite:
                 beyond += n
                 continue
-            ops.comparisons += logits.size
             right, best = task.answers[a], logits.middle.copy()
             best[rows, right] = -np.inf
             rival = best.argmax(axis=1)
@@ -75,7 +75,7 @@ def prove_deep(model: DeepParams) -> Proof:
         exact=False,
         witnesses=tuple((int(a), int(b), int(c)) for a, b, c in wrong[:MAX_WITNESSES]),
         hints=None,
-        operations=ops,
+        operations=deep_operations(model.config),
         terms={"rounding": Term(2 * Fraction(widest))},
         reason=_reason(n * n, left, len(wrong), beyond),
         complete=left == len(wrong),
@@ -99,70 +99,16 @@ def _lead(logits: Enclosed, answers: Int[np.ndarray, " n"]) -> Float[np.ndarray,
     return np.asarray(less.min(axis=1))
 
 
-def enclosed_logits(model: DeepParams, pairs: Pairs, ops: Operations) -> Enclosed:
-    """The logits of these inputs, [input, c]."""
-    config, positions = model.config, len(model.config.attention)
-    tokens = np.stack([pairs[:, 0], pairs[:, 1] + config.b_token_offset, np.full(len(pairs), config.equals_token)])
-    x = [_exact(model.W_E[tokens[t]]) + _exact(model.W_pos[t]) for t in range(positions)]
-    for layer in model.layers:
-        brought = _attention(model, layer, x, ops)
-        x = [stream + more for stream, more in zip(x, brought, strict=True)]
-        x = [stream + _mlp(model.config.activation, layer, stream, ops) for stream in x]
-    p = config.p
-    return times(x[config.read_position], model.W_U[:, :p], ops) + _exact(model.b_U[:p])
-
-
-def times(x: Enclosed, W: Float[np.ndarray, "inner columns"], ops: Operations) -> Enclosed:
-    """The product with an exact matrix."""
-    W = W.astype(np.float64)
-    n = len(W)
-    ops.count_product(x.size // n, n, W.shape[1])
-    reach = (x.radius + (n + 2) * UNIT * np.abs(x.middle)) @ np.abs(W)
-    return Enclosed(x.middle @ W, upward(reach * (1 + 4 * (n + 4) * UNIT)))
-
-
-def _exact(x: Float[np.ndarray, "..."]) -> Enclosed:
-    return Enclosed.exactly(np.asarray(x, dtype=np.float64))
-
-
-def _mlp(activation: Activation, layer: Layer, x: Enclosed, ops: Operations) -> Enclosed:
-    hidden = sigma(activation, times(x, layer.W_in, ops) + _exact(layer.b_in))
-    ops.comparisons += activation_price(activation) * hidden.size
-    return times(hidden, layer.W_out, ops) + _exact(layer.b_out)
-
-
-def _attention(model: DeepParams, layer: Layer, x: list[Enclosed], ops: Operations) -> list[Enclosed]:
-    """What attention brings to each position."""
-    config, softmax = model.config, model.config.softmax
-    brought = [_exact(np.broadcast_to(layer.b_O.astype(np.float64), one.middle.shape)) for one in x]
-    for h in range(config.n_heads):
-        values = [times(one, layer.W_V[h], ops) + _exact(layer.b_V[h]) for one in x]
-        keys, queries = [], []
-        if layer.W_K is not None and layer.b_K is not None and layer.W_Q is not None and layer.b_Q is not None:
-            keys = [times(one, layer.W_K[h], ops) + _exact(layer.b_K[h]) for one in x]
-            queries = [times(one, layer.W_Q[h], ops) + _exact(layer.b_Q[h]) for one in x]
-        for q in range(len(x)):
-            seen = 0 if softmax is None else q + 1 if softmax.causal else len(x)
-            scores = []
-            for t in range(seen):
-                products = queries[q] * keys[t]
-                ops.count_product(products.size, 1, 1)
-                scores.append(products.sum(axis=1) / _exact(np.array([softmax.divisor if softmax else 1.0])))
-            mixed = None
-            for t, value in enumerate(values):
-                weight = _exact(np.full((len(value.middle), 1), config.attention[t]))
-                if softmax is not None and t < seen:
-                    total = _exact(np.zeros((len(value.middle), 1)))
-                    for score in scores:
-                        total = total + exponential(score - scores[t])
-                    ops.multiplications += EXPONENTIAL_PRICE * seen * len(value.middle)
-                    weight = weight + _exact(np.full(total.middle.shape, softmax.scale)) / total
-                term = weight * value
-                ops.count_product(term.size, 1, 1)
-                mixed = term if mixed is None else mixed + term
-            if mixed is not None:
-                brought[q] = brought[q] + times(mixed, layer.W_O[h], ops)
-    return brought
+def deep_operations(config: Config) -> Operations:
+    """What the forward pass over all n² inputs counts: products and sums; σ and e^x at their price; n³ comparisons."""
+    n, d, m, dh, fed = config.p, config.d_model, config.d_mlp, config.d_head, len(config.attention)
+    seen = [0 if config.softmax is None else q + 1 if config.softmax.causal else fed for q in range(fed)]
+    maps = 1 if config.softmax is None else 3
+    head = fed * maps * d * dh + sum(seen) * dh + fed * fed * dh + fed * dh * d
+    products = config.n_layers * (config.n_heads * head + fed * 2 * d * m) + d * n
+    exponentials = config.n_layers * config.n_heads * EXPONENTIAL_PRICE * sum(x * x for x in seen)
+    sigmas = config.n_layers * fed * activation_price(config.activation) * m
+    return Operations(n * n * (products + exponentials), n * n * products, n * n * (sigmas + n))
 
 
 def sigma(activation: Activation, x: Enclosed) -> Enclosed:
@@ -208,3 +154,49 @@ def exponential(x: Enclosed) -> Enclosed:
     low, high = x.upper() < LEAST, ~(x.upper() <= MOST)
     # e^-690 < 2^-995: 0 with a radius that holds it.
     return Enclosed(np.where(low, 0.0, middle), np.where(high, np.inf, np.where(low, 2.0**-990, radius)))
+
+
+class Enclosures:
+    """Arithmetic on enclosures; every method returns enclosures of what it would give on the true values."""
+
+    def of(self, floats: Array) -> Enclosed:
+        """Floats as they are."""
+        return Enclosed.exactly(np.asarray(floats, dtype=np.float64))
+
+    def scaled(self, x: Enclosed, factor: float) -> Enclosed:
+        """X times a float."""
+        return x * Enclosed.exactly(np.full((1, 1), factor))
+
+    def repeated(self, x: Enclosed, rows: int) -> Enclosed:
+        """One row, repeated."""
+        return Enclosed(*(np.broadcast_to(part, (rows, x.shape[-1])) for part in (x.middle, x.radius)))
+
+    def transposed(self, x: Enclosed) -> Enclosed:
+        """The transpose."""
+        return Enclosed(x.middle.T, x.radius.T)
+
+    def diagonal(self, x: Enclosed, along_a: bool) -> Enclosed:
+        """The diagonal as a column or a row."""
+        return Enclosed(*(FLOATS.diagonal(part, along_a) for part in (x.middle, x.radius)))
+
+    def heads(self, tables: Sequence[Enclosed]) -> Heads[Enclosed]:
+        """One matrix for each head."""
+        return tuple(tables)
+
+    def sigma(self, activation: Activation, x: Enclosed) -> Enclosed:
+        """σ of every entry."""
+        return sigma(activation, x)
+
+    def softmax(self, scores: Sequence[Enclosed]) -> Sequence[Enclosed]:
+        """1 / Σ_u e^(score_u - score_t) for each position t."""
+        one, found = Enclosed.exactly(np.ones((1, 1))), []
+        for score in scores:
+            found.append(one / sum_of(exponential(other - score) for other in scores))
+        return found
+
+    def inner(self, x: Enclosed, y: Enclosed, divisor: float) -> Enclosed:
+        """Of each row, Σ x y / divisor."""
+        return (x * y).sum(axis=1) / Enclosed.exactly(np.full((1, 1), divisor))
+
+
+ENCLOSURES: Ring[Enclosed] = Enclosures()

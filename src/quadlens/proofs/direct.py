@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.proofs.checker_limits import checker_loss, score_obstacle
 from quadlens.proofs.float_layer import (
     EXPONENTIAL_PRICE,
@@ -108,7 +108,7 @@ class Margins:
     exact: Bool[np.ndarray, "p p"]
 
 
-def direct_operations(config: Config | MLPConfig, rank: int | None, settled: int = 0, terms: int | None = None) -> int:
+def direct_operations(config: Config, rank: int | None, settled: int = 0, terms: int | None = None) -> int:
     """What brute force (rank None) or `moments` of this rank, with so many inputs settled, costs beyond the tables.
 
     With N = d_mlp + n columns of U and S. Gates: 20 for each exponential; for each head and input a sum over the
@@ -122,7 +122,7 @@ def direct_operations(config: Config | MLPConfig, rank: int | None, settled: int
     """
     n, d = config.p, config.d_mlp
     columns, gates, parts = d + n, 0, 1
-    if isinstance(config, Config) and config.softmax is not None:
+    if config.softmax is not None:
         seen, heads = config.positions_seen, config.n_heads
         shared = seen == 3 and config.read_position == 2
         weights = 0 if shared else 1 if seen < 3 else 2
@@ -180,9 +180,7 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
     return min(sparse, whole, key=lambda one: (-int(one.certified.sum()), one.operations.total))
 
 
-def _cheapest(
-    config: Config | MLPConfig, layer: FloatLayer, spectrum: OutputSpectrum, rank: int, floor: float
-) -> LowRank:
+def _cheapest(config: Config, layer: FloatLayer, spectrum: OutputSpectrum, rank: int, floor: float) -> LowRank:
     """The form of this rank with as many coefficients set to 0 as a sample says is cheapest, settled inputs included.
 
     The sample is drawn: neurons of a group can be active for some a alone, and those of evenly spaced a say little.

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.params import MLPParams
+from quadlens.model.tables import Tables
 from quadlens.spectrum.anatomy import Anatomy
 
 UNIT = 2.0**-53
@@ -72,6 +72,11 @@ class Enclosed:
         return bool(np.isfinite(self.middle).all() and np.isfinite(self.radius).all())
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Of both arrays."""
+        return self.middle.shape
+
+    @property
     def size(self) -> int:
         """How many numbers."""
         return self.middle.size
@@ -105,6 +110,19 @@ class Enclosed:
 
     def __abs__(self) -> "Enclosed":
         return Enclosed(np.abs(self.middle), self.radius)
+
+    def __matmul__(self, other: "Enclosed") -> "Enclosed":
+        """The product of matrices, n terms to a sum.
+
+        The middles' product is within γ_n |x| |y| of theirs in any order, γ_n ≤ (n + 2) u, and the radii add
+        r_x |y| + (|x| + r_x) r_y; each is one product of numbers that are not negative, whose own rounding a factor
+        1 + 4 (n + 4) u covers.
+        """
+        n, size = self.middle.shape[-1], np.abs(other.middle)
+        reach = (self.radius + (n + 2) * UNIT * np.abs(self.middle)) @ size
+        if other.radius.any():
+            reach = reach + (np.abs(self.middle) + self.radius) @ other.radius
+        return Enclosed(self.middle @ other.middle, upward(reach * (1 + 4 * (n + 4) * UNIT)))
 
     def sum(self, axis: int) -> "Enclosed":
         """The sum along an axis, which stays, of length 1."""
@@ -175,31 +193,16 @@ def _middles(balls: Any) -> Float[np.ndarray, " n"]:
     return np.array([float(ball.mid()) for ball in enclosures])
 
 
-@dataclass(frozen=True, eq=False)
-class EnclosedCollapsed:
-    """U_a, U_b, W_L of `math.md` §1; S_a and S_b are None when there are no skip terms."""
-
-    U_a: Enclosed
-    U_b: Enclosed
-    W_L: Enclosed
-    S_a: Enclosed | None
-    S_b: Enclosed | None
-
-
-def enclosed_collapse(anatomy: Anatomy) -> EnclosedCollapsed:
-    """An MLP's weights are its collapse; a transformer's is exact integers first. OverflowError beyond float64."""
-    model = anatomy.model
-    if isinstance(model, MLPParams):
-        U_a, U_b, W_L = (
-            Enclosed.exactly(np.ascontiguousarray(x, dtype=np.float64)) for x in (model.W_a, model.W_b, model.W_out.T)
-        )
-        return EnclosedCollapsed(U_a, U_b, W_L, None, None)
+def enclosed_collapse(anatomy: Anatomy) -> Tables[Enclosed]:
+    """The exact tables, each number rounded once. OverflowError beyond float64."""
     exact = anatomy.exact
     U_a, U_b, W_L, S_a, S_b = map(_rounded, (exact.U_a, exact.U_b, exact.W_L, exact.S_a, exact.S_b))
-    return EnclosedCollapsed(U_a, U_b, W_L, S_a, S_b)
+    return Tables(exact.task, exact.activation, U_a, U_b, W_L, S_a, S_b)
 
 
 def _rounded(exact: Dyadic) -> Enclosed:
-    """Python's division of integers returns the nearest float."""
-    unit = 1 << exact.shift
-    return Enclosed.nearest(np.array([int(n) / unit for n in exact.numerators.entries()]).reshape(exact.shape))
+    """Python's division of integers returns the nearest float; 0 stays 0."""
+    unit, entries = 1 << exact.shift, exact.numerators.entries()
+    nearest = Enclosed.nearest(np.array([int(n) / unit for n in entries]).reshape(exact.shape))
+    zero = np.array([n == 0 for n in entries], dtype=bool).reshape(exact.shape)
+    return Enclosed(nearest.middle, np.where(zero, 0.0, nearest.radius))

@@ -1,6 +1,6 @@
 """What float32 execution can change: a bound on |computed logit - real logit| for any order of the sums in a layer.
 
-Theorem. Let a program compute each value of the forward pass (`Params.forward`) layer after layer, as the weights are
+Theorem. Let a program compute each value of the forward pass (`Weights.forward`) layer after layer, as the weights are
 stored. It is assumed of its arithmetic (`FLOAT32_EXECUTION`, which is part of the certificate's statement) that
 
 - additions, multiplications and fused multiply-adds are those of IEEE binary32, rounded to nearest, with gradual
@@ -55,10 +55,10 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.exact import collapse_exactly
 from quadlens.model.integers import integers
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.weights import Weights
 
 UNIT_ROUNDOFFS = 1 << 24
 PHANTOM = Fraction(1, 1 << 102)
@@ -97,14 +97,14 @@ class Float32Bound:
         return "twice what float32 execution can change is more than the margin proved"
 
 
-def bound_float32(model: Model) -> Float32Bound:
+def bound_float32(model: Weights) -> Float32Bound:
     """The theorem above, for `model`."""
     config = model.config
-    if isinstance(config, Config) and config.softmax is not None:
+    if config.softmax is not None:
         return Float32Bound(
             None, 0, "no standard says how exactly e^x is computed, so that nothing is known of softmax"
         )
-    if isinstance(config, Config) and config.n_layers > 1:
+    if config.n_layers > 1:
         return Float32Bound(None, 0, f"the bound is for one layer, and this model has {config.n_layers}")
     if not NONLINEARITIES[config.activation].is_piecewise_linear:
         return Float32Bound(None, 0, f"the bound is for relu and abs, and this model has {config.activation}")
@@ -124,14 +124,14 @@ def rounded_up(x: Fraction) -> Fraction:
     return math.ceil(x / unit) * unit
 
 
-def roundings(config: Config | MLPConfig) -> int:
+def roundings(config: Config) -> int:
     """N: one path through embedding (3), values, attention, residual, MLP, residual, unembedding.
 
     What attention brings is one sum over heads, positions and head dimensions, Σ_h Σ_l Σ_k α_l v_lhk W_O[h,k], plus b_O
     and the residual stream: nothing keeps a program from adding all these terms one by one, so a path can meet
     n_heads · positions · d_head + 1 additions, after the roundings of α, of W_O and of the two products.
     """
-    if isinstance(config, MLPConfig):
+    if not config.has_stream:
         return config.d_mlp + 3
     values = config.d_model + 2
     attend = config.n_heads * len(config.attention) * config.d_head + 1 + 4
@@ -139,21 +139,21 @@ def roundings(config: Config | MLPConfig) -> int:
     return 3 + values + attend + mlp + unembed
 
 
-def gain(model: Model) -> Fraction:
+def gain(model: Weights) -> Fraction:
     """G of the theorem."""
     config = model.config
     terms = {"W_out": config.d_mlp}
     total = Fraction(4)
-    if isinstance(config, Config):
+    if config.has_stream:
         terms |= {"W_V": config.d_model, "W_O": config.n_heads * config.d_head}
         terms |= {"W_in": config.d_model, "W_U": config.d_model}
         total *= 1 + sum(abs(Fraction(weight)) for weight in config.attention)
-    for name, array in model.tensors().items():
+    for name, array in model.tensors.items():
         total *= 1 + terms.get(name, 1) * Fraction(float(np.abs(array).max()))
     return total
 
 
-def magnitude(model: Model) -> Fraction:
+def magnitude(model: Weights) -> Fraction:
     """M of the theorem: the collapse of the model of absolute values, whose ReLUs are all active."""
     exact = collapse_exactly(_absolute(model))
     shift_u = max(exact.U_a.shift, exact.U_b.shift)
@@ -165,20 +165,16 @@ def magnitude(model: Model) -> Fraction:
     return Fraction(max(logits), 1 << shift)
 
 
-def _absolute(model: Model) -> Model:
+def _absolute(model: Weights) -> Weights:
     """|w| for every weight, and for every token of a position the largest one, coordinate by coordinate."""
-    size = {name: np.abs(array) for name, array in model.tensors().items()}
-    p = model.config.p
-    if isinstance(model, MLPParams):
-        size |= {name: _largest(size[name], 0, p) for name in ("W_a", "W_b")}
-        return MLPParams(replace(model.config, activation="relu"), **size)
-    if isinstance(model, Params):
-        config, offset = model.config, model.config.b_token_offset
-        W_E = _largest(size["W_E"], 0, p)
-        size["W_E"] = _largest(W_E, offset, offset + p)
-        attention = tuple(math.fabs(weight) for weight in config.attention)
-        return Params(replace(config, activation="relu", attention=attention), **size)
-    raise TypeError(f"no float32 bound for {type(model).__name__}")
+    size = {name: np.abs(array) for name, array in model.tensors.items()}
+    config = model.config
+    # The rows of the tokens of each position; an MLP has one table per operand.
+    rows = [("W_E", *each) for each in config.token_rows[:2]] or [("W_a", 0, config.p), ("W_b", 0, config.p)]
+    for name, start, stop in rows:
+        size[name] = _largest(size[name], start, stop)
+    attention = tuple(math.fabs(weight) for weight in config.attention)
+    return Weights(replace(config, activation="relu", attention=attention), **size)
 
 
 def _largest(rows: Float[np.ndarray, "tokens n"], start: int, stop: int) -> Float[np.ndarray, "tokens n"]:

@@ -47,7 +47,9 @@ from jaxtyping import Float
 from quadlens.errors import BadWeights
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.exact import ExactGated, ExactTables
+from quadlens.model.forward import sum_of
+from quadlens.model.ring import Heads
+from quadlens.model.tables import Gated, Tables
 from quadlens.model.task import Task
 from quadlens.proofs.enclosed import UNIT
 from quadlens.proofs.operations import Operations
@@ -75,7 +77,7 @@ Pair = tuple[Float[np.ndarray, "heads p _"] | None, Float[np.ndarray, "heads p _
 
 
 @dataclass(frozen=True, eq=False)
-class Gated:
+class Weighed:
     """What one weight per head and input multiplies: w(a,b) (X[a] + Y[b]).
 
     Attributes:
@@ -117,7 +119,7 @@ class FloatLayer:
     W_L: Float[np.ndarray, "p d_mlp"]
     S_a: Float[np.ndarray, "p p"]
     S_b: Float[np.ndarray, "p p"]
-    gated: tuple[Gated, ...]
+    gated: tuple[Weighed, ...]
     sigma: Callable[[Any], Any]
     error: Float[np.ndarray, " d_mlp"]
     size: Float[np.ndarray, " d_mlp"]
@@ -159,16 +161,16 @@ def activation_price(activation: Activation) -> int:
     return EXPONENTIAL_PRICE if degree is None else max(1, degree // 2)
 
 
-def float_layer(exact: ExactTables) -> FloatLayer:
+def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
     """Tables rounded once, gates enclosed, and the bounds of the theorem.
 
     Raises:
         OverflowError: for tables beyond float64.
         BadWeights: for scores so far apart that no gate can be enclosed.
     """
-    rest, ops = exact.rest, Operations()
+    ops = Operations()
     found = _gated(exact, ops)
-    U_a, U_b, W_L, S_a, S_b = (rounded(x) for x in (rest.U_a, found.U_b, rest.W_L, rest.S_a, found.S_b))
+    U_a, U_b, W_L, S_a, S_b = (rounded(x) for x in (exact.U_a, found.U_b, exact.W_L, exact.S_a, found.S_b))
     scale = (abs(exact.scale) + found.epsilon) * UPWARD
     roundings = rounding(2 + sum(len(one.weights) for one in found.gated) * 2 + 12)
 
@@ -179,10 +181,10 @@ def float_layer(exact: ExactTables) -> FloatLayer:
 
     B, delta = bounds(U_a, U_b, found.V_U)
     skip_B, skip_delta = bounds(S_a, S_b, found.V_S)
-    sigma, error, size = enclosed_activation(rest.activation, B, delta)
+    sigma, error, size = enclosed_activation(exact.activation, B, delta)
     return FloatLayer(
-        task=rest.task,
-        activation=rest.activation,
+        task=exact.task,
+        activation=exact.activation,
         U_a=U_a,
         U_b=U_b,
         W_L=W_L,
@@ -202,7 +204,7 @@ def float_layer(exact: ExactTables) -> FloatLayer:
 class _Found:
     """The gated tables, what else comes from b, ε and ω of the theorem, and V for pre-activations and skip terms."""
 
-    gated: tuple[Gated, ...]
+    gated: tuple[Weighed, ...]
     U_b: Dyadic
     S_b: Dyadic
     epsilon: float
@@ -211,11 +213,10 @@ class _Found:
     V_S: Any
 
 
-def _gated(exact: ExactTables, ops: Operations) -> _Found:
-    rest = exact.rest
+def _gated(exact: Tables[Dyadic], ops: Operations) -> _Found:
     if not exact.gated:
-        return _Found((), rest.U_b, rest.S_b, 0.0, 0.0, 0.0, 0.0)
-    p, columns = rest.p, rest.U_b.shape[1] + rest.p
+        return _Found((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
+    p, columns = exact.p, exact.U_b.shape[1] + exact.p
     heads, seen = len(exact.gated[0].scores), len(exact.gated)
     tables, constant = _without_equals(exact)
     if constant is not None:
@@ -223,7 +224,7 @@ def _gated(exact: ExactTables, ops: Operations) -> _Found:
     elif seen == 2:
         constant = _summed(exact.gated[1].U, exact.scale), _summed(exact.gated[1].S, exact.scale)
         ops.additions += (heads + 1) * p * columns
-    U_b, S_b = rest.U_b, rest.S_b
+    U_b, S_b = exact.U_b, exact.S_b
     if constant is not None:
         U_b, S_b = (x + (y if y.shape[0] == p else y.repeated(p)) for x, y in zip((U_b, S_b), constant, strict=True))
     U, S = (
@@ -238,34 +239,32 @@ def _gated(exact: ExactTables, ops: Operations) -> _Found:
         (X, Y), (X_S, Y_S) = (
             [ops.multiply(e[:, :, None], x) for e, x in zip(powers, each, strict=True)] for each in (U, S)
         )
-        return _Found((Gated(w, (X, Y), (X_S, Y_S)),), U_b, S_b, 0.0, 2.0**-500, V_U, V_S)
+        return _Found((Weighed(w, (X, Y), (X_S, Y_S)),), U_b, S_b, 0.0, 2.0**-500, V_U, V_S)
     gates, epsilon = enclosed_gates(exact, 1 if seen == 2 else len(tables))
     if not epsilon < LARGEST_EPSILON:
         raise BadWeights("attention scores are too large for a tight enclosure of the softmax")
     ops.additions += (seen + len(gates)) * heads * p * p
     if seen == 2:
-        pairs: tuple[Gated, ...] = (Gated(gates[0], (U[0], -U[1]), (S[0], -S[1])),)
+        pairs: tuple[Weighed, ...] = (Weighed(gates[0], (U[0], -U[1]), (S[0], -S[1])),)
     else:
         pairs = tuple(
-            Gated(gate, (u, None), (s, None)) if one.position == 0 else Gated(gate, (None, u), (None, s))
+            Weighed(gate, (u, None), (s, None)) if one.position == 0 else Weighed(gate, (None, u), (None, s))
             for one, gate, u, s in zip(tables, gates, U, S, strict=True)
         )
     return _Found(pairs, U_b, S_b, epsilon, 0.0, V_U, V_S)
 
 
-def _summed(tables: tuple[Dyadic, ...], scale: float) -> Dyadic:
+def _summed(tables: Heads[Dyadic], scale: float) -> Dyadic:
     """The tables of all heads added up, times the scale."""
-    total = tables[0]
-    for one in tables[1:]:
-        total = total + one
+    total: Dyadic = sum_of(tables)
     return total.scaled(scale)
 
 
-def _shared_weights(exact: ExactTables) -> tuple[Any, list[Any]] | None:
+def _shared_weights(exact: Tables[Dyadic]) -> tuple[Any, list[Any]] | None:
     """w, [head, a, b], and the exponentials of a and of b, [head, token]; None where the theorem has none."""
     from flint import arb, ctx, fmpq
 
-    p = exact.rest.p
+    p = exact.p
     shapes = [one.scores[0].shape for one in exact.gated]
     if shapes != [(p, 1), (1, p), (1, 1)] or not 2.0**-100 <= abs(exact.scale) <= 2.0**100:
         return None
@@ -297,26 +296,26 @@ def rounded(exact: Dyadic) -> Float[np.ndarray, "rows columns"]:
     return np.array([int(n) / unit for n in exact.numerators.entries()]).reshape(exact.shape)
 
 
-def _without_equals(exact: ExactTables) -> tuple[tuple[ExactGated, ...], tuple[Dyadic, Dyadic] | None]:
+def _without_equals(exact: Tables[Dyadic]) -> tuple[tuple[Gated[Dyadic], ...], tuple[Dyadic, Dyadic] | None]:
     """The tables with '=' taken off each, and what '=' adds to U and S on every input; None where it is not seen."""
     last = exact.gated[-1]
     if last.position != 2:
         return exact.gated, None
 
-    def less(tables: tuple[Dyadic, ...], equals: tuple[Dyadic, ...]) -> tuple[Dyadic, ...]:
+    def less(tables: Heads[Dyadic], equals: Heads[Dyadic]) -> tuple[Dyadic, ...]:
         return tuple(x + y.scaled(-1.0).repeated(x.shape[0]) for x, y in zip(tables, equals, strict=True))
 
     others = tuple(
-        ExactGated(one.position, one.scores, less(one.U, last.U), less(one.S, last.S)) for one in exact.gated[:-1]
+        Gated[Dyadic](one.position, one.scores, less(one.U, last.U), less(one.S, last.S)) for one in exact.gated[:-1]
     )
     return others, (_summed(last.U, exact.scale), _summed(last.S, exact.scale))
 
 
-def enclosed_gates(exact: ExactTables, positions: int) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
+def enclosed_gates(exact: Tables[Dyadic], positions: int) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
     """Gates of the first so many positions, [head, a, b], and ε: no gate is further from the true one."""
     from flint import arb, ctx
 
-    p, heads = exact.rest.p, len(exact.gated[0].scores)
+    p, heads = exact.p, len(exact.gated[0].scores)
     gates = [np.empty((heads, p, p)) for _ in range(positions)]
     largest_radius = 0.0
     with ctx.workprec(EXPONENTIAL_BITS):

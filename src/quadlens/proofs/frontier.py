@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.numbers import double_below
 from quadlens.proofs.budget import WaterfallStep, waterfall
 from quadlens.proofs.certificate import Certificate
@@ -53,7 +53,7 @@ class Frontier:
     waterfall: tuple[WaterfallStep, ...]
 
 
-def frontier(subject: Model | Anatomy, progress: Callable[[str], None] = lambda name: None) -> Frontier:
+def frontier(subject: Weights | Anatomy, progress: Callable[[str], None] = lambda name: None) -> Frontier:
     """Run every strategy that proves something itself, those in integers only where they are quick enough.
 
     Args:

@@ -36,12 +36,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.params import Model
+from quadlens.model.tables import Tables
+from quadlens.model.weights import Weights
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.enclosed import (
     RELATIVE,
     Enclosed,
-    EnclosedCollapsed,
     bound_weighted_sum,
     enclosed_circle,
     enclosed_collapse,
@@ -109,7 +109,7 @@ class Lipschitz:
         has_certificate=False,
     )
 
-    def prove(self, subject: Model | Anatomy) -> Proof:
+    def prove(self, subject: Weights | Anatomy) -> Proof:
         """T2 with its terms, and T3 wherever the pizza form leads by more than 2 ε(a,b)."""
         anatomy = anatomy_of(subject)
         p = anatomy.config.p
@@ -172,7 +172,7 @@ def _where(table: Float[np.ndarray, "p p"]) -> tuple[int, int]:
 
 
 def error_budget(
-    p: int, collapsed: EnclosedCollapsed, spectra: NeuronSpectra, clusters: tuple[Cluster, ...], ops: Operations
+    p: int, collapsed: Tables[Enclosed], spectra: NeuronSpectra, clusters: tuple[Cluster, ...], ops: Operations
 ) -> Budget:
     """All terms but rounding.
 
@@ -224,7 +224,7 @@ def error_budget(
     ops.multiplications += residual.size
     ops.additions += residual.size
     for terms, S in ((of_a, collapsed.S_a), (of_b, collapsed.S_b)):
-        if S is not None:
+        if S.middle.any() or S.radius.any():
             terms["skip"] = (S - _mean(S, 1)).magnitude().max(axis=1)
     # Skip terms less their mean and the largest of them, on two paths; the smallest lead.
     ops.additions += 4 * p * p

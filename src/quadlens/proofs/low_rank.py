@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.token_tables import HiddenLayer, LastMLP
+from quadlens.model.tables import FloatTables
 from quadlens.proofs.streams import Streams
 from quadlens_checker import limits
 
@@ -76,10 +76,8 @@ class OutputSpectrum:
         return int(np.argmax(self.tails <= TAIL))
 
 
-def arcs_spectrum(collapsed: HiddenLayer) -> OutputSpectrum:
+def arcs_spectrum(collapsed: FloatTables) -> OutputSpectrum:
     """The output map of a ReLU model as `integer_model` has it, neurons weighted by what they read."""
-    if isinstance(collapsed, LastMLP):
-        raise TypeError("arcs are for models of one layer")
     size = np.sqrt(np.square(collapsed.U_a).mean(axis=0) + np.square(collapsed.U_b).mean(axis=0))
     return output_spectrum(collapsed.W_L * (2.0 if collapsed.activation == "abs" else 1.0), size)
 

@@ -30,8 +30,8 @@ from jaxtyping import Int, Shaped
 
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.integers import IntegerModel, finer
-from quadlens.model.params import MLPParams, Model
 from quadlens.model.task import Task
+from quadlens.model.weights import Weights
 from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
 from quadlens.proofs.brute import integer_product, is_exact
 from quadlens.proofs.direct import prove_moments
@@ -96,7 +96,7 @@ class Moments:
     )
     largest_integer_p: int = LARGEST_INTEGER_P
 
-    def prove(self, subject: Model | Anatomy) -> Proof:
+    def prove(self, subject: Weights | Anatomy) -> Proof:
         """Certify every input whose low-rank score leads by more than ρ."""
         anatomy = anatomy_of(subject)
         config = anatomy.config
@@ -232,14 +232,14 @@ def scores_and_residual(
     return tally.answers(shift), rho
 
 
-def _suits_float64(model: Model) -> bool:
+def _suits_float64(model: Weights) -> bool:
     """Whether float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
     return (
-        isinstance(model, MLPParams)
+        not model.config.has_stream
         and model.config.activation == "relu"
         and model.config.task.is_addition
         and model.config.p % 2 == 1
-        and all(array.dtype == np.float32 for array in model.tensors().values())
+        and all(array.dtype == np.float32 for array in model.tensors.values())
     )
 
 

@@ -35,7 +35,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.model.collapsed import Collapsed
+from quadlens.model.tables import FloatTables
 from quadlens.proofs.enclosed import TRIGONOMETRY, UNIT, circle
 from quadlens.proofs.margins import proved_wrong
 from quadlens.proofs.operations import Operations
@@ -107,7 +107,7 @@ class Groups:
     wrong: int
 
 
-def prove_large(strategy: str, collapsed: Collapsed, spectra: NeuronSpectra) -> Proof:
+def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -> Proof:
     """Moments for a ReLU model whose float64 collapse is exact and has no skip terms (an MLP with float32 weights).
 
     The spectra are hints: they order the neurons and choose the frequencies, and any order and choice is sound.
@@ -191,7 +191,7 @@ def settle(
     return a, b, leads, np.stack([a, b, rival], axis=1)[wrong]
 
 
-def loud_frequencies(collapsed: Collapsed, spectra: NeuronSpectra) -> Int[np.ndarray, " K"]:
+def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.ndarray, " K"]:
     """The frequencies of W_L before the widest drop in weight: a guess, on which only tightness depends."""
     weight = spectra.output.amplitude @ np.abs(collapsed.U_a).mean(axis=0)
     falling = np.argsort(weight, kind="stable")[::-1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 
 
 @dataclass
@@ -97,14 +97,14 @@ class Operations:
         self.additions += rows * inner * columns
 
 
-def collapse_operations(config: Config | MLPConfig) -> int:
+def collapse_operations(config: Config) -> int:
     """Multiplications and additions of the matrix products of `quadlens.model.exact.collapse_exactly`.
 
     OV = Σ_h W_V W_O, the two token streams times OV, then times W_in and W_U, and W_out W_U; the products with one row
     (biases, '=') are counted too. An MLP is its own collapse and costs nothing. With softmax, `softmax_operations` come
     on top; what no gate multiplies then has OV in it only where attention has a constant part.
     """
-    if not isinstance(config, Config):
+    if not config.has_stream:
         return 0
     ops, p, d, d_mlp = Operations(), config.p, config.d_model, config.d_mlp
     if config.softmax is not None and not any(config.attention):

@@ -6,10 +6,9 @@ from functools import cached_property
 from typing import ClassVar
 
 from quadlens.errors import BadConfig
-from quadlens.model.config import Config, MLPConfig
-from quadlens.model.deep import DeepParams
+from quadlens.model.config import Config
 from quadlens.model.native import sha256
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_cost, brute_force_operations, is_exact
 from quadlens.proofs.certificate import Certificate
@@ -44,7 +43,7 @@ class Auto:
     )
     checkable: bool = False
 
-    def prove(self, subject: Model | Anatomy) -> Proof:
+    def prove(self, subject: Weights | Anatomy) -> Proof:
         """The proof of the strategy chosen, under that strategy's own name."""
         anatomy = anatomy_of(subject)
         config = anatomy.config
@@ -76,14 +75,14 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def strategies(config: Config | MLPConfig | None = None, most: int = MAX_INTEGER_OPERATIONS) -> tuple[str, ...]:
+def strategies(config: Config | None = None, most: int = MAX_INTEGER_OPERATIONS) -> tuple[str, ...]:
     """Names of the strategies that prove something themselves.
 
     Args:
         config: Of the model they are for: with several layers there is brute force alone. None for all strategies.
         most: Where brute force would take more operations than this, what works in integers is left out.
     """
-    if isinstance(config, Config) and config.n_layers > 1:
+    if config is not None and config.n_layers > 1:
         return (Brute.facts.name,)
     too_large = config is not None and brute_force_operations(config.p, config.d_mlp) > most
     return tuple(
@@ -134,7 +133,7 @@ class Prover:
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
         """Prove what can be proved with the strategy named; parameters and errors as for the function `certify`."""
         chosen, config = find_strategy(strategy), self.anatomy.config
-        if isinstance(self.anatomy.model, DeepParams):
+        if config.n_layers > 1:
             return self._deep(self.anatomy.model, strategy, checkable)
         if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
@@ -149,7 +148,7 @@ class Prover:
             float32=self.float32,
         )
 
-    def _deep(self, model: DeepParams, strategy: str, checkable: bool) -> Certificate:
+    def _deep(self, model: Weights, strategy: str, checkable: bool) -> Certificate:
         """Several layers: brute force by an enclosed forward pass, which has no certificate file."""
         layers = f"the model has {model.config.n_layers} layers"
         if strategy not in ("auto", "brute"):
@@ -162,7 +161,7 @@ class Prover:
 
 
 def certify(
-    subject: Model | Anatomy, strategy: str = "auto", model_sha256: str | None = None, checkable: bool = False
+    subject: Weights | Anatomy, strategy: str = "auto", model_sha256: str | None = None, checkable: bool = False
 ) -> Certificate:
     """Prove what can be proved about a model with the strategy named.
 

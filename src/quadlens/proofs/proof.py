@@ -10,7 +10,7 @@ from jaxtyping import Bool
 
 from quadlens.errors import BadWeights
 from quadlens.model.activation import Activation
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.proofs.operations import Operations
 from quadlens.spectrum.anatomy import Anatomy
 
@@ -163,7 +163,7 @@ class Strategy(Protocol):
     def facts(self) -> StrategyFacts:
         """What it is."""
 
-    def prove(self, subject: Model | Anatomy) -> Proof:
+    def prove(self, subject: Weights | Anatomy) -> Proof:
         """The strongest statement this strategy has for a model; an anatomy is used as far as it is computed."""
 
 
@@ -173,7 +173,7 @@ def nothing_proved(strategy: str, p: int, reason: str, applies: bool = False) ->
     return Proof(strategy, none, None, False, (), NoHints(), Operations(), reason=reason, applies=applies)
 
 
-def attempt(strategy: Strategy, subject: Model | Anatomy) -> Proof:
+def attempt(strategy: Strategy, subject: Weights | Anatomy) -> Proof:
     """The strategy's proof; weights beyond what its float64 planning can hold prove nothing, and the reason says so.
 
     An overflow or an invalid operation anywhere in the planning ends it: no claim is made from infinities.

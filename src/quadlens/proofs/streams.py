@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.params import Params
+from quadlens.model.weights import Weights
 from quadlens.proofs.operations import Operations
 
 
@@ -16,7 +16,7 @@ class Streams:
     X_b: Dyadic
 
 
-def residual_streams(model: Params, ops: Operations) -> Streams:
+def residual_streams(model: Weights, ops: Operations) -> Streams:
     """X_a and X_b exactly; a token's way through attention is computed once where a and b share their tokens."""
     config, p = model.config, model.config.p
     W_V = [Dyadic.from_floats(model.W_V[h]) for h in range(config.n_heads)]

@@ -40,8 +40,8 @@ from jaxtyping import Int, Shaped
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.integers import integers
-from quadlens.model.params import Model, Params
 from quadlens.model.task import Task
+from quadlens.model.weights import Weights
 from quadlens.proofs.arcs import ArcHints, neuron_groups
 from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, stacked, token_mean
 from quadlens.proofs.moments import scores_and_residual
@@ -168,12 +168,12 @@ class Thin:
         own_collapse=True,
     )
 
-    def prove(self, subject: Model | Anatomy) -> Proof:
+    def prove(self, subject: Weights | Anatomy) -> Proof:
         """Certify every input whose score leads by more than all that was left out; ranks grow until all are."""
         anatomy = anatomy_of(subject)
         model = anatomy.model
-        constant = isinstance(model, Params) and model.config.softmax is None
-        if not isinstance(model, Params) or not constant or model.config.activation not in self.facts.activations:
+        config = model.config
+        if not config.has_stream or config.softmax is not None or config.activation not in self.facts.activations:
             return nothing_proved(
                 self.facts.name,
                 model.config.p,
@@ -193,7 +193,7 @@ class Thin:
             raise RuntimeError("no rank was tried")
         return best
 
-    def _attempt(self, model: Params, groups: tuple[Group, ...], r: int, r_out: int) -> Proof:
+    def _attempt(self, model: Weights, groups: tuple[Group, ...], r: int, r_out: int) -> Proof:
         ops, p = Operations(), model.config.p
         streams = residual_streams(model, ops)
         W_U, S_a, S_b = skip_terms(model, streams, ops)
@@ -235,7 +235,7 @@ class Thin:
         )
 
 
-def skip_terms(model: Params, streams: Streams, ops: Operations) -> tuple[Dyadic, Dyadic, Dyadic]:
+def skip_terms(model: Weights, streams: Streams, ops: Operations) -> tuple[Dyadic, Dyadic, Dyadic]:
     """W_U for the p answers, and S_a, S_b exactly."""
     p, d = model.config.p, model.config.d_model
     W_U = Dyadic.from_floats(model.W_U[:, :p])
@@ -246,7 +246,7 @@ def skip_terms(model: Params, streams: Streams, ops: Operations) -> tuple[Dyadic
     return W_U, streams.X_a @ W_U, after @ W_U + Dyadic.from_floats(model.b_U[None, :p]).repeated(p)
 
 
-def reading(model: Params, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dyadic], ops: Operations) -> Reading:
+def reading(model: Weights, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dyadic], ops: Operations) -> Reading:
     """Ũ and the norms that bound its error, by the theorem."""
     (d, r), n, p = P.shape, model.config.d_mlp, model.config.p
     W_in = Dyadic.from_floats(model.W_in)
@@ -275,7 +275,7 @@ def reading(model: Params, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dya
     return Reading(U_a, U_b, Y_a, Y_b, A_a, A_b, _row_norms(N.transposed(), ops), _row_norms(F.transposed(), ops))
 
 
-def writing(model: Params, W_U: Dyadic, P: Dyadic, ops: Operations) -> Writing:
+def writing(model: Weights, W_U: Dyadic, P: Dyadic, ops: Operations) -> Writing:
     """H, B and the bounds r_i and s_i, by the theorem."""
     (d, r), n, p = P.shape, model.config.d_mlp, model.config.p
     W_out = Dyadic.from_floats(model.W_out)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from quadlens.display import Displayed, rows_html
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 from quadlens.quadrature.claims import Estimate, Exact, UpperBound, shown
 from quadlens.quadrature.exact import ExactErrors, exact_errors
 from quadlens.quadrature.integrals import brute_force_error, cos_baseline
@@ -126,7 +126,7 @@ class Bounds(Displayed):
 
 
 def bounds(
-    model: Model | Anatomy,
+    model: Weights | Anatomy,
     moments: int = DEFAULT_MOMENTS,
     brute_force_limit: int = BRUTE_FORCE_LIMIT,
     phases: str = "all",

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.model.params import Model, Params
+from quadlens.model.collapse import attended_parts
+from quadlens.model.ring import FLOATS
+from quadlens.model.weights import Weights
 
 TURN = 2 * np.pi
 
@@ -87,22 +89,18 @@ class AttendedSpectra:
     path_b: AmplitudePhase
 
 
-def attended_paths(params: Params) -> tuple[Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p d_mlp"]]:
+def attended_paths(params: Weights) -> tuple[Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p d_mlp"]]:
     """½OV(a) and ½OV(b) of the paper's `eq:logit-approx`, with the config's attention weights; no bias is included."""
-    config = params.config
-    first_b = config.b_token_offset
-    OV = np.einsum("hdk,hke->de", params.W_V.astype(np.float64), params.W_O.astype(np.float64))
-    OV_in = OV @ params.W_in.astype(np.float64)
-    x_a = params.W_E[: config.p].astype(np.float64) + params.W_pos[0]
-    x_b = params.W_E[first_b : first_b + config.p].astype(np.float64) + params.W_pos[1]
-    if config.task.cyclic is not None:
-        x_a, x_b = x_a[np.argsort(config.task.cyclic.of_a)], x_b[np.argsort(config.task.cyclic.of_b)]
-    return config.attention[0] * x_a @ OV_in, config.attention[1] * x_b @ OV_in
+    task, W_in = params.config.task, params.blocks[0]["W_in"]
+    path_a, path_b, *_ = (part @ W_in for part in attended_parts(params, FLOATS))
+    if task.cyclic is None:
+        return path_a, path_b
+    return path_a[np.argsort(task.cyclic.of_a)], path_b[np.argsort(task.cyclic.of_b)]
 
 
-def attended_spectra(model: Model) -> AttendedSpectra | None:
+def attended_spectra(model: Weights) -> AttendedSpectra | None:
     """Spectra of the OV parts; None for a model without constant attention."""
-    if not isinstance(model, Params) or model.config.softmax is not None:
+    if not model.config.has_stream or model.config.softmax is not None:
         return None
     path_a, path_b = attended_paths(model)
     return AttendedSpectra(amplitude_phase(path_a), amplitude_phase(path_b))

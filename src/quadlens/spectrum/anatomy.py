@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from quadlens.errors import BadConfig, within_float64
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import Config, MLPConfig
-from quadlens.model.exact import ExactCollapsed, ExactTables, collapse_exactly, exact_tables
+from quadlens.model.collapse import collapse
+from quadlens.model.config import Config
+from quadlens.model.dyadic import DYADICS, Dyadic
+from quadlens.model.exact import collapse_exactly
 from quadlens.model.integers import IntegerModel, integer_model
-from quadlens.model.params import Model
-from quadlens.model.token_tables import HiddenLayer
+from quadlens.model.tables import FloatTables, Tables
+from quadlens.model.weights import Weights
 from quadlens.spectrum.cluster import (
     Cluster,
     NeuronRoles,
@@ -30,37 +31,41 @@ class Anatomy:
         model: The weights.
     """
 
-    model: Model
+    model: Weights
 
     @property
-    def config(self) -> Config | MLPConfig:
+    def config(self) -> Config:
         """The model's config."""
         return self.model.config
 
     @cached_property
-    def layer(self) -> HiddenLayer:
+    def layer(self) -> FloatTables:
         """The hidden layer in float64, for the elements as they are numbered."""
-        return self.model.hidden_layer()
+        return self.model.collapse()
 
     @cached_property
-    def collapsed(self) -> Collapsed:
+    def collapsed(self) -> FloatTables:
         """U_a, U_b, W_L, S_a, S_b in float64, the elements renamed so that the task is addition.
 
         Raises:
             BadConfig: when attention depends on the tokens, or the task has no cyclic relabelling.
         """
-        collapsed = self.layer if isinstance(self.layer, Collapsed) else self.model.collapse()
-        return collapsed.as_addition()
+        if self.config.no_collapse is not None:
+            raise BadConfig(
+                f"{self.config.no_collapse}: what reaches a neuron is not a part of a plus a part of b, which this "
+                "needs; `quadlens explain`, `lens`, `certify` and `report` work"
+            )
+        return self.layer.as_addition()
 
     @cached_property
-    def exact(self) -> ExactCollapsed:
+    def exact(self) -> Tables[Dyadic]:
         """The collapse without rounding, for the elements as they are numbered."""
         return collapse_exactly(self.model)
 
     @cached_property
-    def tables(self) -> ExactTables:
+    def tables(self) -> Tables[Dyadic]:
         """The collapse for any attention, exact up to softmax itself; elements as they are numbered."""
-        return exact_tables(self.model)
+        return collapse(self.model, DYADICS)
 
     @cached_property
     def integers(self) -> IntegerModel:
@@ -93,7 +98,7 @@ class Anatomy:
         Raises:
             BadConfig: when the network has no attention.
         """
-        if not isinstance(self.config, Config):
+        if not self.config.has_stream:
             raise BadConfig(
                 "this network has no attention, whose path could be read alone; leave out --phases attention"
             )
@@ -116,6 +121,6 @@ class Anatomy:
         return find_harmonics(self.spectra.input, shift=self.spectra.shift)
 
 
-def anatomy_of(model: Model | Anatomy) -> Anatomy:
+def anatomy_of(model: Weights | Anatomy) -> Anatomy:
     """The anatomy itself, or a new one of these weights."""
     return model if isinstance(model, Anatomy) else Anatomy(model)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quadlens.model.collapsed import Collapsed
+from quadlens.model.tables import FloatTables
 from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, amplitude_phase, wrap
 
 # A neuron whose waves are this small beside the largest neuron's carries no phase worth the name.
@@ -77,7 +77,7 @@ class NeuronSpectra:
     shift: Float[np.ndarray, "half n"] | None = None
 
 
-def neuron_spectra(collapsed: Collapsed) -> NeuronSpectra:
+def neuron_spectra(collapsed: FloatTables) -> NeuronSpectra:
     """Spectra of every neuron, both sides."""
     path_a, path_b = amplitude_phase(collapsed.U_a), amplitude_phase(collapsed.U_b)
     mean, output = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2), amplitude_phase(collapsed.W_L)

@@ -13,10 +13,10 @@ from jaxtyping import Bool, Complex, Float, Int
 from quadlens.arguments import checked
 from quadlens.errors import BadConfig
 from quadlens.model.activation import parse_activation
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import Config, MLPConfig
-from quadlens.model.params import MLPParams, Model, Params
-from quadlens.model.token_tables import TokenTables
+from quadlens.model.collapse import token_streams
+from quadlens.model.config import Config
+from quadlens.model.tables import FloatTables, Tables
+from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Part = Literal["all", "abs", "identity"]
 Waves = Literal["all", "secondary", "primary"]
+# The weights whose last axis is over neurons: what they read.
+READING = ("W_in", "b_in", "W_a", "W_b")
 
 
 @checked
@@ -37,7 +39,7 @@ def ablate(
     share: float = 0.0,
     arc: float = 0.0,
     seed: int = 1,
-) -> Model:
+) -> Weights:
     """The model without some neurons, without a part of σ, or without some waves.
 
     Args:
@@ -79,7 +81,7 @@ def ablate(
 @checked
 def jitter_phases(
     model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), carry: bool = True, seed: int = 1
-) -> Model:
+) -> Weights:
     """Every neuron moved along the circle by `spread` radians times a normal draw.
 
     φ_i moves by the draw and ψ_i by twice as much; a wave of m times the neuron's frequency turns by m times the draw,
@@ -104,7 +106,7 @@ def jitter_phases(
 
 
 @checked
-def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), seed: int = 1) -> Model:
+def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection[int] = (), seed: int = 1) -> Weights:
     """What each neuron writes times exp(`spread` times a normal draw): uneven widths of the integral's rectangles.
 
     Args:
@@ -124,7 +126,7 @@ def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection
 
 
 @checked
-def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -> Model:
+def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -> Weights:
     """Neurons drawn from the model's with replacement, and what they write scaled so that the mean sum is the same.
 
     If the hidden layer is a sum that stands for an integral, this is the same integral by random nodes.
@@ -148,7 +150,7 @@ def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -
 
 
 @checked
-def swap_activation(model: "ModelLike", activation: str) -> Model:
+def swap_activation(model: "ModelLike", activation: str) -> Weights:
     """The same weights with another σ: relu, abs, square, quartic, gelu, tanh, silu or softplus.
 
     >>> import quadlens
@@ -159,7 +161,7 @@ def swap_activation(model: "ModelLike", activation: str) -> Model:
 
 
 @checked
-def mix_attention(model: "ModelLike", rate: float) -> Model:
+def mix_attention(model: "ModelLike", rate: float) -> Weights:
     """Every attention weight at (1 - rate) · its mean over all inputs + rate · what softmax makes it.
 
     The result is another transformer: its residual stream knows which token stands where, so that heads that look the
@@ -176,15 +178,15 @@ def mix_attention(model: "ModelLike", rate: float) -> Model:
     _check_range("rate", rate, 0.0, 1.0)
     anatomy = _anatomy(model)
     params, layer = anatomy.model, anatomy.layer
-    if not isinstance(params, Params) or params.config.softmax is None or not isinstance(layer, TokenTables):
+    if not layer.gated or params.config.softmax is None:
         raise BadConfig(
             "this is no one-layer transformer whose attention depends on the tokens; there is nothing to mix"
         )
     if rate == 1.0:
         return params
     config, softmax = params.config, params.config.softmax
-    streams, heads = params.token_streams(), config.n_heads
-    w = {name: array.astype(np.float64) for name, array in params.tensors().items()}
+    streams, heads = token_streams(params), config.n_heads
+    w = {name: array.astype(np.float64) for name, array in params.tensors.items()}
     # [position][head]: softmax's part of the weight, in the mean.
     means = np.zeros((len(streams), heads))
     means[: config.positions_seen] = layer.mean_gates()
@@ -209,7 +211,7 @@ def mix_attention(model: "ModelLike", rate: float) -> Model:
         attention=config.attention if rate else (1.0,) * len(streams),
         softmax=replace(softmax, scale=scale) if rate else None,
     )
-    new = {name: np.zeros(shape) for name, shape in Params.shapes(mixed).items()}
+    new = {name: np.zeros(shape) for name, shape in Weights.shapes(mixed).items()}
     new["W_E"][:, :tokens], new["W_E"][:, tokens:] = np.eye(tokens), np.concatenate(streams)
     new["W_V"][-heads:, :tokens] = np.concatenate(brought, axis=1)
     new["W_O"][-heads:, :, tokens:] = w["W_O"]
@@ -223,7 +225,7 @@ def mix_attention(model: "ModelLike", rate: float) -> Model:
         new[name][tokens:] = w[name]
     new["W_out"][:, tokens:] = w["W_out"]
     new["b_O"][tokens:], new["b_out"][tokens:], new["b_in"], new["b_U"] = w["b_O"], w["b_out"], w["b_in"], w["b_U"]
-    return Params(mixed, **new)
+    return Weights(mixed, **new)
 
 
 def _anatomy(model: "ModelLike") -> Anatomy:
@@ -232,12 +234,12 @@ def _anatomy(model: "ModelLike") -> Anatomy:
     return study_of(model).anatomy
 
 
-def _scaled(model: Model, gain: Float[np.ndarray, " d_mlp"]) -> Model:
+def _scaled(model: Weights, gain: Float[np.ndarray, " d_mlp"]) -> Weights:
     """What neuron i writes, times gain[i]."""
     return _with_neurons(model, np.arange(len(gain)), np.ones(len(gain)), gain)
 
 
-def as_transformer(collapsed: Collapsed) -> Params:
+def as_transformer(collapsed: FloatTables) -> Weights:
     """A transformer that collapses to exactly these numbers, without rounding.
 
     The residual stream is one-hot: a, b and the answer have p dimensions each. '=' reads a and b with weight 1 each and
@@ -259,14 +261,14 @@ def as_transformer(collapsed: Collapsed) -> Params:
         b_token_offset=p,
         task=collapsed.task,
     )
-    weights = {name: np.zeros(shape) for name, shape in Params.shapes(config).items() if name.startswith("W_")}
+    weights = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items() if name.startswith("W_")}
     weights["W_E"][:width, :width] = np.eye(width)
     weights["W_V"][0, :width] = np.eye(width)
     weights["W_O"][0, :, :width] = np.eye(width)
     weights["W_in"][:width] = np.concatenate([collapsed.U_a, collapsed.U_b])
     weights["W_out"][:, width:] = collapsed.W_L.T
     weights["W_U"][:] = np.concatenate([collapsed.S_a, collapsed.S_b, np.eye(p)])
-    return Params.with_zero_biases(config, **weights)
+    return Weights.with_zero_biases(config, **weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +307,7 @@ def _reading(anatomy: Anatomy, frequencies: Collection[int]) -> Bool[np.ndarray,
     return np.isin(k_in, list(frequencies))
 
 
-def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Waves, carry: bool = True) -> Model:
+def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Waves, carry: bool = True) -> Weights:
     """Every neuron's waves turned, and only some of them kept; the collapsed model changes, so this is a new one."""
     collapsed, k_in, k_out = anatomy.collapsed, anatomy.roles.k_in, anatomy.roles.k_out
     task, p = anatomy.config.task, collapsed.p
@@ -320,10 +322,10 @@ def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Wave
     U_a = _waves(collapsed.U_a, turned, k_in, keep)[names.of_a]
     U_b = _waves(collapsed.U_b, turned, k_in, keep)[names.of_b]
     W_L = _waves(collapsed.W_L, out, k_out, keep)[names.of_c]
-    if isinstance(anatomy.config, MLPConfig):
-        return MLPParams(anatomy.config, U_a, U_b, W_L.T)
-    skip = anatomy.model.collapse()
-    return as_transformer(Collapsed(p, collapsed.activation, U_a, U_b, W_L, skip.S_a, skip.S_b, task))
+    if not anatomy.config.has_stream:
+        return Weights.mlp(anatomy.config, U_a, U_b, W_L.T)
+    skip = anatomy.layer
+    return as_transformer(Tables(task, collapsed.activation, U_a, U_b, W_L, skip.S_a, skip.S_b))
 
 
 def _turned(
@@ -351,7 +353,7 @@ def _waves(
     return np.fft.irfft(np.fft.rfft(rows, axis=0) * turned * kept, n=p, axis=0)
 
 
-def _part_of(model: Model, keep: Part) -> Model:
+def _part_of(model: Weights, keep: Part) -> Weights:
     """σ replaced by its even part ("abs"; |x|/2 of ReLU) or its odd part ("identity"; x/2 of ReLU).
 
     For ReLU's even part the activation is abs; else every neuron is there twice: (σ(x) ± σ(-x))/2.
@@ -367,24 +369,16 @@ def _part_of(model: Model, keep: Part) -> Model:
 
 
 def _with_neurons(
-    model: Model,
+    model: Weights,
     neurons: Int[np.ndarray, " n"],
     read: Float[np.ndarray, " n"],
     written: Float[np.ndarray, " n"],
-) -> Model:
+) -> Weights:
     """The model with these of its neurons, what each reads and writes times a factor."""
-    if isinstance(model, MLPParams):
-        config = replace(model.config, d_mlp=len(neurons))
-        W_a, W_b = (_times(matrix[:, neurons], read) for matrix in (model.W_a, model.W_b))
-        return MLPParams(config, W_a, W_b, _times(model.W_out[neurons].T, written).T)
-    if not isinstance(model, Params):
-        raise BadConfig(f"a {type(model).__name__} has several hidden layers; expected a model with one")
-    changed = {
-        "W_in": _times(model.W_in[:, neurons], read),
-        "b_in": _times(model.b_in[neurons], read),
-        "W_out": _times(model.W_out[neurons].T, written).T,
-    }
-    return Params(replace(model.config, d_mlp=len(neurons)), **{**model.tensors(), **changed})
+    _check_one_layer(model)
+    changed = {name: _times(model.tensors[name][..., neurons], read) for name in READING if name in model.tensors}
+    changed["W_out"] = _times(model.W_out[neurons].T, written).T
+    return Weights(replace(model.config, d_mlp=len(neurons)), **{**model.tensors, **changed})
 
 
 def _times(matrix: Float[np.ndarray, "*rows n"], factor: Float[np.ndarray, " n"]) -> Float[np.ndarray, "*rows n"]:
@@ -394,11 +388,15 @@ def _times(matrix: Float[np.ndarray, "*rows n"], factor: Float[np.ndarray, " n"]
     return narrow if np.array_equal(narrow, product) else product
 
 
-def _reconfigured(model: Model, **changes: object) -> Model:
+def _reconfigured(model: Weights, **changes: object) -> Weights:
     """The same weights under another config."""
-    if not isinstance(model, Params | MLPParams):
-        raise BadConfig(f"a {type(model).__name__} has several hidden layers; expected a model with one")
-    return type(model)(replace(model.config, **changes), **model.tensors())  # type: ignore[arg-type]
+    _check_one_layer(model)
+    return Weights(replace(model.config, **changes), **model.tensors)  # type: ignore[arg-type]
+
+
+def _check_one_layer(model: Weights) -> None:
+    if model.config.n_layers > 1:
+        raise BadConfig(f"the model has {model.config.n_layers} hidden layers; expected one with one")
 
 
 def _check_choice(name: str, value: str, choices: object) -> None:

@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.collapsed import Collapsed
 from quadlens.model.evaluate import margins
+from quadlens.model.tables import FloatTables
 from quadlens.studies.over_time import MOMENTS, Moment, RunHistory, files_of, history, model_in
 from quadlens.studies.study import Study
 from quadlens.training.snapshots import inflated, snapshot_directory
@@ -84,7 +84,7 @@ def moments_for(
     if file is None:
         return None
     found = snapshot_directory(file).is_dir(), file.with_suffix(MOMENTS).is_file()
-    playable = study.no_waves is None and isinstance(study.anatomy.layer, Collapsed)
+    playable = study.no_waves is None and study.anatomy.layer.is_additive
     if run is True and not (playable and any(found)):
         return None
     return moments_of(file, history(file, progress=progress)) if found[0] else read_moments(file.with_suffix(MOMENTS))
@@ -96,20 +96,20 @@ def moments_of(run: Path, rows: RunHistory) -> Moments:
     Raises:
         BadConfig: for models without frequencies: softmax attention, several layers, a task that is not cyclic.
     """
-    layers: list[tuple[int, Collapsed]] = []
+    layers: list[tuple[int, FloatTables]] = []
     files = files_of(run)
     for epoch, file in files:
         if layers and epoch != files[-1][0] and epoch + FROM < APART * (layers[-1][0] + FROM):
             continue
         model = model_in(file)
-        layer = model.hidden_layer()
-        if not isinstance(layer, Collapsed) or layer.task.cyclic is None:
+        layer = model.collapse()
+        if not layer.is_additive or layer.task.cyclic is None:
             raise BadConfig(f"{run} has no frequencies to play; use quadlens history -o rows.parquet")
         layers.append((epoch, layer))
     return record(rows, layers)
 
 
-def record(history: RunHistory, layers: list[tuple[int, Collapsed]]) -> Moments:
+def record(history: RunHistory, layers: list[tuple[int, FloatTables]]) -> Moments:
     """The moments of a run: its rows, and its collapsed models by epoch, as they are numbered in their files."""
     steps: list[tuple[float, ...]] = []
     codes: list[tuple[np.ndarray, ...]] = []
@@ -130,7 +130,7 @@ def record(history: RunHistory, layers: list[tuple[int, Collapsed]]) -> Moments:
     return Moments(history, tuple(epoch for epoch, _ in layers), tuple(steps), tuple(codes))
 
 
-def _arrays(layer: Collapsed) -> dict[str, Float[np.ndarray, "rows columns"]]:
+def _arrays(layer: FloatTables) -> dict[str, Float[np.ndarray, "rows columns"]]:
     """The six arrays of a model, in order."""
     x = layer.as_addition()
     waves = [waves_of(one) for one in ((x.U_a + x.U_b) / 2, (x.U_b - x.U_a) / 2, x.W_L)]

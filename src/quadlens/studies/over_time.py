@@ -20,12 +20,10 @@ from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
 from quadlens.model.bundled import bundled_names, resolve
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.deep import DeepParams
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.native import load_file, read_limited
-from quadlens.model.params import Model
-from quadlens.model.token_tables import HiddenLayer
+from quadlens.model.tables import FloatTables
+from quadlens.model.weights import Weights
 from quadlens.numbers import decimals, percent, significant
 from quadlens.proofs.brute import brute_force_cost
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
@@ -206,7 +204,7 @@ def files_of(path: Path) -> list[tuple[int, Path]]:
     return sorted(numbered)
 
 
-def model_in(file: Path, activation: str | None = None) -> Model:
+def model_in(file: Path, activation: str | None = None) -> Weights:
     """The model of one moment."""
     if file.suffix == SUFFIX:
         return load_snapshot(file)
@@ -325,7 +323,7 @@ def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Floa
 
 def _proof(study: Study) -> dict[str, Any] | None:
     """What `moments` proves; None where it does not apply."""
-    if isinstance(study.model, DeepParams):
+    if study.config.n_layers > 1:
         return None
     nothing = {"inputs_proved": 0, "rank": None, "operations": None, "operations_share": None}
     if _hopeless(study.anatomy.layer):
@@ -344,12 +342,12 @@ def _proof(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _hopeless(layer: HiddenLayer) -> bool:
+def _hopeless(layer: FloatTables) -> bool:
     """Whether in float64 even the largest rank that `moments` would try proves no input of a ReLU model.
 
     Most snapshots of a young network are like that, and exact integers take seconds to say so.
     """
-    if not (isinstance(layer, Collapsed) and layer.activation == "relu"):
+    if not (layer.is_additive and layer.activation == "relu"):
         return False
     try:
         spectrum = arcs_spectrum(layer)
@@ -359,7 +357,7 @@ def _hopeless(layer: HiddenLayer) -> bool:
     return not covered(layer, form).any()
 
 
-def covered(layer: Collapsed, form: LowRank) -> Bool[np.ndarray, "p p"]:
+def covered(layer: FloatTables, form: LowRank) -> Bool[np.ndarray, "p p"]:
     """The inputs of a ReLU model that the theorem of `moments` covers with this form, in float64 (no proof)."""
     W = np.ldexp(form.basis.T.astype(float) @ form.coefficients, -form.shift)
     spread = np.ptp(layer.W_L - W, axis=0)

@@ -18,11 +18,11 @@ from quadlens.integration import Integration
 from quadlens.logits.parts import skip_shares
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, bundled_names, resolve
-from quadlens.model.collapsed import Collapsed
-from quadlens.model.config import Config, MLPConfig
+from quadlens.model.config import Config
 from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, evaluate, margins
 from quadlens.model.native import load_with_sha256, sha256
-from quadlens.model.params import Model
+from quadlens.model.tables import FloatTables, Tables
+from quadlens.model.weights import Weights
 from quadlens.proofs import Certificate, Prover, best_certificate
 from quadlens.proofs.budget import WaterfallStep, waterfall
 from quadlens.proofs.produce import strategies
@@ -70,12 +70,12 @@ class Study(Displayed):
         return self.file is not None and self.name in bundled_names() and self.file == resolve(self.name)
 
     @property
-    def model(self) -> Model:
+    def model(self) -> Weights:
         """The weights."""
         return self.anatomy.model
 
     @property
-    def config(self) -> Config | MLPConfig:
+    def config(self) -> Config:
         """The model's config."""
         return self.anatomy.config
 
@@ -85,7 +85,7 @@ class Study(Displayed):
         return self.config.p
 
     @property
-    def collapsed(self) -> Collapsed:
+    def collapsed(self) -> FloatTables:
         """U_a, U_b, W_L, S_a, S_b in float64."""
         return self.anatomy.collapsed
 
@@ -111,7 +111,7 @@ class Study(Displayed):
         """Why nothing can be said in terms of frequencies, as the end of a sentence; None where it can."""
         if self.config.task.cyclic is None:
             return f"no renaming of its elements turns {self.config.task.words} into addition, so it has no frequencies"
-        if isinstance(self.config, Config) and self.config.no_collapse is not None:
+        if self.config.no_collapse is not None:
             return f"{self.config.no_collapse}, so that what reaches a neuron is not a part of a plus a part of b"
         return None
 
@@ -134,7 +134,7 @@ class Study(Displayed):
         None where attention is gated, and for an MLP, which has no skip connection.
         """
         layer = self.anatomy.layer
-        return skip_shares(layer) if isinstance(layer, Collapsed) and isinstance(self.config, Config) else None
+        return skip_shares(layer) if layer.is_additive and self.config.has_stream else None
 
     @cached_property
     def irreps(self) -> Irreps | None:
@@ -355,11 +355,11 @@ def study_of(model: Any, name: str | None = None) -> Study:
         return Study(Anatomy(loaded), name or path.name.removesuffix(SUFFIX), path, digest)
     if isinstance(model, Anatomy):
         return Study(model, name or IN_MEMORY)
-    if isinstance(model, Model):
+    if isinstance(model, Weights):
         return Study(Anatomy(model), name or IN_MEMORY)
-    if isinstance(getattr(model, "model", None), Model):  # what import_file returns
+    if isinstance(getattr(model, "model", None), Weights):  # what import_file returns
         return Study(Anatomy(model.model), name or IN_MEMORY)
-    if isinstance(getattr(model, "params", None), Model):  # what training returns
+    if isinstance(getattr(model, "params", None), Weights):  # what training returns
         return Study(Anatomy(model.params), name or IN_MEMORY).given(history=model.history)
     raise WrongArgument(_what_to_pass(model))
 
@@ -372,6 +372,6 @@ def _what_to_pass(model: object) -> str:
         return f"got a dict; {expected}: make a model of a state dict with quadlens.from_state_dict(state, …)"
     if hasattr(model, "state_dict"):
         return f"got {kind} with a state_dict; {expected}: quadlens.from_state_dict(model.state_dict(), …) makes one"
-    if isinstance(model, Collapsed):
+    if isinstance(model, Tables):
         return f"got the collapsed model, which has no weights to prove anything about; {expected}"
     return f"got {kind}; {expected}"

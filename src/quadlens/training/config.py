@@ -17,7 +17,7 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.schema import parse_dataclass
 
 if TYPE_CHECKING:
-    from quadlens.model.config import Config, MLPConfig
+    from quadlens.model.config import Config
     from quadlens.model.task import Task
 
 PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5")
@@ -153,15 +153,15 @@ class TrainConfig(Displayed):
             if one.name in always or getattr(self, one.name) != one.default
         }
 
-    def model_config(self) -> "Config | MLPConfig":
+    def model_config(self) -> "Config":
         """The architecture that is trained."""
         # Here, so that the settings can be shown as flags without loading the numerical libraries.
         from quadlens.model.activation import parse_activation
-        from quadlens.model.config import MLPConfig
+        from quadlens.model.config import Config
 
         if self.architecture == "transformer":
             return self.transformer_config()
-        return MLPConfig(self.p, self.d_mlp, parse_activation(self.activation), self._task())
+        return Config.mlp(self.p, self.d_mlp, parse_activation(self.activation), self._task())
 
     def transformer_config(self) -> "Config":
         """The same, where it is a transformer."""

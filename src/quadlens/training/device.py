@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int
 
 from quadlens.errors import BadConfig
-from quadlens.model.config import Config, MLPConfig, Softmax
+from quadlens.model.config import Config, Softmax
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
 from quadlens.training.layout import Layout
@@ -172,7 +172,7 @@ class DeviceEngine:
         import torch
 
         w, config = self._weights(), self._config
-        if isinstance(config, MLPConfig):
+        if not config.has_stream:
             ungated = torch.ones_like(pairs.a, dtype=w["W_a"].dtype)[..., None]
             of_a, of_b = (_Side(ungated, w[name][:, :, None], None) for name in ("W_a", "W_b" if "W_b" in w else "W_a"))
             W_L = w["W_out"]

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.errors import BadFile
-from quadlens.model.params import Model
-from quadlens.model.token_tables import TokenTables
+from quadlens.model.weights import Weights
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
 if TYPE_CHECKING:
@@ -74,12 +73,12 @@ class Recorder:
         recorder.spectra = list(spectra)
         return recorder
 
-    def add_spectrum(self, epoch: int, model: Model) -> None:
+    def add_spectrum(self, epoch: int, model: Weights) -> None:
         """Record the power of every frequency, summed over neurons; a task without frequencies has none to record."""
         if model.config.task.cyclic is None:
             return
-        layer = model.hidden_layer()
-        collapsed = (layer.with_mean_gates() if isinstance(layer, TokenTables) else model.collapse()).as_addition()
+        layer = model.collapse()
+        collapsed = (layer.with_mean_gates() if layer.gated else layer).as_addition()
         reads = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2).amplitude
         writes = amplitude_phase(collapsed.W_L).amplitude
         self.spectra.append((epoch, np.square(reads).sum(axis=1), np.square(writes).sum(axis=1)))

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.config import MLPConfig
 from quadlens.model.evaluate import all_pairs
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
 
 # In which order TransformerLens draws the weights, from its version 1.13 on and before it; W_Q and W_K are thrown away
@@ -23,7 +22,7 @@ DRAW_ORDER = {
 class Start:
     """Initial weights and the split; pairs are sorted, for locality."""
 
-    params: Params | MLPParams
+    params: Weights
     train: Int[np.ndarray, "n 2"]
     validation: Int[np.ndarray, "m 2"]
 
@@ -34,7 +33,7 @@ def start_of(config: TrainConfig) -> Start:
     A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2" initialisation, or with
     other widths in place of d_model (`initial_rule`), and its biases are 0; an MLP's from N(0, initial_scale²).
     """
-    params: Params | MLPParams
+    params: Weights
     pairs = all_pairs(config.p)
     if config.seeding in DRAW_ORDER:
         order = pairs.copy()
@@ -49,10 +48,10 @@ def start_of(config: TrainConfig) -> Start:
     return Start(params, _sorted(order[:count]), _sorted(order[count:]))
 
 
-def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Params:
+def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weights:
     """The initial transformer, from `rng` or, where it is None, as gbmi draws it."""
     model = config.transformer_config()
-    shapes = Params.shapes(model)
+    shapes = Weights.shapes(model)
     # Both W_in and W_U end with the width that Zhong et al. divide by.
     widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
     scales = {name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model))) for name in shapes}
@@ -60,17 +59,15 @@ def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Params
         weights = _gbmi_weights(shapes, DRAW_ORDER[config.seeding], gbmi_reseed(config.seed, "model"), scales["W_E"])
     else:
         weights = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
-    return Params.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
+    return Weights.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
 
 
-def _mlp(config: TrainConfig, rng: np.random.Generator) -> MLPParams:
+def _mlp(config: TrainConfig, rng: np.random.Generator) -> Weights:
     model = config.model_config()
-    if not isinstance(model, MLPConfig):
-        raise TypeError(f"{config.architecture} is no MLP")
-    drawn = {name: config.initial_scale * rng.standard_normal(s) for name, s in MLPParams.shapes(model).items()}
+    drawn = {name: config.initial_scale * rng.standard_normal(s) for name, s in Weights.shapes(model).items()}
     if config.vocabularies == 1:
         drawn["W_b"] = drawn["W_a"]
-    return MLPParams(model, **{name: array.astype(config.precision) for name, array in drawn.items()})
+    return Weights(model, **{name: array.astype(config.precision) for name, array in drawn.items()})
 
 
 def gbmi_reseed(seed: int, label: str) -> int:

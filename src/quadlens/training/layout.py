@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.config import Config, MLPConfig
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.config import Config
+from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
 
 # Every weight starts at a multiple of this many numbers: aligned memory keeps BLAS results the same everywhere.
 ALIGNMENT = 16
-# Weights whose heads are columns in the flat vector, [d_model, n_heads·d_head], and come first in `Params`.
+# Weights whose heads are columns in the flat vector, [d_model, n_heads·d_head], and come first in `Weights`.
 HEADS_INSIDE = {"W_V", "W_Q", "W_K"}
 
 
@@ -30,15 +30,15 @@ class Layout:
         size: Length of the flat vector, padding included.
     """
 
-    config: Config | MLPConfig
+    config: Config
     shapes: dict[str, tuple[int, ...]]
     offsets: dict[str, int]
     size: int
 
     @classmethod
-    def of(cls, config: Config | MLPConfig, vocabularies: int = 1) -> "Layout":
+    def of(cls, config: Config, vocabularies: int = 1) -> "Layout":
         """Lay out the weights of `config`; `vocabularies` says whether the operands of an MLP share theirs."""
-        shapes = _transformer_shapes(config) if isinstance(config, Config) else _mlp_shapes(config, vocabularies)
+        shapes = _transformer_shapes(config) if config.has_stream else _mlp_shapes(config, vocabularies)
         offsets, size = {}, 0
         for name, shape in shapes.items():
             offsets[name] = size
@@ -50,9 +50,9 @@ class Layout:
         """Lay out the weights that a run trains."""
         return cls.of(config.model_config(), config.vocabularies)
 
-    def flatten(self, params: Params | MLPParams) -> Float[np.ndarray, " size"]:
+    def flatten(self, params: Weights) -> Float[np.ndarray, " size"]:
         """The trained weights of `params` as a flat vector of their own type."""
-        tensors = params.tensors()
+        tensors = params.tensors
         flat = np.zeros(self.size, dtype=params.W_out.dtype)
         for name, shape in self.shapes.items():
             start, array = self.offsets[name], tensors[name]
@@ -60,19 +60,19 @@ class Layout:
             flat[start : start + int(np.prod(shape))] = (array.transpose(1, 0, 2) if by_head else array).ravel()
         return flat
 
-    def params(self, flat: Float[np.ndarray, " size"]) -> Params | MLPParams:
+    def params(self, flat: Float[np.ndarray, " size"]) -> Weights:
         """The model that a flat vector is."""
         config, weights = self.config, {}
         for name, shape in self.shapes.items():
             start = self.offsets[name]
             weights[name] = flat[start : start + int(np.prod(shape))].reshape(shape).copy()
-        if isinstance(config, MLPConfig):
-            return MLPParams(config, weights["W_a"], weights.get("W_b", weights["W_a"]), weights["W_out"])
+        if not config.has_stream:
+            return Weights.mlp(config, weights["W_a"], weights.get("W_b", weights["W_a"]), weights["W_out"])
         heads = (config.d_model, config.n_heads, config.d_head)
         for name in HEADS_INSIDE & weights.keys():
             weights[name] = np.ascontiguousarray(weights[name].reshape(heads).transpose(1, 0, 2))
         weights["W_O"] = weights["W_O"].reshape(config.n_heads, config.d_head, config.d_model)
-        return Params.with_zero_biases(config, **weights)
+        return Weights.with_zero_biases(config, **weights)
 
 
 def _transformer_shapes(config: Config) -> dict[str, tuple[int, ...]]:
@@ -91,6 +91,6 @@ def _transformer_shapes(config: Config) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _mlp_shapes(config: MLPConfig, vocabularies: int) -> dict[str, tuple[int, ...]]:
-    shapes = MLPParams.shapes(config)
+def _mlp_shapes(config: Config, vocabularies: int) -> dict[str, tuple[int, ...]]:
+    shapes = Weights.shapes(config)
     return {name: shape for name, shape in shapes.items() if name != "W_b" or vocabularies == 2}

@@ -223,7 +223,7 @@ def write_run(
     curves, spectrum = io.BytesIO(), io.BytesIO()
     result.history.curve_frame().write_parquet(curves)
     result.history.spectrum_frame().write_parquet(spectrum)
-    answers = evaluate(result.params.hidden_layer())
+    answers = evaluate(result.params.collapse())
     digest = hashlib.sha256(model).hexdigest()
     manifest = TrainingManifest.of(result, answers, {files.model.name: digest}, seconds)
     contents = {files.history: curves.getvalue(), files.spectrum: spectrum.getvalue()}

@@ -16,7 +16,7 @@ import numpy as np
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import make_directory, write_atomic
 from quadlens.model.native import from_bytes, read_limited, to_bytes
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 
 SUFFIX = ".snapshot"
 # Bits of a float32's mantissa that are kept, of 23.
@@ -68,7 +68,7 @@ def snapshot_file(directory: Path, epoch: int) -> Path:
     return directory / f"{epoch:07d}{SUFFIX}"
 
 
-def save_snapshot(model: Model, directory: Path, epoch: int) -> None:
+def save_snapshot(model: Weights, directory: Path, epoch: int) -> None:
     """Write the weights before the step with index `epoch`."""
     content = np.frombuffer(to_bytes(_rounded(model)), dtype=np.uint8)
     # safetensors pads its header, so that every weight starts at a multiple of 4 bytes.
@@ -76,21 +76,21 @@ def save_snapshot(model: Model, directory: Path, epoch: int) -> None:
     write_atomic(snapshot_file(directory, epoch), zlib.compress(planes, LEVEL))
 
 
-def _rounded(model: Model) -> Model:
+def _rounded(model: Weights) -> Weights:
     """The same model with float32 weights to the nearest that has its last bits zero; other types stay."""
     drop = 23 - KEPT_BITS
     rounded = {}
-    for name, array in model.tensors().items():
+    for name, array in model.tensors.items():
         if array.dtype == np.float32:
             bits = array.view(np.uint32) if array.flags.c_contiguous else np.ascontiguousarray(array).view(np.uint32)
             bits = (bits + np.uint32(1 << (drop - 1))) & np.uint32(~((1 << drop) - 1) & 0xFFFFFFFF)
             rounded[name] = bits.view(np.float32)
         else:
             rounded[name] = array
-    return cast(Model, dataclasses.replace(cast(Any, model), **rounded))
+    return cast(Weights, dataclasses.replace(cast(Any, model), **rounded))
 
 
-def load_snapshot(path: Path) -> Model:
+def load_snapshot(path: Path) -> Weights:
     """The model in a file that `save_snapshot` wrote; a damaged one is refused."""
     content = inflated(path, "a snapshot of a run; run the training again")
     cut = len(content) // 4 * 4

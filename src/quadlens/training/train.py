@@ -10,7 +10,7 @@ import numpy as np
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, MissingExtra, QuadlensError
-from quadlens.model.params import MLPParams, Params
+from quadlens.model.weights import Weights
 from quadlens.training.checkpoint import Checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Engine, OptimiserState, StepMeasures
@@ -56,7 +56,7 @@ class TrainingResult(Displayed):
     config: TrainConfig
     device: str
     threads: int
-    params: Params | MLPParams
+    params: Weights
     history: History
     end: Checkpoint
 
@@ -89,7 +89,7 @@ class Hooks:
     checkpoint_every: int = CHECKPOINT_EVERY
     should_stop: Callable[[], bool] = lambda: False
     snapshots: Container[int] = ()
-    on_snapshot: Callable[[int, list[Params | MLPParams]], None] = lambda epoch, models: None
+    on_snapshot: Callable[[int, list[Weights]], None] = lambda epoch, models: None
 
 
 def available_threads() -> int:

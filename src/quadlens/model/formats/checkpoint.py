@@ -14,20 +14,19 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.config import MAX_LAYERS
-from quadlens.model.deep import OUTER
 from quadlens.model.formats.pickle_machine import PickleMachine, StandIn
 from quadlens.model.formats.torch_files import read_torch
 from quadlens.model.native import (
     MAX_FILE_BYTES,
     METADATA_KEY,
     file_kind,
-    layered,
     parse_safetensors,
     read_limited,
     told_names,
 )
+from quadlens.model.weights import OUTER, layered, own_name
 
-Weights = Mapping[str, np.ndarray]
+Tensors = Mapping[str, np.ndarray]
 
 # Where people put the state dict when they save more than it.
 STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict")
@@ -96,7 +95,7 @@ def take(
     Args:
         checkpoint: Where from.
         names: Short name → name in the file; those with `.0.` are of layer 0. Where the file has more layers, the
-            short names of a layer's weights have its number before them, as in `DeepParams.shapes`.
+            short names of a layer's weights have its number before them, as in `Weights.shapes`.
         optional: Short names that may be absent.
         dropped: Names in the file that carry no weights (masks, buffers).
     """
@@ -113,7 +112,7 @@ def take(
         told = f"{told_names('missing', missing)}, {told_names('unknown', unknown)}"
         raise BadFile(f"{checkpoint.source}: {told}")
     found = {short: checkpoint.tensors[long] for short, long in names.items() if long in checkpoint.tensors}
-    # Half precision widens to float32 exactly; other types are left for Params to refuse.
+    # Half precision widens to float32 exactly; other types are left for Weights to refuse.
     return {s: x.astype(np.float32) if x.dtype == np.float16 else x for s, x in found.items()}
 
 
@@ -129,17 +128,8 @@ def _count_layers(checkpoint: Checkpoint, names: Mapping[str, str]) -> int:
     return layers
 
 
-def own_name(short: str) -> str:
-    """The short name of a weight without its layer.
-
-    >>> own_name("1.W_in"), own_name("W_in")
-    ('W_in', 'W_in')
-    """
-    return short.rpartition(".")[2]
-
-
-def each_layer(weights: Weights, turn: Callable[[Weights], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Weights of one layer or several, each layer turned by a function that knows one."""
+def each_layer(weights: Tensors, turn: Callable[[Tensors], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Tensors of one layer or several, each layer turned by a function that knows one."""
     if not is_deep(weights):
         return dict(turn(weights))
     outer = {name: weights[name] for name in OUTER if name in weights}
@@ -150,12 +140,12 @@ def each_layer(weights: Weights, turn: Callable[[Weights], Mapping[str, np.ndarr
     return turned
 
 
-def is_deep(weights: Weights) -> bool:
+def is_deep(weights: Tensors) -> bool:
     """Whether these are the weights of several layers."""
     return "0.W_in" in weights
 
 
-def check_ranks(checkpoint: Checkpoint, weights: Weights, ranks: Mapping[str, int]) -> None:
+def check_ranks(checkpoint: Checkpoint, weights: Tensors, ranks: Mapping[str, int]) -> None:
     """Refuse tensors with the wrong number of dimensions before their sizes are read off."""
     wrong = [
         f"{name} has shape {array.shape}, expected {ranks[own_name(name)]} dimensions"

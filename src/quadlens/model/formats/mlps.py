@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
-from quadlens.model.config import Config, MLPConfig
-from quadlens.model.deep import DeepParams
-from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, take
+from quadlens.model.config import Config
+from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, take
 from quadlens.model.formats.facts import Missing, known_activation
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
-from quadlens.model.params import MLPParams, check_tensors
+from quadlens.model.weights import Weights, check_tensors
 
 HE_NAMES = {"W_in": "mlp.W_in", "W_out": "mlp.W_out", "W_E": "embed.W_E"}
 FC_NAMES = {"fc1": "fc1.weight", "fc2": "fc2.weight"}
@@ -22,7 +21,7 @@ HE_RUN = re.compile(r"p_(\d+)_dmlp_(\d+)_(ReLU|Quad)_.*")
 
 
 def two_layers(
-    source: str, hints: Hints, weights: Weights, by_file: str | None, format_name: str, where: str, inputs: str
+    source: str, hints: Hints, weights: Tensors, by_file: str | None, format_name: str, where: str, inputs: str
 ) -> Imported:
     """The model from W_a, W_b [p, m] and W_out [m, p].
 
@@ -42,9 +41,9 @@ def two_layers(
         _check_flags(hints, p)
         if activation is None:
             raise missing.error()
-        config = MLPConfig(p, d_mlp, activation[0])
-        check_tensors(dict(weights), MLPParams.shapes(config))
-        model = MLPParams(config, **weights)
+        config = Config.mlp(p, d_mlp, activation[0])
+        check_tensors(dict(weights), Weights.shapes(config))
+        model = Weights(config, **weights)
     except QuadlensError as error:
         told = str(error)
         raise type(error)(told if told.startswith(source) else f"{source}: {told}") from None
@@ -204,4 +203,4 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
         f"model_type {kind} in the config: two hidden layers, as two layers of a transformer",
         f"activation {activation}: {said}",
     )
-    return Imported(DeepParams.from_tensors(config, weights), format_name, notes)
+    return Imported(Weights.with_zero_biases(config, **weights), format_name, notes)

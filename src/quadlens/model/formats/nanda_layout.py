@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, each_layer, take
+from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, each_layer, take
 from quadlens.model.formats.facts import Missing, finite_number, known_modulus, odd_or_open, switch
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, Mix, read_transformer
@@ -42,7 +42,7 @@ def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     return each_layer(tensors, lambda one: _turned(checkpoint.source, one))
 
 
-def _turned(source: str, tensors: Weights) -> dict[str, np.ndarray]:
+def _turned(source: str, tensors: Tensors) -> dict[str, np.ndarray]:
     heads, width, d_model = tensors["W_V"].shape
     if tensors["W_O"].shape != (d_model, heads * width):
         raise BadFile(f"{source}: W_O has shape {tensors['W_O'].shape}, expected {(d_model, heads * width)}")

@@ -7,8 +7,10 @@ from jaxtyping import Float
 
 from quadlens.errors import BadConfig, MissingExtra
 from quadlens.model.activation import NONLINEARITIES, Activation
+from quadlens.model.collapse import attended_streams
 from quadlens.model.formats.protocol import Exported
-from quadlens.model.params import MLPParams, Model, Params
+from quadlens.model.ring import FLOATS
+from quadlens.model.weights import Weights
 
 OPSET = 17
 IR_VERSION = 9
@@ -18,7 +20,7 @@ MAX_BYTES = 2**31 - 2**20
 INPUT, OUTPUT = "one_hot_pair", "logits"
 
 
-def write_onnx(model: Model) -> Exported:
+def write_onnx(model: Weights) -> Exported:
     """The graph as bytes, in the weights' own precision.
 
     `one_hot_pair` [batch, 2, p] in, `logits` [batch, p] out; Flatten, MatMul, Gemm, Add and the activation.
@@ -27,8 +29,8 @@ def write_onnx(model: Model) -> Exported:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise MissingExtra("exporting to ONNX", "onnx") from None
-    steps, constants = _transformer(model) if isinstance(model, Params) else _mlp(model)
-    dtype = np.result_type(*model.tensors().values())
+    steps, constants = _transformer(model) if model.config.has_stream else _mlp(model)
+    dtype = np.result_type(*model.tensors.values())
     if sum(x.size for x in constants.values()) * dtype.itemsize > MAX_BYTES:
         raise BadConfig("the model has more than 2 GB of weights, which one ONNX file cannot hold")
     kind = TensorProto.DOUBLE if dtype == np.float64 else TensorProto.FLOAT
@@ -58,15 +60,17 @@ def _activation_constants(activation: Activation) -> dict[str, Float[np.ndarray,
     return {name: np.array(value) for name, value in NONLINEARITIES[activation].onnx_constants}
 
 
-def _transformer(model: Params) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
+def _transformer(model: Weights) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
     """The residual stream that is read as one product of the flattened pair with a table, then the MLP around it.
 
     The table [2p, d_model] is what each token adds to that stream, the only product rounded here; what does not
     depend on the tokens is in b's rows, for exactly one of them is picked.
     """
     p = model.config.p
+    if model.config.no_collapse is not None:
+        raise BadConfig(f"{model.config.no_collapse}: this is not written as ONNX so far; use --format quadlens")
     constants = {
-        "token_table": np.concatenate(model.attended_streams()),
+        "token_table": np.concatenate(attended_streams(model, FLOATS)),
         "W_in": model.W_in,
         "b_in": model.b_in,
         "W_out": model.W_out,
@@ -87,10 +91,8 @@ def _transformer(model: Params) -> tuple[list[Step], dict[str, Float[np.ndarray,
     return steps, constants
 
 
-def _mlp(model: Model) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
+def _mlp(model: Weights) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
     """Two matrix products around the activation."""
-    if not isinstance(model, MLPParams):
-        raise BadConfig("only models of one layer are written as ONNX so far; use --format quadlens")
     steps: list[Step] = [
         ("Flatten", [INPUT], "flat", {"axis": 1}),
         ("MatMul", ["flat", "W_pair"], "pre", {}),

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from quadlens.display import Displayed
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Imported(Displayed):
         pairs: Of how many: all p², or those drawn where p² are too many.
     """
 
-    model: Model
+    model: Weights
     format: str
     notes: tuple[str, ...] = ()
     task: str | None = None

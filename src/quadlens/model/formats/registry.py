@@ -26,7 +26,7 @@ from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
 from quadlens.model.native import METADATA_KEY, from_tensors, read_limited, to_bytes
-from quadlens.model.params import Model
+from quadlens.model.weights import Weights
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
@@ -73,7 +73,7 @@ _READERS: tuple[Reader, ...] = (
     ),
 )
 READERS: Mapping[str, Reader] = {reader.name: reader for reader in _READERS}
-WRITERS: Mapping[str, Callable[[Model], Exported]] = {
+WRITERS: Mapping[str, Callable[[Weights], Exported]] = {
     QuadlensNative.name: lambda model: Exported(to_bytes(model)),
     **{one.name: one.write for one in (_HOOKED, _RAW, _BRIDGE)},
     "onnx": write_onnx,
@@ -319,7 +319,7 @@ def from_state_dict(
     return dataclasses.replace(imported, notes=tuple(map(as_arguments, imported.notes)))
 
 
-def export_file(model: Model, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+def export_file(model: Weights, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Write `model` as another program's file, whole or not at all.
 
     Returns:

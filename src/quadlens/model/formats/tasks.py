@@ -12,8 +12,8 @@ from quadlens.model.evaluate import evaluate
 from quadlens.model.formats.facts import agreed
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.groups import group_orders
-from quadlens.model.params import Model, asked
 from quadlens.model.task import Task, task_by_name, task_from_file, task_from_table
+from quadlens.model.weights import Weights
 
 # How many times as many answers an order of a group's elements must make right, to be taken, as guessing does (1 in n)
 # and, among the inputs where the two differ, as any other order does. Narrow networks that learned a group in part
@@ -43,7 +43,7 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
             if not task.by_formula:
                 task, order = _in_its_order(own, task.name)
                 said = f"{said}; {order}"
-        model = asked(model, task)
+        model = model.asked(task)
     except QuadlensError as error:
         raise type(error)(f"{source}: {error}") from None
     correct, pairs = own.right(task)
@@ -55,12 +55,12 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
 class _Own:
     """What a model answers, computed when it is first asked for, and only once."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Weights) -> None:
         self._model = model
 
     @cached_property
     def _all(self) -> tuple[Int[np.ndarray, "n n"], Bool[np.ndarray, "n n"]]:
-        layer, answers, alone = self._model.hidden_layer(), [], []
+        layer, answers, alone = self._model.collapse(), [], []
         with np.errstate(all="ignore"):
             for a in range(self._model.config.p):
                 logits = layer.logits(a)
@@ -82,7 +82,7 @@ class _Own:
             return int(((answers == task.answers) & alone).sum()), answers.size
         pairs = np.random.default_rng(0).integers(0, config.p, (DRAWN, 2))
         with np.errstate(all="ignore"):
-            found = evaluate(asked(self._model, task).hidden_layer(), pairs)
+            found = evaluate(self._model.asked(task).collapse(), pairs)
         return found.correct, found.pairs
 
 

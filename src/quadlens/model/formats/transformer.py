@@ -12,8 +12,7 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import Activation
 from quadlens.model.config import EOS_POSITIONS, Config, Softmax
-from quadlens.model.deep import DeepParams
-from quadlens.model.formats.checkpoint import NO_LAYER_NORM, Weights, own_name
+from quadlens.model.formats.checkpoint import NO_LAYER_NORM, Tensors
 from quadlens.model.formats.facts import (
     Missing,
     agreed,
@@ -24,9 +23,10 @@ from quadlens.model.formats.facts import (
     whole_number,
 )
 from quadlens.model.formats.protocol import Hints, Imported, SoftmaxAttention
-from quadlens.model.params import QUERY_KEY, Params
-from quadlens.model.token_tables import CONSTANT_WITHIN
+from quadlens.model.weights import QUERY_KEY, Weights, own_name
 
+# Gates that differ by no more than this over all inputs count as constant.
+CONSTANT_WITHIN = 1e-12
 RANKS = {"W_E": 2, "W_pos": 2, "W_V": 3, "W_O": 3, "W_in": 2, "W_out": 2, "W_U": 2}
 
 
@@ -99,7 +99,7 @@ ATTENTION_HELP = (
 
 
 def read_transformer(
-    source: str, weights: Weights, hints: Hints, facts: Facts, missing: Missing | None = None
+    source: str, weights: Tensors, hints: Hints, facts: Facts, missing: Missing | None = None
 ) -> Imported:
     """The model; `weights` by our short names and in our orientation, biases left out are zero.
 
@@ -232,7 +232,7 @@ class _Reading:
     """One checkpoint with every fact settled."""
 
     source: str
-    weights: Weights
+    weights: Tensors
     hints: Hints
     facts: Facts
     p: int
@@ -241,7 +241,7 @@ class _Reading:
     layers: int
     b_token_offset: int
 
-    def model(self, claim: tuple[float, ...] | SoftmaxAttention, who: str) -> tuple[Params | DeepParams, str]:
+    def model(self, claim: tuple[float, ...] | SoftmaxAttention, who: str) -> tuple[Weights, str]:
         """The model with this attention, and the words on it; a constant that W_Q and W_K contradict is refused."""
         hints, source = self.hints, self.source
         if hints.replace_attention is not None:
@@ -286,7 +286,7 @@ class _Reading:
                 "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself"
             )
 
-    def _softmax(self, fed: int) -> tuple[Params | DeepParams, str]:
+    def _softmax(self, fed: int) -> tuple[Weights, str]:
         """The model with the attention that W_Q and W_K give; constant where that is the same on every input."""
         if self.layers > 1:
             constant, softmax = self._own_attention(fed)
@@ -304,7 +304,7 @@ class _Reading:
             )
         return self._with(tuple(float(x) for x in found.reference)), "softmax, the same on every input"
 
-    def _own(self, positions: int) -> Params:
+    def _own(self, positions: int) -> Weights:
         """The model with its own attention and so many positions fed, the last of them read."""
         return self._with(*self._own_attention(positions))
 
@@ -341,19 +341,19 @@ class _Reading:
         """The shape of a weight, of the first layer where there are several."""
         return self.weights[name if name in self.weights else f"0.{name}"].shape
 
-    def _with(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Params:
+    def _with(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Weights:
         """The model with this constant attention, and softmax added to it; widths are the weights' own."""
         weights = {name: array for name, array in self.weights.items() if softmax or name not in QUERY_KEY}
         try:
-            return Params.with_zero_biases(self._config(attention, softmax), **weights)
+            return Weights.with_zero_biases(self._config(attention, softmax), **weights)
         except QuadlensError as error:
             raise type(error)(f"{self.source}: {error}") from None
 
-    def _deep(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> DeepParams:
+    def _deep(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Weights:
         """The same for several layers."""
         weights = {name: array for name, array in self.weights.items() if softmax or own_name(name) not in QUERY_KEY}
         try:
-            return DeepParams.from_tensors(self._config(attention, softmax), weights)
+            return Weights.with_zero_biases(self._config(attention, softmax), **weights)
         except QuadlensError as error:
             raise type(error)(f"{self.source}: {error}") from None
 
@@ -401,9 +401,9 @@ class Farthest:
         return f"head {self.head} on a = {self.a}, b = {self.b} has the weights ({shown})"
 
 
-def farthest(own: Params, reference: Float[np.ndarray, " positions"] | None = None) -> Farthest:
+def farthest(own: Weights, reference: Float[np.ndarray, " positions"] | None = None) -> Farthest:
     """Where the attention of `own` is farthest from `reference`, which is head 0 on a = 0, b = 0 when None."""
-    tables, p = own.token_tables(), own.config.p
+    tables, p = own.collapse(), own.config.p
     constant = np.array(own.config.attention)[:, None, None]
     worst = None
     for a in range(p):
@@ -418,9 +418,9 @@ def farthest(own: Params, reference: Float[np.ndarray, " positions"] | None = No
     return worst
 
 
-def effect_of_replacing(own: Params, replaced: Params) -> str:
+def effect_of_replacing(own: Weights, replaced: Weights) -> str:
     """In words, how the logits of `replaced`, whose attention is constant, differ from those of `own`."""
-    tables, collapsed, p = own.token_tables(), replaced.collapse(), own.config.p
+    tables, collapsed, p = own.collapse(), replaced.collapse(), own.config.p
     largest, changed = 0.0, 0
     for a in range(p):
         before, after = tables.logits(a), collapsed.logits(a)

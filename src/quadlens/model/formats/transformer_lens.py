@@ -11,13 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.deep import DeepParams
-from quadlens.model.formats.checkpoint import Checkpoint, Weights, check_ranks, each_layer, own_name, take
+from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, each_layer, take
 from quadlens.model.formats.facts import Missing, attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
 from quadlens.model.native import METADATA_KEY, TRANSFORMER_NAMES
-from quadlens.model.params import QUERY_KEY, Model, Params
+from quadlens.model.weights import QUERY_KEY, Weights, own_name
 
 HOOKED_NAMES = {**TRANSFORMER_NAMES, **{name: f"blocks.0.attn.{name}" for name in QUERY_KEY}}
 RAW_NAMES = {
@@ -56,7 +55,7 @@ def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 
 
 def _read(
-    checkpoint: Checkpoint, weights: Weights, hints: Hints, format_name: str, missing: Missing | None = None
+    checkpoint: Checkpoint, weights: Tensors, hints: Hints, format_name: str, missing: Missing | None = None
 ) -> Imported:
     """A model from weights alone: p, attention and activation come from the hints."""
     vocabulary, answers = len(weights["W_E"]), weights["W_U"].shape[1]
@@ -93,10 +92,10 @@ class TransformerLens:
         return Sniff(1.0, ("W_O has rank 3",))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """Weights from the file; p, attention and activation from flags or sidecar."""
+        """Tensors from the file; p, attention and activation from flags or sidecar."""
         return _read(checkpoint, state_dict_weights(checkpoint), hints, self.name)
 
-    def write(self, model: Model) -> Exported:
+    def write(self, model: Weights) -> Exported:
         """A state dict that `HookedTransformer.load_state_dict` takes, and the config to construct it with."""
         uniform = uniform_softmax(model, self.name)
         return Exported(_hooked_state_dict(uniform.params), _hooked_config(uniform.params), uniform.notes)
@@ -132,11 +131,11 @@ class TransformerLens4:
         weights = each_layer(tensors, lambda one: _from_linear(checkpoint.source, one, n_heads or 1))
         return _read(checkpoint, weights, hints, self.name, missing)
 
-    def write(self, model: Model) -> Exported:
+    def write(self, model: Weights) -> Exported:
         """A state dict that `TransformerBridge.load_state_dict` takes, and the config to boot it with."""
         uniform = uniform_softmax(model, self.name)
         params = uniform.params
-        turned = _to_linear({**params.tensors(), **_zero_queries_and_keys(params)})
+        turned = _to_linear({**params.tensors, **_zero_queries_and_keys(params)})
         if self._layout == "raw":
             if np.any(params.b_U):
                 raise BadConfig("the raw layout of TransformerLens 4 has no unembedding bias, and b_U is not zero")
@@ -147,7 +146,7 @@ class TransformerLens4:
         return Exported(content, sidecar, uniform.notes)
 
 
-def _from_linear(source: str, tensors: Weights, n_heads: int) -> dict[str, np.ndarray]:
+def _from_linear(source: str, tensors: Tensors, n_heads: int) -> dict[str, np.ndarray]:
     """Our orientation: `nn.Linear` keeps [out, in], and heads lie one after the other along one axis."""
     width, d_model = tensors["W_V"].shape
     if n_heads < 1 or width % n_heads:
@@ -180,7 +179,7 @@ def _from_linear(source: str, tensors: Weights, n_heads: int) -> dict[str, np.nd
     return weights
 
 
-def _to_linear(weights: Weights) -> dict[str, np.ndarray]:
+def _to_linear(weights: Tensors) -> dict[str, np.ndarray]:
     """The inverse of `_from_linear`."""
     d_model = weights["W_E"].shape[1]
     turned: dict[str, np.ndarray] = {name: weights[name] for name in ("W_E", "W_pos", "b_O", "b_in", "b_out")}
@@ -194,17 +193,17 @@ def _to_linear(weights: Weights) -> dict[str, np.ndarray]:
 class Uniform:
     """A model whose attention is 1/n on each of the n positions fed, and what was done to make it so."""
 
-    params: Params
+    params: Weights
     notes: tuple[str, ...]
 
 
-def uniform_softmax(model: Model, format_name: str) -> Uniform:
+def uniform_softmax(model: Weights, format_name: str) -> Uniform:
     """The same function with softmax attention over n positions, 1/n on each: W_V and b_V are scaled by α n.
 
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
-    if not isinstance(model, Params):
-        if isinstance(model, DeepParams):
+    if not model.config.has_stream or model.config.n_layers > 1:
+        if model.config.n_layers > 1:
             raise BadConfig(f"the model has {model.config.n_layers} layers; only one is written so far. Use quadlens")
         raise BadConfig(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
     params, config = model, model.config
@@ -234,25 +233,20 @@ def uniform_softmax(model: Model, format_name: str) -> Uniform:
         np.array_equal(y.astype(np.float64), x.astype(np.float64) * factor)
         for x, y in ((params.W_V, W_V), (params.b_V, b_V))
     )
-    scaled = dataclasses.replace(
-        params,
-        config=dataclasses.replace(config, attention=(weight,) * len(config.attention)),
-        W_V=W_V,
-        b_V=b_V,
-    )
+    scaled = params.replace(dataclasses.replace(config, attention=(weight,) * len(config.attention)), W_V=W_V, b_V=b_V)
     how = "exactly" if exact else "rounded to the weights' own precision"
     return Uniform(
         scaled, (f"attention {alpha:.6g} became {weight:.6g} by scaling W_V and b_V by {factor:.6g}, {how}",)
     )
 
 
-def _zero_queries_and_keys(params: Params) -> dict[str, np.ndarray]:
+def _zero_queries_and_keys(params: Weights) -> dict[str, np.ndarray]:
     return {name: np.zeros_like(params.W_V if name.startswith("W_") else params.b_V) for name in QUERY_KEY}
 
 
-def _hooked_state_dict(params: Params) -> dict[str, np.ndarray]:
+def _hooked_state_dict(params: Weights) -> dict[str, np.ndarray]:
     """The full state dict, with zero queries and keys and the two buffers in the form they have since 3.5."""
-    weights = {**params.tensors(), **_zero_queries_and_keys(params)}
+    weights = {**params.tensors, **_zero_queries_and_keys(params)}
     tensors = {HOOKED_NAMES[name]: array for name, array in weights.items()}
     return tensors | {
         "blocks.0.attn.mask": np.zeros((0, 0), dtype=bool),
@@ -260,7 +254,7 @@ def _hooked_state_dict(params: Params) -> dict[str, np.ndarray]:
     }
 
 
-def _hooked_config(params: Params) -> Mapping[str, Any]:
+def _hooked_config(params: Weights) -> Mapping[str, Any]:
     """The keyword arguments of `HookedTransformerConfig`, and what TransformerLens has no name for."""
     config = params.config
     return {
