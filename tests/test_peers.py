@@ -1,6 +1,5 @@
 """Real TransformerLens and real onnxruntime run our exports to the same logits."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ def agrees(logits: np.ndarray, model: Weights) -> None:
 def magnitude(model: Weights) -> float:
     """The size of the numbers a logit is summed from: what float32 rounds relative to."""
     weights = {name: np.abs(array) for name, array in model.tensors.items()}
-    positive = dataclasses.replace(model, **weights)  # type: ignore[type-var]
+    positive = model.replace(**weights)
     return float(np.abs(positive.forward(all_pairs(model.config.p))).max())
 
 
