@@ -252,7 +252,7 @@ def test_what_the_checker_never_reads_is_refused_before_the_proof() -> None:
 
 
 def test_an_activation_without_exact_values_and_a_tie_is_unproved_in_words() -> None:
-    gelu = Weights(Config.mlp(5, 6, "gelu"), *(np.ones(s) for s in ((5, 6), (5, 6), (6, 5))))
+    gelu = Weights.mlp(Config.mlp(5, 6, "gelu"), *(np.ones(s) for s in ((5, 6), (5, 6), (6, 5))))
     for strategy in STRATEGIES:
         certificate = certify(gelu, strategy)
         assert certificate.verdict == "UNPROVED"
