@@ -28,6 +28,7 @@ from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.page import page_html
 from quadlens.pages.render import Rendered, data_address
 from quadlens.pages.tables import bound_tables, model_table, page_tables
+from quadlens.pages.write import LARGEST_EXPLORER, _explorer
 from quadlens.studies import Study, study_of
 
 
@@ -327,7 +328,7 @@ def _fail_half_way(target: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", [400, 1024, 1280])
 @pytest.mark.parametrize("which", ["toy", "mainline"])
 def test_the_page_opens_from_disk(
     which: str, width: int, scheme: str, chromium: Any, made: tuple[Path, dict[str, Any]], page: str, tmp_path: Path
@@ -355,6 +356,12 @@ def test_the_page_opens_from_disk(
         assert shown > 20
         assert broken == 0
         assert scroll <= width
+        # On a screen no figure and no table is cut at its right; on a phone they scroll inside their cards.
+        cut = tab.evaluate(
+            "[...document.querySelectorAll('.paper, .scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+            ".map(e => e.parentElement.id)"
+        )
+        assert width < 1024 or cut == []
         ground, ink = tab.evaluate(
             "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
         )
@@ -362,6 +369,19 @@ def test_the_page_opens_from_disk(
         assert (light[0] > light[1]) == (scheme == "light")
     finally:
         context.close()
+
+
+def test_the_reports_explorer_plays_the_training_and_stays_small(
+    mainline: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = _explorer(mainline, lambda step: None)
+    assert page is not None
+    assert 'id="moments"' in page
+    assert len(page.encode()) <= LARGEST_EXPLORER == 3_500_000
+    monkeypatch.setattr("quadlens.pages.write.LARGEST_EXPLORER", len(page.encode()) - 1)
+    without = _explorer(mainline, lambda step: None)
+    assert without is not None
+    assert 'id="moments"' not in without
 
 
 def test_help_stays_light() -> None:

@@ -16,12 +16,15 @@ from quadlens.pages.page import page_html
 from quadlens.pages.render import drawers, render, write_rendered
 from quadlens.pages.tables import page_tables
 from quadlens.studies import Study, study_of
+from quadlens.studies.moments import moments_for
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 PAGE = "index.html"
 EXPLORER = "explorer.html"
+# Bytes of the interactive page; where the training that it plays makes it larger, it comes without.
+LARGEST_EXPLORER = 3_500_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,13 +74,16 @@ def report(
     with drawers(workers) as pool:
         # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
         results.prepare(progress, proofs=pool is None)
-        return write_report(results, output, command, pool, progress, lambda: _explorer(results))
+        return write_report(results, output, command, pool, progress, lambda: _explorer(results, progress))
 
 
-def _explorer(study: Study) -> str | None:
-    """The interactive page, for models that it can show."""
+def _explorer(study: Study, progress: Callable[[str], None]) -> str | None:
+    """The interactive page, for models that it can show; it plays the training where that is kept beside the model."""
+    progress("the explorer")
     try:
-        return build_page(study, study.name)
+        moments = moments_for(study, True, lambda done, every: progress(f"snapshot {done + 1} of {every}"))
+        page = build_page(study, study.name, moments)
+        return page if len(page.encode()) <= LARGEST_EXPLORER else build_page(study, study.name)
     except BadConfig:
         return None
 
