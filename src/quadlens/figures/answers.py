@@ -11,7 +11,7 @@ from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.logits import cos_u
 from quadlens.model.task import Task
-from quadlens.numbers import at_least, percent
+from quadlens.numbers import at_least, decimals, percent
 from quadlens.studies import Study
 
 if TYPE_CHECKING:
@@ -255,8 +255,8 @@ def _repair_words(study: Study) -> Words | None:
         return None
     keys = study.strongest_keys
     parts = [
-        f"k = {spot.k}: {spot.abs_component:.1f} from the absolute part, {spot.identity_component:+.1f} from the "
-        "identity part"
+        f"k = {spot.k}: {decimals(spot.abs_component, 1)} from the absolute part, "
+        f"{round(spot.identity_component, 1) + 0.0:+.1f} from the identity part"
         for spot in logits.weak_spots
         if spot.k in keys
     ]
