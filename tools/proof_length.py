@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The explanation predicts the proof: the rank that `moments` needs against Σ d² over key irreps.
+"""The rank that `moments` needs beside what the explanation names: Σ d² over key irreps.
 
     python tools/proof_length.py [DIR] [--activation relu] [--rows FILE] [--figure FILE]
 
