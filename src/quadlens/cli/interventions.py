@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from quadlens.cli.options import ModelArgument, OutputFile, parse_integers
-from quadlens.cli.output import Output
+from quadlens.cli.output import PATIENCE, Output
 
 
 def ablate(
@@ -106,7 +106,7 @@ def compare(
 
     if output is not None:
         check_writable(output)
-    with out.step_line() as step:
+    with out.step_line(PATIENCE) as step:
         comparison = quadlens.compare(a, b).prepare(step)
         if output is not None:
             step("figures")

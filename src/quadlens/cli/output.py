@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from quadlens.schema import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
+# Seconds after which a command that is usually quick says in a log what it is at.
+PATIENCE = 3.0
 # Suffixes of other programs' files, and of certificates.
 OTHER_SUFFIXES = (".pt", ".pth", ".onnx", ".json")
 
@@ -68,17 +71,23 @@ class Output:
             yield lambda done: progress.update(task, completed=done)
 
     @contextlib.contextmanager
-    def step_line(self) -> Iterator[Callable[[str], None]]:
-        """What is being done now: one line on stderr that changes on a terminal, one line per step in a log."""
+    def step_line(self, after: float = 0.0) -> Iterator[Callable[[str], None]]:
+        """What is being done now: one line on stderr that changes on a terminal, one line per step in a log.
+
+        Args:
+            after: In a log, only steps that begin so many seconds from now on: most of these commands take less.
+        """
         if self.quiet:
             yield lambda step: None
             return
-        on_terminal, last = sys.stderr.isatty(), [""]
+        on_terminal, last, begin = sys.stderr.isatty(), [""], time.monotonic() + after
 
         def show(step: str) -> None:
             # A log has one line for all of "figures 1/44", "figures 2/44", ….
             if on_terminal:
                 sys.stderr.write(f"\r\x1b[K{step} …")
+            elif time.monotonic() < begin:
+                return
             elif step.split(maxsplit=1)[0] != last[0]:
                 sys.stderr.write(f"{step.split(' 1/', maxsplit=1)[0]} …\n")
             last[0] = step.split(maxsplit=1)[0]

@@ -67,15 +67,17 @@ def explore(
     Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page plays it.
     """
     from quadlens.explorer import build_page
-    from quadlens.model.atomic import write_atomic
+    from quadlens.model.atomic import check_writable, write_atomic
     from quadlens.studies import study_of
     from quadlens.studies.moments import moments_for
 
+    check_writable(output)
     study = study_of(model)
     loaded = study.model
     with out.step_line() as step:
         moments = moments_for(study, not no_history, lambda done, total: step(f"snapshot {done + 1} of {total}"))
-    content = build_page(study, study.name, moments).encode()
+        step("page")
+        content = build_page(study, study.name, moments).encode()
     write_atomic(output, content)
     value = {
         "file": str(output),

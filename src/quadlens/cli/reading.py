@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from quadlens.cli.options import ModelArgument
-from quadlens.cli.output import Output, key_value_table
+from quadlens.cli.output import PATIENCE, Output, key_value_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,7 +117,7 @@ def explain(
     if needs_outline(anatomy.model):
         if neurons is not None:
             raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")
-        with out.step_line() as step:
+        with out.step_line(PATIENCE) as step:
             short = outline(anatomy, step)
         out.emit({"model": model, **about(anatomy.model, anatomy.layer), **short.to_dict()}, short.render)
         return
@@ -228,7 +228,7 @@ def lens(
         from quadlens.infinite_width.exact_error import error_table, shared_errors
         from quadlens.quadrature.claims import claim_to_dict
 
-        with out.step_line() as step:
+        with out.step_line(PATIENCE) as step:
             errors = shared_errors(study.lens, lambda done, total: step(f"exact error {done + 1}/{total}"))
         value["exact_errors"] = [
             {

@@ -66,6 +66,12 @@ def gates(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
+def _range(low: float, high: float) -> str:
+    """From where to where, or where, as far as two digits show."""
+    ends = f"{low:.2f}", f"{high:.2f}"
+    return f"from {ends[0]} to {ends[1]}" if ends[0] != ends[1] else f"{ends[0]} everywhere"
+
+
 def _gates_words(study: Study) -> Words | None:
     layer = study.anatomy.layer
     if not layer.gated:
@@ -76,8 +82,7 @@ def _gates_words(study: Study) -> Words | None:
     words = [
         f"head {head}: "
         + ", ".join(
-            f"on {POSITIONS[one.position]} from {low[i, head]:.2f} to {high[i, head]:.2f}"
-            for i, one in enumerate(layer.gated)
+            f"on {POSITIONS[one.position]} {_range(low[i, head], high[i, head])}" for i, one in enumerate(layer.gated)
         )
         for head in heads
     ]
