@@ -145,5 +145,11 @@ def test_figures_of_proofs_need_proofs(toy: Study) -> None:
 def test_a_notebook_shows_the_figure_itself() -> None:
     figure: Any = figures.angles("mainline")
     engine = figure.get_layout_engine()
-    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert "<svg" in figure._repr_mimebundle_()["image/svg+xml"]
     assert figure.get_layout_engine() is engine
+
+
+def test_a_notebook_shows_a_figure_of_very_many_marks_as_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quadlens.figures.shown.LARGEST_SHOWN", 1000)
+    figure: Any = figures.angles("mainline")
+    assert figure._repr_mimebundle_()["image/png"].startswith(b"\x89PNG")
