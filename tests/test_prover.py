@@ -26,7 +26,7 @@ from quadlens.model.native import save, to_bytes
 from quadlens.model.weights import Weights
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.certificate import summary
-from quadlens.proofs.checker_limits import checker_loss, score_obstacle
+from quadlens.proofs.checker_limits import checker_error
 from quadlens.proofs.frontier import frontier
 from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certify, strategies
 from quadlens.spectrum import anatomy as anatomy_module
@@ -218,7 +218,7 @@ def test_the_producer_knows_what_the_checker_loses(seed: int) -> None:
     if not exact.gated and NONLINEARITIES[model.config.activation].degree is not None:
         return
     config, tensors = read_model(to_bytes(model))
-    if score_obstacle(exact):
+    if checker_error(model, exact).refusal:
         with pytest.raises(Rejected, match="an attention score beyond"):
             read_layers(config, tensors, {}, lambda operations: None)
         return
@@ -226,7 +226,7 @@ def test_the_producer_knows_what_the_checker_loses(seed: int) -> None:
     W_L = np.array(exact.W_L.numerators.entries(), dtype=object).reshape(exact.W_L.shape)
     spread = Fraction(int((W_L.max(axis=0) - W_L.min(axis=0)).sum()), 1 << exact.W_L.shift)
     if spread < 2**1000:
-        known = checker_loss(model, exact, math.nextafter(float(spread), math.inf), 0.0)
+        known = checker_error(model, exact).loss(math.nextafter(float(spread), math.inf), 0.0)
         assert known == math.inf or 4 * Fraction(layers.loss, 1 << layers.shift) <= Fraction(known)
 
 

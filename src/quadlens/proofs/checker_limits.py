@@ -6,6 +6,7 @@ nothing else.
 """
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -69,19 +70,40 @@ def score_obstacle(exact: Tables[Dyadic]) -> str | None:
     return f"the checker takes attention scores below 2^{limits.SCORE_BITS}, and this model has larger ones"
 
 
-def checker_loss(model: Weights, exact: Tables[Dyadic], spread: float, residual: float) -> float:
-    """bound_: what the checker can lose of a margin (or a margin less ρ) by its own enclosure of this model.
+@dataclass(frozen=True)
+class CheckerError:
+    """How far the checker's enclosure of a model can be from the model.
 
-    Args:
-        model: The weights.
-        exact: Their tables.
-        spread: Σ_i s_i, s_i the spread of W_L[·,i] over the answers.
-        residual: Σ_i of the spread of what a low-rank form leaves of W_L[·,i]; 0 for brute force.
-
-    With e bounding what it can be off a σ and L what `direct.enclose` of the checker proves for the difference of two
-    logits: a lead is within L of the true one and L is taken off, 2 L. Of a low-rank score, whose weights have spreads
-    of at most `spread` and `residual` together, it is off by L + e residual, ρ by e residual and by less than 2 L.
+    Attributes:
+        sigma: e, of each σ.
+        rest: Of the difference of two logits, all that does not go through a σ.
+        refusal: Why the checker refuses the model's attention scores; None when it does not.
     """
+
+    sigma: Fraction
+    rest: Fraction
+    refusal: str | None
+
+    def loss(self, spread: float, residual: float) -> float:
+        """bound_: what the checker can lose of a margin, or of a margin less ρ.
+
+        Args:
+            spread: Σ_i s_i, s_i the spread of W_L[·,i] over the answers.
+            residual: Σ_i of the spread of what a low-rank form leaves of W_L[·,i]; 0 for brute force.
+
+        With L = e spread + rest, which `direct.enclose` of the checker proves for the difference of two logits: a lead
+        is within L of the true one and L is taken off, 2 L. Of a low-rank score, whose weights have spreads of at most
+        `spread` and `residual` together, it is off by L + e residual, and ρ by e residual and less than 2 L.
+        """
+        try:
+            L = self.sigma * Fraction(spread) + self.rest
+            return 1.01 * float(4 * L + 2 * self.sigma * Fraction(residual))
+        except OverflowError:
+            return math.inf
+
+
+def checker_error(model: Weights, exact: Tables[Dyadic]) -> CheckerError:
+    """The error that `direct.enclose` of the checker proves for itself, from the same sizes."""
     U_b, gates = _as_in_the_checker(model, exact)
     scale, heads = abs(Fraction(exact.scale)), len(exact.gated[0].scores) if exact.gated else 0
     lost = len(gates) * (scale / (1 << 108) + Fraction(1, 2 << limits.GATE_BITS))
@@ -100,11 +122,7 @@ def checker_loss(model: Weights, exact: Tables[Dyadic], spread: float, residual:
     largest = most + 2 if degree is None else most**degree
     e = slope * ((2 + total / 2) * last + lost * U_g) + rounding
     weights = Fraction(exact.W_L.shape[1] * largest, 1 << (64 + max(0, largest.bit_length() - limits.SIGMA_BITS)))
-    try:
-        L = e * Fraction(spread) + weights + 2 * ((1 + total / 2) * last + lost * S_g)
-        return 1.01 * float(4 * L + 2 * e * Fraction(residual))
-    except OverflowError:
-        return math.inf
+    return CheckerError(e, weights + 2 * ((1 + total / 2) * last + lost * S_g), score_obstacle(exact))
 
 
 def _as_in_the_checker(model: Weights, exact: Tables[Dyadic]) -> tuple[Dyadic, list[tuple[Dyadic, Dyadic]]]:
@@ -126,4 +144,5 @@ def _as_in_the_checker(model: Weights, exact: Tables[Dyadic]) -> tuple[Dyadic, l
 def _size(x: Dyadic) -> Fraction:
     """The largest size of an entry."""
     entries: list[Any] = x.numerators.entries()
-    return Fraction(int(max(map(abs, entries), default=0)), 1 << x.shift)
+    top, bottom = max(entries), min(entries)
+    return Fraction(int(max(top, -bottom)), 1 << x.shift)

@@ -42,7 +42,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from quadlens.model.config import Config
-from quadlens.proofs.checker_limits import checker_loss, score_obstacle
+from quadlens.proofs.checker_limits import CheckerError, checker_error
 from quadlens.proofs.float_layer import (
     EXPONENTIAL_PRICE,
     UNDERFLOW,
@@ -148,12 +148,12 @@ def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     layer = float_layer(anatomy.tables)
     ops = replace(layer.operations)
     found = _margins(layer, None, 0.0, ops)
-    return _proof(name, layer, found, _brute_loss(layer), NoHints(), ops, _checkable(anatomy, layer, 0.0))
+    return _proof(name, layer, found, _brute_loss(layer), NoHints(), ops, checker_error(anatomy.model, anatomy.tables))
 
 
 def prove_moments(name: str, anatomy: Anatomy) -> Proof:
     """The low rank that a sample of inputs says is cheapest, what it leaves out being settled by every logit."""
-    layer = float_layer(anatomy.tables)
+    layer, checker = float_layer(anatomy.tables), checker_error(anatomy.model, anatomy.tables)
     n = layer.task.n
     sample = sample_of(layer, sorted({int(a) for a in np.linspace(0, n - 1, SAMPLE)}))
     size = np.sqrt(np.mean([np.square(z).mean(axis=0) for _, z, _ in sample], axis=0))
@@ -172,11 +172,11 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
         best = (price, rank) if best is None or price < best[0] else best
     if best is None or best[0] == math.inf:
         best = (math.inf, most)
-    sparse = _of_rank(name, anatomy, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor)
+    sparse = _of_rank(name, checker, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor)
     if sparse.certified.all() and sparse.operations.total <= best[0]:
         return sparse
     # The sample promised more than holds for all inputs: with every coefficient more may be proved, or for less.
-    whole = _of_rank(name, anatomy, layer, low_rank(spectrum, best[1]), floor)
+    whole = _of_rank(name, checker, layer, low_rank(spectrum, best[1]), floor)
     return min(sparse, whole, key=lambda one: (-int(one.certified.sum()), one.operations.total))
 
 
@@ -232,7 +232,7 @@ def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -
     return left / inputs
 
 
-def _of_rank(name: str, anatomy: Anatomy, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
+def _of_rank(name: str, checker: CheckerError, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
     R, M = _factors(form)
     spread, ops = _spread(layer, R, M), replace(layer.operations)
     n, m = layer.d_mlp, form.rank
@@ -243,14 +243,7 @@ def _of_rank(name: str, anatomy: Anatomy, layer: FloatLayer, form: LowRank, floo
     found = _margins(layer, (R, M, spread), floor + 4 * max(loss, _brute_loss(layer)), ops)
     loss = max(loss, _brute_loss(layer)) if found.exact.any() else loss
     pairs = tuple((int(a), int(b)) for a, b in np.argwhere(found.exact))
-    checker = _checkable(anatomy, layer, float(spread.sum()) * UPWARD)
-    return _proof(name, layer, found, loss, DirectHints(form, pairs), ops, checker)
-
-
-def _checkable(anatomy: Anatomy, layer: FloatLayer, residual: float) -> tuple[float, str | None]:
-    """What the checker can lose of a margin, and why it refuses the model, if it does."""
-    spread = float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW
-    return checker_loss(anatomy.model, anatomy.tables, spread, residual), score_obstacle(anatomy.tables)
+    return _proof(name, layer, found, loss, DirectHints(form, pairs), ops, checker, float(spread.sum()) * UPWARD)
 
 
 def _brute_loss(layer: FloatLayer) -> float:
@@ -325,13 +318,15 @@ def _proof(
     loss: float,
     hints: Any,
     ops: Operations,
-    checker: tuple[float, str | None],
+    checker: CheckerError,
+    residual: float = 0.0,
 ) -> Proof:
-    """The claims, with room for another enclosure."""
+    """The claims, with room for another enclosure; `residual` is the spread of all that a form leaves of W_L."""
     if not math.isfinite(loss):
         raise OverflowError("the bounds on rounding are beyond float64")
     loss, rank = loss * UPWARD, hints.form.rank if isinstance(hints, DirectHints) else None
-    slack, (checker_lost, obstacle) = max(SMALLEST_SLACK, 3 * loss), checker
+    slack, obstacle = max(SMALLEST_SLACK, 3 * loss), checker.refusal
+    checker_lost = checker.loss(float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW, residual)
     # Multiples of 2^-24 that no margin is below, even another enclosure's.
     claims = _claims(found.margins, slack)
     certified: Bool[np.ndarray, "n n"] = claims > 0
