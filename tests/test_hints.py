@@ -194,7 +194,7 @@ calls = {
     "import_file(dict)": lambda: quadlens.import_file({"W_E": 1}),
     "import_file(network)": lambda: quadlens.import_file(Network()),
     "load(3)": lambda: quadlens.load(3),
-    "Weights.with_zero_biases": lambda: Weights(Config.mlp(3, 2), W_a=Tensor(), W_b=Tensor(), W_out=Tensor()),
+    "Weights of an MLP": lambda: Weights(Config.mlp(3, 2), W_a=Tensor(), W_b=Tensor(), W_out=Tensor()),
     "Weights": lambda: Weights.with_zero_biases(Config.paper(5), **{"W_" + x: Tensor() for x in
         ("E", "pos", "V", "O", "in", "out", "U")}),
 }
