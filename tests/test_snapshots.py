@@ -15,9 +15,10 @@ import quadlens as quadlens_package
 from cli_runner import quadlens, refused
 from quadlens.model.bundled import load
 from quadlens.model.evaluate import margins
+from quadlens.model.margins import cross_entropy
 from quadlens.model.native import load_file, save
-from quadlens.studies.moments import read_moments, waves_of
-from quadlens.studies.over_time import cross_entropy, files_of, history, key_waves, model_in
+from quadlens.studies.moments import orthonormal_waves, read_moments
+from quadlens.studies.over_time import files_of, history, key_waves, model_in
 from quadlens.training.config import load_config
 from quadlens.training.initial import start_of
 from quadlens.training.snapshots import load_snapshot, save_snapshot, snapshot_directory, snapshot_epochs
@@ -174,7 +175,7 @@ def test_moments_are_the_run_rounded_and_a_damaged_file_is_refused(tmp_path: Pat
     assert (found.epochs[0], found.epochs[-1]) == (0, 120)
     for epoch, steps, arrays in zip(found.epochs, found.steps, found.arrays(), strict=True):
         layer = model_in(files[epoch]).collapse()
-        waves = [waves_of(x) for x in ((layer.U_a + layer.U_b) / 2, (layer.U_b - layer.U_a) / 2, layer.W_L)]
+        waves = [orthonormal_waves(x) for x in ((layer.U_a + layer.U_b) / 2, (layer.U_b - layer.U_a) / 2, layer.W_L)]
         for true, mine, step in zip((*waves, layer.S_a, layer.S_b), arrays, steps, strict=False):
             assert np.abs(true - mine).max() <= 0.5001 * step
         true = margins(layer)
@@ -198,7 +199,7 @@ def test_moments_are_the_run_rounded_and_a_damaged_file_is_refused(tmp_path: Pat
 
 @given(st.integers(2, 12))
 def test_waves_are_an_orthonormal_transform(n: int) -> None:
-    np.testing.assert_allclose(waves_of(np.eye(n)) @ waves_of(np.eye(n)).T, np.eye(n), atol=1e-12)
+    np.testing.assert_allclose(orthonormal_waves(np.eye(n)) @ orthonormal_waves(np.eye(n)).T, np.eye(n), atol=1e-12)
 
 
 def load_history_losses(directory: Path) -> list[tuple[float, float]]:

@@ -13,6 +13,7 @@ from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.gradients import token_gradients
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
+from quadlens.spectrum.amplitude_phase import amplitude_phase
 
 PUBLISHED_P, PUBLISHED_SAMPLES, PUBLISHED_SEED, MOST_SHUFFLED = 59, 100, 42, 3 * 10**6
 # What the shuffle gives for p = 59, the only modulus they have: it takes a tenth of a second, every other number here
@@ -215,10 +216,8 @@ def circularity(
     real = size > RANK_SHARE * size[0]
     if not real.any() or size[0] == 0.0:
         return None
-    # Columns of U have unit length, and a real sequence holds frequency k at k and at p - k.
-    power = 2 / p * np.square(np.abs(np.fft.rfft(U[:p, real][:, :components], axis=0)[1:]))
-    if p % 2 == 0:
-        power[-1] /= 2
+    # Columns of U have unit length, so that this is the share of each wave.
+    power = p * amplitude_phase(U[:p, real][:, :components]).power
     return float(power.max(axis=0).mean())
 
 

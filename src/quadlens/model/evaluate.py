@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from quadlens.display import Displayed
 from quadlens.model.config import Config
 from quadlens.model.forward import steps
+from quadlens.model.margins import cross_entropy, leads
 from quadlens.model.ring import FLOATS
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
@@ -79,10 +80,12 @@ def evaluate(
     """
     margins, answers, losses, done = [], [], [], 0
     for block, logits in _blocks(layer, pairs):
-        margin, answer, loss = _judge(logits, layer.task.answer(block[:, 0], block[:, 1]))
+        right = layer.task.answer(block[:, 0], block[:, 1])
+        margin, rival = leads(logits, right)
         margins.append(margin)
-        answers.append(answer)
-        losses.append(loss)
+        # A tied answer is reported as the other one.
+        answers.append(np.where(margin > 0, right, rival))
+        losses.append(cross_entropy(logits, right))
         done += len(block)
         progress(done)
     pairs = all_pairs(layer.p) if pairs is None else pairs
@@ -126,23 +129,7 @@ def _blocks(
 
 def margins(layer: FloatTables) -> Float[np.ndarray, "p p"]:
     """Right logit minus the largest other, for every (a, b)."""
-    b = np.arange(layer.p)
-    return np.stack([_judge(layer.logits(a), layer.task.answer(np.full(layer.p, a), b))[0] for a in range(layer.p)])
-
-
-def _judge(
-    logits: Float[np.ndarray, "n p"], right: Int[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, " n"], Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Margin, answer and cross-entropy of each row; a tied answer is reported as the other one."""
-    rows = np.arange(len(logits))
-    correct_logit = logits[rows, right]
-    others = logits.copy()
-    others[rows, right] = -np.inf
-    best_other = others.argmax(axis=1)
-    margin = correct_logit - others[rows, best_other]
-    top = logits.max(axis=1)
-    loss = np.log(np.exp(logits - top[:, None]).sum(axis=1)) + top - correct_logit
-    return margin, np.where(margin > 0, right, best_other), loss
+    return np.stack([leads(layer.logits(a), layer.task.answers[a])[0] for a in range(layer.p)])
 
 
 def about(model: Weights, layer: FloatTables) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from jaxtyping import Float, Int
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.config import Config
 from quadlens.model.forward import forward, sum_of
+from quadlens.model.margins import leads
 from quadlens.model.ring import FLOATS, Array, Heads, Ring
 from quadlens.model.weights import Weights
 from quadlens.proofs.enclosed import UNIT, Enclosed, upward
@@ -58,9 +59,8 @@ def prove_deep(model: Weights) -> Proof:
             if not logits.finite:
                 beyond += n
                 continue
-            right, best = task.answers[a], logits.middle.copy()
-            best[rows, right] = -np.inf
-            rival = best.argmax(axis=1)
+            right = task.answers[a]
+            _, rival = leads(logits.middle, right)
             margins[a] = _lead(logits, right)
             shown = (_lead(logits, rival) > 0)[:, None]
             found = np.stack([np.full(n, a), rows, rival], axis=1)

@@ -42,6 +42,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from quadlens.model.config import Config
+from quadlens.model.margins import leads
 from quadlens.proofs.checker_limits import CheckerError, checker_error
 from quadlens.proofs.float_layer import (
     EXPONENTIAL_PRICE,
@@ -53,7 +54,7 @@ from quadlens.proofs.float_layer import (
     rounding,
 )
 from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
-from quadlens.proofs.margins import leads, proved_wrong
+from quadlens.proofs.margins import lead_in_words, proved_wrong
 from quadlens.proofs.operations import Operations, score_count
 from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
@@ -96,7 +97,7 @@ class Margins:
     Attributes:
         margins: The right answer's score less the largest other and ρ, as computed.
         rival: The answer with the largest other score.
-        clear: By how much the rival's score leads every other one; for witnesses.
+        clear: By how much the rival's logit leads every other one, where that is known and it does; else -∞.
         rho: The largest ρ.
         exact: Which inputs are settled by every logit.
     """
@@ -159,7 +160,7 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
     size = np.sqrt(np.mean([np.square(z).mean(axis=0) for _, z, _ in sample], axis=0))
     spectrum = output_spectrum(layer.W_L, size)
     most = max(1, min(spectrum.vectors.shape[1], max(16, n // 2)))
-    true = np.concatenate([_leads(z @ layer.W_L.T + skip, layer.task.answers[a])[0] for a, z, skip in sample])
+    true = np.concatenate([leads(z @ layer.W_L.T + skip, layer.task.answers[a])[0] for a, z, skip in sample])
     floor = float(true[true > 0].min(initial=np.inf)) / 4
     floor = floor if np.isfinite(floor) else 0.0
     best: tuple[float, int] | None = None
@@ -208,25 +209,12 @@ def sample_of(layer: FloatLayer, tokens: Iterable[int]) -> Sample:
     return [(a, layer.hidden(a, uncounted), layer.skip(a, uncounted)) for a in tokens]
 
 
-def _leads(
-    score: Float[np.ndarray, "rows p"], right: Int[np.ndarray, " rows"]
-) -> tuple[Float[np.ndarray, " rows"], Int[np.ndarray, " rows"], Float[np.ndarray, " rows"]]:
-    """The right answer's score less the largest other, that other answer, and by how much it leads all others."""
-    rows, rest = np.arange(len(score)), score.copy()
-    lead = score[rows, right]
-    rest[rows, right] = -np.inf
-    best = rest.argmax(axis=1)
-    top = rest[rows, best]
-    rest[rows, best] = -np.inf
-    return lead - top, best, top - np.maximum(lead, rest.max(axis=1))
-
-
 def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -> float:
     """Of the sample's inputs, the share that this form does not prove with the margin wanted."""
     R, M = _factors(form)
     spread, left, inputs = _spread(layer, R, M), 0, 0
     for a, hidden, skip in sample:
-        lead, _, _ = _leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])
+        lead, _ = leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])
         left += int((lead - np.abs(hidden) @ spread <= max(floor, SMALLEST_SLACK)).sum())
         inputs += len(lead)
     return left / inputs
@@ -285,28 +273,34 @@ def _margins(
     Once more than a quarter of all inputs are below it, no more are settled.
     """
     n, d, answers = layer.task.n, layer.d_mlp, layer.task.answers
-    margins, clear, rival, largest = np.empty((n, n)), np.empty((n, n)), np.empty((n, n), dtype=np.int64), 0.0
+    margins, clear, rival, largest = np.empty((n, n)), np.full((n, n), -np.inf), np.empty((n, n), dtype=np.int64), 0.0
+
+    def settle(a: int, rows: Int[np.ndarray, " rows"], logits: Float[np.ndarray, "rows p"]) -> None:
+        margins[a, rows], rival[a, rows] = leads(logits, answers[a, rows])
+        lost = np.flatnonzero(margins[a, rows] < 0)
+        clear[a, rows[lost]] = leads(logits[lost], rival[a, rows[lost]])[0]
+
     exact, terms = np.zeros((n, n), dtype=bool), 0 if form is None else int(np.count_nonzero(form[1]))
     for a in range(n):
         hidden, skip = layer.hidden(a, ops), layer.skip(a, ops)
         if form is None:
             ops.count_product(n, d, n)
-            margins[a], rival[a], clear[a] = _leads(ops.add(hidden @ layer.W_L.T, skip), answers[a])
+            settle(a, np.arange(n), ops.add(hidden @ layer.W_L.T, skip))
             ops.comparisons += n * n
             continue
         R, M, spread = form
         ops.count_product(n, terms + d, 1)
         ops.count_product(n, len(M), n)
         rho = np.abs(hidden) @ spread
-        lead, rival[a], ahead = _leads(ops.add(hidden @ M.T @ R.T, skip), answers[a])
+        lead, rival[a] = leads(ops.add(hidden @ M.T @ R.T, skip), answers[a])
         ops.comparisons += n * n
-        margins[a], clear[a], largest = ops.subtract(lead, rho), ahead - rho, max(largest, float(rho.max()))
+        margins[a], largest = ops.subtract(lead, rho), max(largest, float(rho.max()))
         few = np.flatnonzero(margins[a] <= floor)
         if len(few) and exact.sum() + len(few) <= n * n / SETTLED_SHARE:
             ops.count_product(len(few), d, n)
             logits = ops.add(hidden[few] @ layer.W_L.T, skip[few])
             ops.comparisons += logits.size
-            margins[a, few], rival[a, few], clear[a, few] = _leads(logits, answers[a, few])
+            settle(a, few, logits)
             exact[a, few] = True
     return Margins(margins, rival, clear, largest, exact)
 
@@ -377,7 +371,7 @@ def _reason(
     a, b = (int(x) for x in np.unravel_index(int(np.argmin(found.margins)), certified.shape))
     right, rival, margin = int(task.answers[a, b]), int(found.rival[a, b]), float(found.margins[a, b])
     if rank is None or found.exact[a, b]:
-        worst = leads(right, rival, margin)
+        worst = lead_in_words(right, rival, margin)
     else:
         worst = f"all that a score of rank {rank} shows of the lead of {right} over {rival} is ≥ {margin:.3g}"
     words = f"{left} of {certified.size} inputs are not proved; the worst is {task.question(a, b)}, where {worst}"

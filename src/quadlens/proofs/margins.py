@@ -85,10 +85,10 @@ def proved_wrong(count: int) -> str:
     return f"{count:,} {'is' if count == 1 else 'are'} proved wrong"
 
 
-def leads(right: int, rival: int, lead: float) -> str:
+def lead_in_words(right: int, rival: int, lead: float) -> str:
     """Which of two answers leads, and by how much.
 
-    >>> leads(3, 4, 0.5), leads(3, 4, -35.5)
+    >>> lead_in_words(3, 4, 0.5), lead_in_words(3, 4, -35.5)
     ('3 leads 4 by 0.5', '4 leads 3 by 35.5')
     """
     ahead, behind = (right, rival) if lead >= 0 else (rival, right)

@@ -36,7 +36,7 @@ from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
 from quadlens.proofs.brute import integer_product, is_exact
 from quadlens.proofs.direct import prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
-from quadlens.proofs.margins import ExactAnswers, MarginTally, leads, not_right
+from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, not_right
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.operations import Operations
 from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, hidden_sums, plan_arcs
@@ -130,7 +130,7 @@ class Moments:
         reason = None
         if not certified.all():
             a, b = (int(n) for n in np.unravel_index(int(np.argmin(margins)), (p, p)))
-            lead = leads(int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit)
+            lead = lead_in_words(int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit)
             reason = (
                 f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
                 f"{exact.task.question(a, b)}, where {lead} by the score of rank {form.rank} "

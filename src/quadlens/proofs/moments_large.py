@@ -35,6 +35,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.model.margins import leads
 from quadlens.model.tables import FloatTables
 from quadlens.proofs.enclosed import TRIGONOMETRY, UNIT, circle
 from quadlens.proofs.margins import proved_wrong
@@ -180,15 +181,10 @@ def settle(
     ops.count_product(p, d_mlp, p)
     size = float((np.abs(W_L) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0))).max())
     off = 2 * SECOND_ORDER**2 * (d_mlp + 4) * UNIT * size + SMALLEST
-    right = (a + b) % p
-    lead = logits[a, right].copy()
-    logits[a, right] = -np.inf
-    rival = logits.argmax(axis=1)
-    top = logits[a, rival].copy()
-    logits[a, rival] = -np.inf
-    wrong = top - np.maximum(lead, logits.max(axis=1)) > off * SECOND_ORDER
-    leads = (lead - top - off * SECOND_ORDER) * (1 - TRIGONOMETRY)
-    return a, b, leads, np.stack([a, b, rival], axis=1)[wrong]
+    lead, rival = leads(logits, (a + b) % p)
+    wrong = leads(logits, rival)[0] > off * SECOND_ORDER
+    least = (lead - off * SECOND_ORDER) * (1 - TRIGONOMETRY)
+    return a, b, least, np.stack([a, b, rival], axis=1)[wrong]
 
 
 def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.ndarray, " K"]:

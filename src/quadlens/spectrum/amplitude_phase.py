@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from quadlens.model.collapse import attended_parts
 from quadlens.model.ring import FLOATS
 from quadlens.model.weights import Weights
+from quadlens.spectrum.fourier import waves_of
 
 TURN = 2 * np.pi
 
@@ -67,13 +68,8 @@ class AmplitudePhase:
 
 def amplitude_phase(x: Float[np.ndarray, "p n"]) -> AmplitudePhase:
     """Decompose every column of `x` with one real FFT."""
-    p = x.shape[0]
-    coefficients = np.fft.rfft(x, axis=0)
-    waves = coefficients[1:] * (2 / p)
-    if p % 2 == 0:
-        # The sign wave's coefficient is real and stands once in the spectrum, not twice.
-        waves[-1] = coefficients[-1].real / p
-    return AmplitudePhase(p=p, mean=coefficients[0].real / p, amplitude=np.abs(waves), phase=np.angle(waves))
+    mean, *_ = waves = waves_of(x)
+    return AmplitudePhase(p=len(x), mean=mean.real, amplitude=np.abs(waves[1:]), phase=np.angle(waves[1:]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from quadlens.model.config import Config
 from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
+from quadlens.spectrum.fourier import sequences_of, waves_of
 
 if TYPE_CHECKING:
     from quadlens.verbs import ModelLike
@@ -350,7 +351,7 @@ def _waves(
     p, j = len(rows), np.arange(len(rows) // 2 + 1)[:, None]
     double = np.minimum(2 * own % p, -2 * own % p)
     kept = (keep == "all") | (j == own) | ((keep == "secondary") & (j == double) & (double > 0))
-    return np.fft.irfft(np.fft.rfft(rows, axis=0) * turned * kept, n=p, axis=0)
+    return sequences_of(waves_of(rows) * turned * kept, p)
 
 
 def _part_of(model: Weights, keep: Part) -> Weights:

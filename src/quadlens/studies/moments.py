@@ -22,6 +22,8 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.evaluate import margins
 from quadlens.model.tables import FloatTables
+from quadlens.spectrum.amplitude_phase import mean_squares
+from quadlens.spectrum.fourier import waves_of
 from quadlens.studies.over_time import MOMENTS, Moment, RunHistory, files_of, history, model_in
 from quadlens.studies.study import Study
 from quadlens.training.snapshots import inflated, snapshot_directory
@@ -133,17 +135,16 @@ def record(history: RunHistory, layers: list[tuple[int, FloatTables]]) -> Moment
 def _arrays(layer: FloatTables) -> dict[str, Float[np.ndarray, "rows columns"]]:
     """The six arrays of a model, in order."""
     x = layer.as_addition()
-    waves = [waves_of(one) for one in ((x.U_a + x.U_b) / 2, (x.U_b - x.U_a) / 2, x.W_L)]
+    waves = [orthonormal_waves(one) for one in ((x.U_a + x.U_b) / 2, (x.U_b - x.U_a) / 2, x.W_L)]
     return dict(zip(STEPS, (*waves, x.S_a, x.S_b, margins(x)), strict=True))
 
 
-def waves_of(x: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "p d"]:
+def orthonormal_waves(x: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "p d"]:
     """The real Fourier transform of every column: constant, cosines, sines; orthonormal."""
-    p = len(x)
-    found = np.fft.rfft(x, axis=0)[1:] * np.sqrt(2 / p)
-    if p % 2 == 0:
-        found[-1] /= np.sqrt(2)
-    return np.concatenate([x.sum(axis=0, keepdims=True) / np.sqrt(p), found.real, found.imag[: (p - 1) // 2]])
+    p, waves = len(x), waves_of(x)
+    # The root mean square of a cosine is √½, that of a constant and of the sign wave 1.
+    size = np.sqrt(p * np.concatenate([[1.0], mean_squares(p, np.arange(1, len(waves)))]))[:, None] * waves
+    return np.concatenate([size.real, size.imag[1 : (p + 1) // 2]])
 
 
 def read_moments(path: Path) -> Moments:

@@ -21,6 +21,7 @@ from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
 from quadlens.model.bundled import bundled_names, resolve
 from quadlens.model.evaluate import all_pairs
+from quadlens.model.margins import cross_entropy, leads
 from quadlens.model.native import load_file, read_limited
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
@@ -30,6 +31,7 @@ from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.moments import SMALLEST_CAP, Moments
 from quadlens.proofs.proof import attempt
 from quadlens.schema import from_json
+from quadlens.spectrum.fourier import sequences_of, waves_of
 from quadlens.studies.study import Study, study_of
 from quadlens.table import Table
 from quadlens.training.initial import start_of
@@ -241,7 +243,7 @@ def _moment(
     layer, n, cyclic = study.anatomy.layer, study.p, study.config.task.cyclic
     logits = np.stack([layer.logits(a) for a in range(n)])
     right = study.config.task.answers
-    losses, leads = cross_entropy(logits, right), lead(logits, right)
+    losses, (margins, _) = cross_entropy(logits, right), leads(logits, right)
     trained = np.zeros((n, n), dtype=bool)
     a, b = (all_pairs(n) if train is None else train).T
     trained[a, b] = True
@@ -263,7 +265,7 @@ def _moment(
         epoch=epoch,
         train_loss=float(losses[trained].mean()),
         validation_loss=float(losses[~trained].mean()) if not trained.all() else None,
-        accuracy=float((leads > 0).mean()),
+        accuracy=float((margins > 0).mean()),
         restricted_loss=restricted,
         excluded_loss=excluded,
         amplitudes=amplitudes,
@@ -271,17 +273,9 @@ def _moment(
         clustered=_clustered(study, keys),
         lens_r2=_integral_r2(study),
         quadrature_error=max(errors.values()) if keys and len(errors) == len(keys) else None,
-        min_margin=float(leads.min()),
+        min_margin=float(margins.min()),
         **(proof or dict.fromkeys(("inputs_proved", "rank", "operations", "operations_share"))),
     )
-
-
-def lead(logits: Float[np.ndarray, "a b c"], right: Int[np.ndarray, "a b"]) -> Float[np.ndarray, "a b"]:
-    """The right answer's logit less the largest other: the margin of every input."""
-    others = logits.copy()
-    np.put_along_axis(others, right[..., None], -np.inf, axis=2)
-    mine: Float[np.ndarray, "a b"] = np.take_along_axis(logits, right[..., None], axis=2)[..., 0]
-    return mine - others.max(axis=2)
 
 
 def _clustered(study: Study, keys: tuple[int, ...]) -> float | None:
@@ -301,23 +295,16 @@ def _integral_r2(study: Study) -> float | None:
         return None
 
 
-def cross_entropy(logits: Float[np.ndarray, "n n c"], right: Int[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
-    """-log softmax of the right answer, for every input."""
-    top = logits.max(axis=2)
-    mine = np.take_along_axis(logits, right[..., None], axis=2)[..., 0]
-    return np.log(np.exp(logits - top[..., None]).sum(axis=2)) + top - mine
-
-
 def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Float[np.ndarray, "k n c"]:
     """The components of L along cos(kw(a+b)) and sin(kw(a+b)), as functions of a + b and c, one per key frequency."""
     n, a = len(logits), np.arange(len(logits))
     of_sum = np.stack([logits[a, (s - a) % n].mean(axis=0) for s in range(n)])
-    spectrum = np.fft.rfft(of_sum, axis=0)
+    spectrum = waves_of(of_sum)
     found = []
     for k in keys:
         alone = np.zeros_like(spectrum)
         alone[k] = spectrum[k]
-        found.append(np.fft.irfft(alone, n, axis=0))
+        found.append(sequences_of(alone, n))
     return np.stack(found)
 
 
@@ -363,4 +350,4 @@ def covered(layer: FloatTables, form: LowRank) -> Bool[np.ndarray, "p p"]:
     spread = np.ptp(layer.W_L - W, axis=0)
     hidden = [np.maximum(layer.pre(a), 0) for a in range(layer.p)]
     scores = np.stack([one @ W.T + layer.skip(a) for a, one in enumerate(hidden)])
-    return np.asarray(lead(scores, layer.task.answers) > np.stack([one @ spread for one in hidden]))
+    return np.asarray(leads(scores, layer.task.answers)[0] > np.stack([one @ spread for one in hidden]))

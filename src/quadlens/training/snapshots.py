@@ -5,11 +5,9 @@ change of at most 2^-15), its bytes sorted by significance and compressed by zli
 file is written whole or not at all, and a run that is resumed writes the same bytes again.
 """
 
-import dataclasses
 import math
 import zlib
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
@@ -87,7 +85,7 @@ def _rounded(model: Weights) -> Weights:
             rounded[name] = bits.view(np.float32)
         else:
             rounded[name] = array
-    return cast(Weights, dataclasses.replace(cast(Any, model), **rounded))
+    return model.replace(**rounded)
 
 
 def load_snapshot(path: Path) -> Weights:

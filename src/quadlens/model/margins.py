@@ -1,0 +1,28 @@
+"""Margin: the right answer's logit less the largest other. The one definition for floats; exact ones are in proofs."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+def leads(
+    logits: Float[np.ndarray, "*inputs c"], answer: Int[np.ndarray, "*inputs"]
+) -> tuple[Float[np.ndarray, "*inputs"], Int[np.ndarray, "*inputs"]]:
+    """By how much an answer's logit leads the largest other, and whose that is.
+
+    >>> leads(np.array([[1.0, 5.0, 2.0]]), np.array([1]))
+    (array([3.]), array([2]))
+    """
+    others, at = logits.copy(), np.asarray(answer)[..., None]
+    np.put_along_axis(others, at, -np.inf, axis=-1)
+    rival = others.argmax(axis=-1)
+    lead = np.take_along_axis(logits, at, axis=-1) - np.take_along_axis(others, rival[..., None], axis=-1)
+    return lead[..., 0], rival
+
+
+def cross_entropy(
+    logits: Float[np.ndarray, "*inputs c"], right: Int[np.ndarray, "*inputs"]
+) -> Float[np.ndarray, "*inputs"]:
+    """-log softmax of the right answer, for every input."""
+    top = logits.max(axis=-1)
+    mine = np.take_along_axis(logits, right[..., None], axis=-1)[..., 0]
+    return np.log(np.exp(logits - top[..., None]).sum(axis=-1)) + top - mine
