@@ -8,6 +8,7 @@ file is written whole or not at all, and a run that is resumed writes the same b
 import math
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def save_snapshot(model: Weights, directory: Path, epoch: int) -> None:
 def _rounded(model: Weights) -> Weights:
     """The same model with float32 weights to the nearest that has its last bits zero; other types stay."""
     drop = 23 - KEPT_BITS
-    rounded = {}
+    rounded: dict[str, Any] = {}
     for name, array in model.tensors.items():
         if array.dtype == np.float32:
             bits = array.view(np.uint32) if array.flags.c_contiguous else np.ascontiguousarray(array).view(np.uint32)
