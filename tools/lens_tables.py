@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The tables of docs/lens.md: the lens on the bundled models and on every checkpoint of some directories.
+"""The tables of docs/lens-models.md: the lens on the bundled models and on every checkpoint of some directories.
 
-    python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX] [--write docs/lens.md]
+    python tools/lens_tables.py DIR … [--rows FILE] [--activation relu] [--skip REGEX] [--write docs/lens-models.md]
         [--picture docs/pictures/lens-products.png] [--sweep DIR]
 
 Each DIR is searched for checkpoints; files that are refused, or whose task has no cyclic relabelling, are left out,
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from quadlens.errors import QuadlensError
@@ -64,7 +63,7 @@ class Row:
         right: How many are answered right.
         measures: Those of Zhong et al. and the share of product waves, of a transformer.
         lens: What `quadlens lens --json` prints, without the strengths.
-        swaps: With each other activation, whether λ₂ predicts it right, and its accuracy.
+        swaps: With each other activation the accuracy that the integral predicts, and the network's.
     """
 
     path: str
@@ -74,7 +73,7 @@ class Row:
     right: int
     measures: dict[str, float | None] | None
     lens: dict[str, Any]
-    swaps: dict[str, tuple[bool, float]]
+    swaps: dict[str, tuple[float, float]]
 
     @property
     def name(self) -> str:
@@ -124,105 +123,46 @@ def row_of(study: Study, name: str) -> Row:
     )
 
 
-def quality(rows: Sequence[Row]) -> Table:
-    """By kind of model, accurate ones only: how much of the logits the integral is."""
-    lines = []
-    for kind in dict.fromkeys(row.kind for row in rows if row.accurate):
-        values = sorted(row.r2["unfitted"] for row in rows if row.accurate and row.kind == kind)
-        right = min(row.lens["answers_right"] for row in rows if row.accurate and row.kind == kind)
-        lines.append(
-            [kind, str(len(values)), *(f"{x:.3f}" for x in (values[0], median(values), values[-1])), f"{right:.4f}"]
-        )
-    header = (
-        "accurate models",
-        "how many",
-        "smallest R²",
-        "median",
-        "largest",
-        "fewest answered right by the integral",
-    )
-    return Table("Quality", header, lines)
-
-
 def found(rows: Sequence[Row]) -> Table:
-    """One line per model."""
+    """One line per model, every claim with its control."""
+
+    def said(row: Row, *names: str) -> str:
+        """Two controls side by side."""
+        return " / ".join("–" if row.lens["controls"][x] is None else f"{row.lens['controls'][x]:.2f}" for x in names)
+
     lines = [
         [
             row.name + ("" if row.accurate else f", {row.inputs - row.right:,} wrong"),
             row.kind,
-            f"{row.r2['unfitted']:.3f} ({row.r2['best_possible']:.3f})",
-            *(f"{row.r2[name]:.3f}" for name in ("shared_function", "finite_sum", "finite_sum_all_keys")),
-            f"{row.lens['residual']['quadrature_error']:.3f}",
-            f"{row.lens['residual']['cross_writing']:.3f}",
-            f"{row.lens['residual']['skip']:.3f}",
+            {True: "yes", False: "no", None: "–"}[row.lens["integrates"]],
+            f"{row.r2['shared']:.3f} / {row.lens['controls']['shared_permuted']:.1f}",
+            f"{row.lens['answers_right']:.3f}",
+            f"{row.lens['numbers']:,} / {row.lens['weights']:,}",
+            said(row, "resampled_even", "resampled_half"),
+            said(row, "residual", "residual_permuted"),
+            said(row, "residual_correlation"),
+            said(row, "spacing", "spacing_permuted"),
+            f"{row.r2['symmetric_part']:.3f} of {row.r2['ceiling']:.3f}",
+            "; ".join("→".join(map(str, one)) for one in row.lens["chains"][:3]) or "–",
         ]
-        for row in sorted(rows, key=lambda row: (not row.accurate, row.kind, -row.r2["unfitted"]))
+        for row in sorted(rows, key=lambda row: (not row.accurate, row.kind, -row.r2["shared"]))
     ]
-    header = ("model", "kind", "integral", "shared function", "finite sum, own k", "all key k")
-    return Table("What it finds", (*header, "quadrature error", "cross-writing", "skip"), lines)
+    header = ("model", "kind", "integrates", "shared / permuted", "right", "numbers / weights", "even / half")
+    header += ("residual R² / permuted", "its correlation", "spacing / permuted 95 %", "symmetric part of ceiling")
+    return Table("What it finds", (*header, "chains"), lines)
 
 
 def swapped(rows: Sequence[Row]) -> Table:
-    """Predicted and measured accuracy with other activations; what was predicted and is not so stands in bold."""
+    """Predicted and measured accuracy with other activations; in bold where they differ by 0.1 or more."""
     chosen = [row for row in rows if row.swaps]
     lines = []
-    for function, (predicted, _) in (chosen[0].swaps if chosen else {}).items():
-        cells = [row.swaps[function][1] for row in chosen]
-        lines.append(
-            [
-                function,
-                "right" if predicted else "wrong",
-                *(f"{x:.4f}" if predicted == (x >= 0.9) else f"**{x:.4f}**" for x in cells),
-            ]
-        )
-    return Table("Another activation after training", ("σ", "predicted", *(row.name for row in chosen)), lines)
-
-
-def cancelling(rows: Sequence[Row]) -> Table:
-    """One line per accurate model with two clusters or more."""
-    lines = []
-    for row in sorted((one for one in rows if one.accurate), key=lambda one: one.kind):
-        one = row.lens["cancelling"]
-        if one is None:
-            continue
-        keys = one["per_key"].values()
-        varying = f"{one['varying']:.2f} ({one['ci95'][0]:.2f} … {one['ci95'][1]:.2f})"
-        lines.append(
-            [
-                row.name,
-                row.kind,
-                f"{one['correlation']:.2f}",
-                ", ".join(f"{x:.2f}" for x in one["constant_share"]),
-                f"**{varying}**" if one["holds"] else varying,
-                f"{one['control95'][0]:.2f} … {one['control95'][1]:.2f}",
-                f"{sum(_holds(key) for key in keys)} of {len(keys)}",
-            ]
-        )
-    header = ("model", "kind", "correlation", "constant share of error, of cross-writing", "what varies, 95 % interval")
-    return Table("Cancelling", (*header, "neurons swapped, 95 %", "frequencies that cancel"), lines)
-
-
-def cancelling_by_kind(rows: Sequence[Row]) -> Table:
-    """How many models, and how many of their frequencies, cancel more than the constant."""
-    lines = []
-    for kind in dict.fromkeys(row.kind for row in rows if row.accurate):
-        these = [row.lens["cancelling"] for row in rows if row.accurate and row.kind == kind and row.lens["cancelling"]]
-        keys = [key for one in these for key in one["per_key"].values()]
-        if these:
-            middle = median(one["varying"] for one in these)
-            lines.append(
-                [
-                    kind,
-                    f"{sum(one['holds'] for one in these)} of {len(these)}",
-                    f"{sum(map(_holds, keys))} of {len(keys)}",
-                    f"{middle:.2f}",
-                ]
-            )
-    return Table(
-        "Cancelling by kind",
-        ("accurate models", "that cancel", "frequencies that cancel", "median of what varies"),
-        lines,
-    )
+    for function in chosen[0].swaps if chosen else ():
+        pairs = [row.swaps[function] for row in chosen]
+        texts = [
+            (f"{predicted:.3f} / {accuracy:.3f}", abs(predicted - accuracy) >= 0.1) for predicted, accuracy in pairs
+        ]
+        lines.append([function, *(f"**{text}**" if apart else text for text, apart in texts)])
+    return Table("Another activation after training", ("σ", *(row.name for row in chosen)), lines)
 
 
 def measured(rows: Sequence[Row]) -> Table:
@@ -253,27 +193,6 @@ def delta(rows: Sequence[Row]) -> Table:
     return Table("δ", ("δ says", "clusters", "smallest dip", "largest dip"), lines)
 
 
-def sweep(rows: Sequence[Row]) -> Table:
-    """Our own models between constant attention and softmax."""
-    lines = []
-    for row in sorted(rows, key=lambda one: one.path):
-        one, measures = row.lens["cancelling"], row.measures or {}
-        lines.append(
-            [
-                row.path.removeprefix(SWEPT),
-                f"{row.right:,} of {row.inputs:,}",
-                f"{row.r2['unfitted']:.3f} ({row.r2['best_possible']:.3f})",
-                f"{100 * (measures['product_share'] or 0):.2f} %",
-                *(f"{measures[name]:.3f}" for name in ZHONG),
-                "–" if one is None else f"{one['varying']:.2f} ({one['ci95'][0]:.2f} … {one['ci95'][1]:.2f})",
-                "–" if one is None else f"{one['control95'][0]:.2f} … {one['control95'][1]:.2f}",
-            ]
-        )
-    header = ("initial weights, rate, seed", "right", "integral", "products")
-    header += ("gradient symmetricity", "distance irrelevance")
-    return Table("Sweep", (*header, "error and cross-writing, what varies", "neurons swapped, 95 %"), lines)
-
-
 def _with_measures(rows: Sequence[Row]) -> list[tuple[Row, dict[str, float]]]:
     """Accurate transformers with all that the scatter needs."""
     pairs = [
@@ -282,37 +201,9 @@ def _with_measures(rows: Sequence[Row]) -> list[tuple[Row, dict[str, float]]]:
     return [(row, one) for row, one in pairs if {"product_share", *ZHONG} <= set(one)]
 
 
-def training(rows: Sequence[Row]) -> Table:
-    """Files that are single epochs of a run, in order."""
-    lines = []
-    for row in sorted(rows, key=lambda one: (Path(one.path).parent, one.epoch or 0)):
-        one = row.lens["cancelling"]
-        if one is not None:
-            lines.append(
-                [
-                    row.name,
-                    f"{row.epoch:,}",
-                    f"{row.right / row.inputs:.4f}",
-                    f"{row.r2['unfitted']:.3f}",
-                    f"{one['correlation']:.2f}",
-                    f"{one['varying']:.2f} ({one['ci95'][0]:.2f} … {one['ci95'][1]:.2f})",
-                    f"{one['control95'][0]:.2f} … {one['control95'][1]:.2f}",
-                ]
-            )
-    header = ("run", "epoch", "accuracy", "R² of the integral", "correlation", "what varies, 95 % interval")
-    return Table("Over training", (*header, "neurons swapped, 95 %"), lines)
-
-
-def _holds(one: dict[str, Any]) -> bool:
-    return bool(one["ci95"][1] < min(0.0, one["control95"][0]))
-
-
 TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
-    "quality": quality,
     "found": found,
     "swapped": swapped,
-    "cancelling-by-kind": cancelling_by_kind,
-    "cancelling": cancelling,
     "measured": measured,
     "delta": delta,
 }
@@ -351,9 +242,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, default=None)
     parser.add_argument("--write", type=Path, default=None)
     parser.add_argument("--picture", type=Path, default=None, help="scatter of product waves and measures, a .png file")
-    parser.add_argument(
-        "--sweep", type=Path, default=None, help="a sweep of attention rates: its table, and the picture"
-    )
+    parser.add_argument("--sweep", type=Path, default=None, help="a sweep of attention rates, for the picture")
     options = parser.parse_args()
     rows: dict[str, Row] = {}
     if options.rows is not None and options.rows.exists():
@@ -368,8 +257,6 @@ def main() -> None:
     ours = [row for row in rows.values() if row.path.startswith(SWEPT)]
     final = [row for row in rows.values() if row.epoch is None and row not in ours]
     tables = {name: make(final).to_markdown() for name, make in TABLES.items()}
-    tables["training"] = training([row for row in rows.values() if row.epoch is not None]).to_markdown()
-    tables["sweep"] = sweep(ours).to_markdown()
     if options.picture is not None:
         scatter = [Measured(f"public, {row.kind}", one["product_share"], *(one[name] for name in ZHONG))
                    for row, one in _with_measures(final) if row.path not in bundled_names()]  # fmt: skip

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
-from quadlens.numbers import at_most, decimals
+from quadlens.numbers import at_most, decimals, percent
 
 # R² from which on a formula may stand for the logits; below it the answers it gives say nothing about the network.
 STANDS_FOR_LOGITS = 0.9
+# How much less R² must be left when output phases are permuted; the share of answers that evenly spread nodes must
+# keep; and the share that nodes on half a period must not.
+LOST, KEPT, BROKEN = 0.5, 0.99, 0.9
 # Circular R² from which on one phase is said to follow a multiple of another.
 CLEAR_RELATION = 0.9
 # Worst exact error of a rule, over its integral's mean size: from the first on the sum is no integral, below the second
@@ -50,45 +53,48 @@ class RuleError:
 
 @dataclass(frozen=True)
 class Integration:
-    """Whether a hidden layer computes integrals, from what is measured of it.
+    """Whether a hidden layer computes integrals, from what the lens measures of it (`docs/lens.md`).
+
+    All are None where no neuron reads and writes the same frequency, or without a lens.
 
     Attributes:
         shared: R² of the logits of one function per frequency that its neurons share, read at phase φ and written at
-            2φ, nothing fitted to logits; None where no neuron reads and writes the same frequency, or without a lens.
-        error: The worst exact error of a rule; None where the activation or the attention allows no rule.
+            2φ, nothing fitted to logits.
+        permuted: The same for networks whose output phases are permuted within each cluster.
+        even: Share of inputs whose answer stays when as many fresh neurons, spread evenly, take the clusters' place.
+        half: The same with neurons on half a period.
+        right: Share of inputs that the shared functions alone answer right: about the task, and no part of the rule.
     """
 
     shared: float | None
-    error: RuleError | None
+    permuted: float | None
+    even: float | None
+    half: float | None
+    right: float | None
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The rule: everything it asks for, of what was measured."""
-        found = []
-        if self.shared is not None:
-            one = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
-            found.append(
-                Part(
-                    "shared function",
-                    self.shared >= STANDS_FOR_LOGITS,
-                    f"{one} has R² {decimals(self.shared, 3, 'down')} of the logits"
-                    + ("" if self.shared >= STANDS_FOR_LOGITS else f", below {STANDS_FOR_LOGITS:g}"),
-                    f"{one} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits",
-                )
-            )
-        if self.error is not None:
-            found.append(
-                Part(
-                    "exact error",
-                    self.error.size < NO_INTEGRAL,
-                    f"the sum of rectangles is off by at most {self.error.words} of the integral's mean size"
-                    if self.error.size < NO_INTEGRAL
-                    else f"at k = {self.error.k} the sum of rectangles is off by up to {self.error.words} of the "
-                    "integral's mean size",
-                    "the sum of rectangles is off by less than the integral's mean size at every frequency",
-                )
-            )
-        return tuple(found)
+        """The rule: everything it asks for."""
+        if self.shared is None or self.permuted is None or self.even is None or self.half is None:
+            return ()
+        one = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
+        less = f"{one} has R² {decimals(self.shared, 3, 'down')} of the logits"
+        left = f"with output phases permuted R² {decimals(self.permuted, 3, 'up')} is left"
+        even = f"evenly spread neurons keep {decimals(100 * self.even, 2, 'down')} % of the answers"
+        half = f"neurons on half a period keep {decimals(100 * self.half, 2, 'up')} %"
+        rows = (
+            ("shared function", self.shared >= STANDS_FOR_LOGITS, less, f", below {STANDS_FOR_LOGITS:g}",
+             f"{one} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits"),
+            ("permuted phases", self.permuted <= self.shared - LOST, left, f", not {LOST:g} less",
+             f"at least {LOST:g} of that is lost when output phases are permuted"),
+            ("even nodes", self.even >= KEPT, even, f", not {100 * KEPT:g} %",
+             f"as many evenly spread neurons keep {100 * KEPT:g} % of the answers"),
+            ("half the nodes", self.half < BROKEN, half, f", not less than {100 * BROKEN:g} %",
+             f"neurons on half a period keep less than {100 * BROKEN:g} %"),
+        )  # fmt: skip
+        return tuple(
+            Part(name, holds, words + ("" if holds else short), asked) for name, holds, words, short, asked in rows
+        )
 
     @property
     def holds(self) -> bool | None:
@@ -111,7 +117,8 @@ class Integration:
         if self.holds is None:
             return ""
         verdict = "computes integrals" if self.holds else "cannot be said to compute integrals"
-        return f"Its hidden layer {verdict}: {self.why}."
+        right = f" The shared functions alone answer {percent(self.right or 0.0)} of the inputs right."
+        return f"Its hidden layer {verdict}: {self.why}.{right}"
 
     @property
     def rule(self) -> str:

@@ -280,7 +280,7 @@ def lens(model: "ModelLike" = "mainline") -> "Lens":
 
     >>> import quadlens
     >>> quadlens.lens("mainline")
-    Lens(n=59, relu, keys=[5, 9, 11], r2=0.9976, answers_right=100.0 %)
+    Lens(n=59, relu, keys=[5, 9, 11], shared=0.9967, integrates=True, answers_right=100.0 %)
     """
     return study(model).lens
 

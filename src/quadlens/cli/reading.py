@@ -215,7 +215,7 @@ def lens(
         bool, typer.Option("--exact", help="Also the exact error of each finite sum against its integral (relu, abs).")
     ] = False,
     swap: Annotated[
-        bool, typer.Option("--swap", help="Also put other activations in, predicted from λ₂ and measured.")
+        bool, typer.Option("--swap", help="Also put other activations in, predicted by the integral and measured.")
     ] = False,
 ) -> None:
     """Read the hidden layer as integrals: what the neurons share, what the integral explains, and what is left."""

@@ -14,8 +14,7 @@ from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COL
 from quadlens.infinite_width import Lens, LensCluster
 from quadlens.infinite_width.integral import angles
 from quadlens.infinite_width.lens import KINDS
-from quadlens.integration import alone
-from quadlens.numbers import decimals, percent
+from quadlens.numbers import percent
 from quadlens.studies import MAX_FREQUENCIES, Study
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def integral_logits(study: Study, ax: Target = None) -> "Figure":
     """Draw the logits that the integral predicts, nothing fitted, against the true ones."""
     found = _lens_of(study)
     parts = found.parts
-    true, said = parts.values(parts.logits), parts.values(parts.integral)
+    true, said = parts.values(parts.logits), parts.values(parts.shared)
     n = found.n
     right = np.add.outer(np.arange(n), np.arange(n)) % n
     answers = right[:, :, None] == np.arange(n)
@@ -115,7 +114,7 @@ def integral_logits(study: Study, ax: Target = None) -> "Figure":
         ends = [float(min(said.min(), true.min())), float(max(said.max(), true.max()))]
         axis.plot(ends, ends, color=CONCEPT_COLOURS["truth"], lw=0.8)
         axis.set(xlabel="logit of the integral", ylabel="logit of the model")
-        axis.set_title(f"R² = {found.r2.unfitted:.4f}, nothing fitted", loc="left")
+        axis.set_title(f"R² = {found.r2.shared:.4f}, nothing fitted", loc="left")
         axis.legend(fontsize=8, markerscale=3)
         return drawn.figure
 
@@ -219,9 +218,7 @@ def _words(study: Study, family: str) -> Words | None:
         ),
         "integral-logits": (
             "Logits of the integral against the model's",
-            f"The integral, nothing fitted, has R² {decimals(found.r2.unfitted, 4, 'down')} of the logits"
-            f"{alone(found.r2.unfitted, f'{percent(found.answers_right)} of the inputs right')}. With one function per "
-            f"frequency in place of each neuron's own it has R² {decimals(found.r2.shared_function, 4, 'down')}.",
+            found.headline,
             "Each dot is one logit, less the mean over the answers: across what the integral says, up what the model "
             "says. On the line they agree.",
         ),

@@ -26,7 +26,7 @@ from quadlens.quadrature.expi import UNIT, expi
 from quadlens.quadrature.scheme import Scheme, products_of, reduced
 from quadlens.table import Table
 
-EQUATION = "docs/lens.md §5"
+EQUATION = "docs/lens-models.md §4"
 # ±g ≥ -TOLERANCE · Σ|F_m| is enough to call an arc settled; it costs the integral 4π times that.
 TOLERANCE = 2.0**-44
 # Cells are halved at most so often, and only while there are not too many; those not settled then widen the enclosure.

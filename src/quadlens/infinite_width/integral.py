@@ -6,7 +6,9 @@ W_i is what neuron i writes at k: ω_i e^{iψ_i}, or ω_i e^{2iφ_i} where phase
 neuron's input by t turns what it should write by 2t; the sum over a cluster with evenly spread phases is this integral.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -22,41 +24,46 @@ BLOCK = 2**20
 
 def nodes_of(cluster: PlaneCluster) -> Float[np.ndarray, " nodes"]:
     """The angles that θ runs over: all of them, or the q that occur where waves are too short to go in between."""
-    short = cluster.q % 2 == 0 and cluster.q <= 2 * cluster.degree
-    count = cluster.q if short else NODES
+    count = cluster.q if is_short(cluster) else NODES
     return 2 * np.pi * np.arange(count) / count
+
+
+def is_short(cluster: PlaneCluster) -> bool:
+    """Whether its waves are so short that there is nothing between the angles that occur."""
+    return cluster.q % 2 == 0 and cluster.q <= 2 * cluster.degree
 
 
 def summed(
     charges: Complex[np.ndarray, "m charges n"],
-    written: Complex[np.ndarray, " m"],
-    sigma: Nonlinearity,
+    written: Complex[np.ndarray, "m many"],
+    height: Callable[[Any], Any],
     theta: Float[np.ndarray, " nodes"],
-) -> Complex[np.ndarray, "n nodes"]:
-    """S(d, θ) = Σ_i W_i σ(g_i(d, θ)): at θ = k w b the finite sum itself, on evenly spread θ the integrand's sum."""
+) -> Complex[np.ndarray, "n nodes many"]:
+    """S(d, θ) = Σ_i W_i h(g_i(d, θ)): at θ = k w b the finite sum itself, on evenly spread θ the integrand's sum."""
     m, top, n = charges.shape
     turns = np.arange(top)[:, None] * theta
     waves = np.concatenate([np.cos(turns), -np.sin(turns)])
     parts = np.concatenate([charges.real, charges.imag], axis=1)
-    both = np.stack([written.real, written.imag])
-    result = np.empty((n, len(theta)), dtype=complex)
+    both = np.concatenate([written.real, written.imag], axis=1).T
+    many = written.shape[1]
+    result = np.empty((n, len(theta), many), dtype=complex)
     step = max(1, BLOCK // (m * len(theta)))
     for start in range(0, n, step):
         rows = parts[:, :, start : start + step].transpose(2, 0, 1)
-        sums = both @ sigma.apply(rows @ waves)
-        result[start : start + step] = sums[:, 0] + 1j * sums[:, 1]
+        sums = (both @ height(rows @ waves)).swapaxes(1, 2)
+        result[start : start + step] = sums[..., :many] + 1j * sums[..., many:]
     return result
 
 
 def rotated_limit(
     cluster: PlaneCluster,
     charges: Complex[np.ndarray, "m charges n"],
-    written: Complex[np.ndarray, " m"],
+    written: Complex[np.ndarray, "m many"],
     sigma: Nonlinearity,
-) -> Complex[np.ndarray, " n"]:
-    """C(d) of the module's formula, by the trapezoidal rule."""
+) -> Complex[np.ndarray, "n many"]:
+    """C(d) of the module's formula, by the trapezoidal rule, for some sets of what is written."""
     theta = nodes_of(cluster)
-    return summed(charges, written, sigma, theta) @ np.exp(2j * theta) / len(theta)
+    return np.einsum("dtw,t->dw", summed(charges, written, sigma.apply, theta), np.exp(2j * theta)) / len(theta)
 
 
 def over_inputs(cluster: PlaneCluster, C: Complex[np.ndarray, " n"]) -> Complex[np.ndarray, "n n"]:
@@ -83,11 +90,6 @@ class SharedFunction:
     F: Complex[np.ndarray, "charges n"]
     fit: float
     first_order: float
-
-    def of(self, cluster: PlaneCluster) -> Complex[np.ndarray, "m charges n"]:
-        """The charges that each neuron would have: ρ_i e^{imφ_i} F_m."""
-        turned = np.exp(1j * np.outer(cluster.phi, np.arange(len(self.F))))
-        return (cluster.rho[:, None] * turned)[:, :, None] * self.F
 
 
 def shared_function(cluster: PlaneCluster) -> SharedFunction:

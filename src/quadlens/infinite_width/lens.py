@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from quadlens.display import Displayed
-from quadlens.infinite_width.cancelling import Cancelling, cancelling
+from quadlens.infinite_width.chains import chains_of, read_jointly
+from quadlens.infinite_width.controls import Controls, Fits, control_table, controls
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.integral import over_inputs
-from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts, take_apart
+from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts, share_right, take_apart
+from quadlens.integration import Integration
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.tables import FloatTables
 from quadlens.numbers import decimals, listed, percent, short_of_one
@@ -50,11 +51,13 @@ class LensCluster:
         reading: Neurons, shared function, integrals and sums.
         lambda_2: λ_2 of the activation at the root mean square of |ρ F_1|: what a wave of that size leaves of charge 2.
         r2_angles: Circular R² of ψ against 2φ; None where it has no meaning.
+        fits: What is predicted of its single neurons; None where there is no circle to integrate over.
     """
 
     reading: ClusterReading
     lambda_2: float
     r2_angles: float | None
+    fits: Fits | None
 
     @property
     def k(self) -> int:
@@ -111,29 +114,31 @@ class LensCluster:
             "kind": self.kind,
             "dip": self.dip,
             "fourier": dict(cluster.fourier),
+            **({} if self.fits is None else vars(self.fits)),
             "strength": [abs(complex(x)) for x in self.reading.strength],
         }
 
 
 @dataclass(frozen=True)
 class R2:
-    """R² of all logits, the mean over c left out.
+    """R² of all logits, the mean over c left out; nothing is fitted to logits.
 
     Attributes:
-        unfitted: The integral, every neuron spread over its rotations; nothing fitted.
-        shared_function: The integral of one shared function per cluster, with 2φ in place of ψ; nothing fitted.
-        fitted: The integral with one coefficient per frequency.
+        shared: The claim: one shared function per frequency, read at φ and written at 2φ, integrated.
+        joint: The same with chains of doubled keys read together; equal to `shared` where there are none.
+        symmetric_part: Every neuron spread over its own rotations: what depends on a - b and c - a - b, whatever the
+            neurons are. It has no control, and is no evidence of integration.
+        ceiling: The most that any function of a - b and c - a - b at these frequencies could reach.
         finite_sum: The clusters' finite sums, each at its own frequency.
         finite_sum_all_keys: The same with what they write at each other's frequencies.
-        best_possible: The most that any function of a - b and c - a - b at these frequencies could reach.
     """
 
-    unfitted: float
-    shared_function: float
-    fitted: float
+    shared: float
+    joint: float
+    symmetric_part: float
+    ceiling: float
     finite_sum: float
     finite_sum_all_keys: float
-    best_possible: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,12 +151,14 @@ class Lens(Displayed):
         renaming: What a, b and c stand for, where the task is not addition itself; else empty.
         activation: σ.
         clusters: One per key frequency, in order.
-        r2: How much of the logits the integral is.
-        answers_right: Share of inputs that the integral alone answers right.
-        explained: ⟨integral, logits⟩ / ‖logits‖²; with `residual` it adds up to 1.
-        explained_by: The integral's share in three: shared function, departure of neurons from it, phase error ψ - 2φ.
+        r2: How much of the logits the integrals are.
+        answers_right: Share of inputs that the shared functions' integrals alone answer right.
+        controls: What is measured beside the claim, to see it fail.
+        chains: Keys that are doubles of each other.
+        weights: How many weights the network has, where known.
+        explained: ⟨symmetric part, logits⟩ / ‖logits‖²; with `residual` it adds up to 1.
+        explained_by: That share in three: shared function, departure of neurons from it, phase error ψ - 2φ.
         residual: What is left, by name, as covariance shares.
-        cancelling: Whether cross-writing cancels quadrature error; None with fewer than two clusters.
         parts: The logits taken apart.
     """
 
@@ -162,18 +169,40 @@ class Lens(Displayed):
     clusters: tuple[LensCluster, ...]
     r2: R2
     answers_right: float
+    controls: Controls
+    chains: tuple[tuple[int, ...], ...]
+    weights: int | None
     explained: float
     explained_by: dict[str, float]
     residual: dict[str, float]
-    cancelling: Cancelling | None
     parts: Parts
+
+    @property
+    def integration(self) -> Integration:
+        """Whether the layer integrates, and what fails where it does not."""
+        measured = self.controls
+        shared = self.r2.shared if self.clusters else None
+        return Integration(
+            shared, measured.shared_permuted, measured.resampled_even, measured.resampled_half, self.answers_right
+        )
+
+    @property
+    def integrates(self) -> bool | None:
+        """Whether it does; None where there is nothing to read."""
+        return self.integration.holds
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the claim has, over all frequencies."""
+        return sum(one.reading.rule.numbers for one in self.clusters)
 
     def _facts(self) -> dict[str, object]:
         return {
             "n": self.n,
             "": self.activation,
             "keys": [one.k for one in self.clusters],
-            "r2": decimals(self.r2.unfitted, 4),
+            "shared": decimals(self.r2.shared, 4),
+            "integrates": self.integrates,
             "answers_right": percent(self.answers_right),
         }
 
@@ -190,23 +219,26 @@ class Lens(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        found = self.cancelling
         return {
             "n": self.n,
             "task": self.task,
             "activation": self.activation,
-            "r2": vars(self.r2),
+            "r2": {**vars(self.r2), "unfitted": self.r2.symmetric_part},
+            "numbers": self.numbers,
+            "weights": self.weights,
             "answers_right": self.answers_right,
+            "controls": self.controls.to_dict(),
+            "integrates": self.integrates,
+            "chains": [list(chain) for chain in self.chains],
             "clusters": [one.to_dict() for one in self.clusters],
             "fourier": self.fourier,
             "explained": self.explained,
             "explained_by": self.explained_by,
             "residual": self.residual,
-            "cancelling": None if found is None else found.to_dict(),
         }
 
     def tables(self) -> tuple[Table, ...]:
-        """The clusters; the logits' parts, which add up to 1; and, with two clusters or more, what cancels."""
+        """The claims with their controls; the clusters; the logits' parts, which add up to 1."""
         rows = [
             [
                 str(one.k),
@@ -224,6 +256,7 @@ class Lens(Displayed):
         header = ("k", "neurons", "degree", "shared fit", "cos ψ-2φ", "λ₂", "δ alone", "dip", "reads")
         shares = {f"integral: {name}": share for name, share in self.explained_by.items()} | self.residual
         return (
+            *((self.claims,) if self.clusters else ()),
             Table("Each cluster as an integral", header, rows, left=(6, 8), caption=HOW_TO_READ),
             Table(
                 "What the logits are made of",
@@ -231,18 +264,26 @@ class Lens(Displayed):
                 [[name.replace("_", " "), decimals(share, 4)] for name, share in shares.items()],
                 caption="Covariance with the logits; the shares add up to 1.",
             ),
-            *(() if self.cancelling is None else (self.cancelling.table(),)),
         )
+
+    @property
+    def claims(self) -> Table:
+        """Every claim beside its control."""
+        return control_table(self.r2.shared, self.answers_right, self.controls, self.numbers, self.weights)
 
     def sentences(self) -> tuple[str, ...]:
         """The result in words."""
-        r2 = self.r2
-        found = [
-            f"The integral, nothing fitted, is {percent(r2.unfitted)} of the logits' variance and answers "
-            f"{percent(self.answers_right)} of the inputs right. One coefficient per frequency: {percent(r2.fitted)}; "
-            f"one shared function per cluster: {percent(r2.shared_function)}; finite sums: {percent(r2.finite_sum)}. "
-            f"No function of a - b and c - a - b can have more than {percent(r2.best_possible)}."
-        ]
+        r2, found = self.r2, [self.headline]
+        if self.chains:
+            runs = "; ".join(" → ".join(map(str, chain)) for chain in self.chains)
+            found.append(
+                f"Keys that are doubles of each other: {runs}. Read together, with the moments of their nodes, they "
+                f"bring the shared functions from {percent(r2.shared)} to {percent(r2.joint)} of the logits' variance."
+            )
+        found.append(
+            f"Every neuron spread over its own rotations is {percent(r2.symmetric_part)} of the logits, of at most "
+            f"{percent(r2.ceiling)} for a function of a - b and c - a - b: that measures symmetry, and has no control."
+        )
         filled = [one for one in self.clusters if "pizza" in one.kind and one.dip >= FILLED]
         if filled:
             found.append(
@@ -252,11 +293,14 @@ class Lens(Displayed):
             )
         if self.renaming:
             found.append(self.renaming)
-        if self.cancelling is not None:
-            found.append(self.cancelling.sentence)
+        return tuple(found if self.clusters else found[:1])
+
+    @property
+    def headline(self) -> str:
+        """Whether the layer integrates, in one sentence, by the rule; the mechanism and the task side by side."""
         if not self.clusters:
-            found = ["No neuron reads and writes the same frequency: there is nothing to integrate over."]
-        return tuple(found)
+            return "No neuron reads and writes the same frequency: there is nothing to integrate over."
+        return f"{self.integration.sentence} That is {self.numbers:,} numbers in all."
 
     def render(self, console: "Console") -> None:
         """Tables and sentences in a terminal."""
@@ -267,16 +311,22 @@ class Lens(Displayed):
             console.print(sentence, markup=False)
 
 
-def lens(layer: FloatTables) -> Lens:
+def lens(layer: FloatTables, weights: int | None = None) -> Lens:
     """Read a hidden layer as integrals.
+
+    Args:
+        layer: What the model computes from its inputs on.
+        weights: How many weights it has, to stand beside the numbers of the claim.
 
     Raises:
         BadConfig: when the task has no cyclic relabelling, or the model has too many inputs.
     """
     inputs = inputs_of(layer)
     parts = take_apart(inputs)
-    clusters = tuple(_lens_cluster(one, layer) for one in parts.readings)
-    theory, departure, phase = (_over_keys(parts, name) for name in ("theory", "departure", "phase_error"))
+    measured = controls(parts, inputs)
+    clusters = tuple(_lens_cluster(one, layer, measured) for one in parts.readings)
+    chains = chains_of(tuple(parts.keys), parts.n)
+    shared, departure, phase = parts.shared, *(_over_keys(parts, name) for name in ("departure", "phase_error"))
     finite = parts.integral + parts.quadrature_error + parts.higher_waves
     return Lens(
         n=inputs.n,
@@ -285,33 +335,36 @@ def lens(layer: FloatTables) -> Lens:
         activation=inputs.sigma.name,
         clusters=clusters,
         r2=R2(
-            unfitted=parts.r2(parts.integral),
-            shared_function=parts.r2(theory),
-            fitted=_fitted(parts),
+            shared=parts.r2(shared),
+            joint=parts.r2(read_jointly(parts, chains) if chains else shared),
+            symmetric_part=parts.r2(parts.integral),
+            ceiling=parts.r2(parts.symmetric),
             finite_sum=parts.r2(finite),
             finite_sum_all_keys=parts.r2(finite + parts.cross_writing),
-            best_possible=_symmetric_share(parts),
         ),
-        answers_right=_answers_right(parts.values(parts.integral)),
+        answers_right=share_right(parts.values(shared)),
+        controls=measured,
+        chains=chains,
+        weights=weights,
         explained=parts.share(parts.integral),
         explained_by={
-            "shared_function": parts.share(theory),
+            "shared_function": parts.share(shared),
             "departure": parts.share(departure),
             "phase_error": parts.share(phase),
         },
         residual={name: parts.share(part) for name, part in parts.residual.items()},
-        cancelling=cancelling(parts, inputs),
         parts=parts,
     )
 
 
-def _lens_cluster(reading: ClusterReading, layer: FloatTables) -> LensCluster:
+def _lens_cluster(reading: ClusterReading, layer: FloatTables, measured: Controls) -> LensCluster:
     cluster = reading.cluster
     r = np.array([reading.shared.first_order])
     return LensCluster(
         reading=reading,
         lambda_2=float(NONLINEARITIES[layer.activation].lambda_2(r)[0]),
         r2_angles=circular_r2(cluster.psi, 2 * cluster.phi),
+        fits=measured.per_key.get(cluster.k),
     )
 
 
@@ -321,32 +374,3 @@ def _over_keys(parts: Parts, name: str) -> Amplitudes:
     for one in parts.readings:
         total[..., one.cluster.k] = over_inputs(one.cluster, getattr(one, name))
     return total
-
-
-def _fitted(parts: Parts) -> float:
-    """R² with the best real coefficient for each frequency; frequencies do not interact."""
-    scaled = parts.integral.copy()
-    for k in parts.keys:
-        mine, true = parts.integral[..., k], parts.logits[..., k]
-        square = float(np.square(np.abs(mine)).sum())
-        scaled[..., k] *= float((mine * true.conj()).real.sum()) / square if square > 0 else 0.0
-    return parts.r2(scaled)
-
-
-def _symmetric_share(parts: Parts) -> float:
-    """Share of the logits that at the key frequencies depends on a - b and c - a - b alone."""
-    n = len(parts.logits)
-    b, best = np.arange(n), np.zeros_like(parts.logits)
-    for one in parts.readings:
-        k = one.cluster.k
-        turn = np.exp(2j * np.pi * (k * (b[:, None] + b) % n) / n)
-        # Mean over all inputs with the same difference, of what is left when the answer's wave is turned back.
-        along = (parts.logits[..., k] * turn)[(b + b[:, None]) % n, b].mean(axis=1)
-        best[..., k] = along[(b[:, None] - b) % n] / turn
-    return parts.r2(best)
-
-
-def _answers_right(integral: Float[np.ndarray, "n n n"]) -> float:
-    n = len(integral)
-    answer = np.add.outer(np.arange(n), np.arange(n)) % n
-    return float((integral.argmax(axis=2) == answer).mean()) if np.any(integral) else 0.0

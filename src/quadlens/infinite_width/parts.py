@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from quadlens.infinite_width.inputs import Inputs
-from quadlens.infinite_width.integral import SharedFunction, angles, over_inputs, rotated_limit, shared_function, summed
+from quadlens.infinite_width.integral import SharedFunction, angles, over_inputs, rotated_limit, summed
+from quadlens.infinite_width.rule import Rule, rule_of
 from quadlens.infinite_width.waves import PlaneCluster, PlaneSpectrum, find_plane_clusters, plane_spectrum
 
 Amplitudes = Complex[np.ndarray, "n n half"]
@@ -22,9 +23,9 @@ class ClusterReading:
 
     Attributes:
         cluster: The neurons.
-        shared: Their shared function.
+        rule: What the lens claims of them.
         limit: C(d), the integral over rotations of each neuron, with what it writes (ψ).
-        theory: The integral of the shared function, with 2φ in place of ψ: amplitudes and φ are all it knows.
+        theory: The integral of the shared function, with 2φ in place of ψ: the rule's own integral.
         departure: What each neuron's own waves change of it.
         phase_error: What ψ in place of 2φ changes after that; theory + departure + phase_error = limit.
         finite: The finite sum over neurons, pre-activations as they are, [a, b].
@@ -32,13 +33,18 @@ class ClusterReading:
     """
 
     cluster: PlaneCluster
-    shared: SharedFunction
+    rule: Rule
     limit: Complex[np.ndarray, " n"]
     theory: Complex[np.ndarray, " n"]
     departure: Complex[np.ndarray, " n"]
     phase_error: Complex[np.ndarray, " n"]
     finite: Complex[np.ndarray, "n n"]
     finite_waves: Complex[np.ndarray, "n n"]
+
+    @property
+    def shared(self) -> SharedFunction:
+        """The neurons' shared function."""
+        return self.rule.shared
 
     @property
     def strength(self) -> Complex[np.ndarray, " n"]:
@@ -48,21 +54,21 @@ class ClusterReading:
 
 def read_cluster(cluster: PlaneCluster, inputs: Inputs) -> ClusterReading:
     """Integrals and finite sums of one cluster."""
-    shared, sigma, n = shared_function(cluster), inputs.sigma, cluster.n
-    as_written, as_theory = cluster.omega * np.exp(1j * cluster.psi), cluster.omega * np.exp(2j * cluster.phi)
-    limit = rotated_limit(cluster, cluster.charges, as_written, sigma)
-    own_waves = rotated_limit(cluster, cluster.charges, as_theory, sigma)
-    theory = rotated_limit(cluster, shared.of(cluster), as_theory, sigma)
+    sigma, n = inputs.sigma, cluster.n
+    rule = rule_of(cluster, sigma)
+    written = (cluster.omega[:, None] * np.exp(1j * np.stack([cluster.psi, 2 * cluster.phi], axis=1))).astype(complex)
+    limit, own_waves = rotated_limit(cluster, cluster.charges, written, sigma).T
+    theory, as_written = rule.integral, written[:, :1]
     b = np.arange(n)
     return ClusterReading(
         cluster=cluster,
-        shared=shared,
+        rule=rule,
         limit=limit,
         theory=theory,
         departure=own_waves - theory,
         phase_error=limit - own_waves,
-        finite=sigma.apply(inputs.pre[:, :, cluster.neurons]) @ as_written,
-        finite_waves=summed(cluster.charges, as_written, sigma, angles(cluster))[(b[:, None] - b) % n, b],
+        finite=sigma.apply(inputs.pre[:, :, cluster.neurons]) @ as_written[:, 0],
+        finite_waves=summed(cluster.charges, as_written, sigma.apply, angles(cluster))[(b[:, None] - b) % n, b, 0],
     )
 
 
@@ -95,6 +101,27 @@ class Parts:
     written: Complex[np.ndarray, "half d_mlp"]
 
     @property
+    def n(self) -> int:
+        """Number of elements."""
+        return len(self.logits)
+
+    @property
+    def shared(self) -> Amplitudes:
+        """The claim: the integrals of the shared functions of all clusters."""
+        total = np.zeros_like(self.logits)
+        for one in self.readings:
+            total[..., one.cluster.k] = over_inputs(one.cluster, one.theory)
+        return total
+
+    @property
+    def symmetric(self) -> Amplitudes:
+        """What of the logits at the key frequencies depends on a - b and c - a - b alone."""
+        total = np.zeros_like(self.logits)
+        for k in self.keys:
+            total[..., k] = symmetric(self.logits[..., [k]], k)[..., 0]
+        return total
+
+    @property
     def keys(self) -> list[int]:
         """The clusters' frequencies."""
         return [one.cluster.k for one in self.readings]
@@ -107,10 +134,9 @@ class Parts:
 
     def inner(self, x: Amplitudes, y: Amplitudes) -> float:
         """Σ over a, b and mean over c of x · y, the mean over c left out."""
-        n = len(self.logits)
         weights = np.full(x.shape[2], 0.5)
         weights[0] = 0.0
-        if n % 2 == 0:
+        if self.n % 2 == 0:
             weights[-1] = 1.0
         return float(
             np.einsum("abk,abk,k->", x.real, y.real, weights) + np.einsum("abk,abk,k->", x.imag, y.imag, weights)
@@ -134,6 +160,22 @@ class Parts:
         if n % 2 == 0:
             coefficients[..., -1] *= 2
         return np.fft.irfft(coefficients, n=n, axis=2)
+
+
+def symmetric(x: Complex[np.ndarray, "n n many"], k: int) -> Complex[np.ndarray, "n n many"]:
+    """What of amplitudes at k is e^{-2ikwb} times a function of a - b: the mean over moving a and b together."""
+    n = len(x)
+    b = np.arange(n)
+    turn = np.exp(2j * np.pi * (k * 2 * b % n) / n)
+    along = np.einsum("dbw,b->dw", x[(b + b[:, None]) % n, b], turn) / n
+    return along[(b[:, None] - b) % n] / turn[:, None]
+
+
+def share_right(logits: Float[np.ndarray, "n n n"]) -> float:
+    """Share of inputs at which a + b has the largest logit; 0 where all are 0."""
+    n = len(logits)
+    answer = np.add.outer(np.arange(n), np.arange(n)) % n
+    return float((logits.argmax(axis=2) == answer).mean()) if np.any(logits) else 0.0
 
 
 def take_apart(inputs: Inputs) -> Parts:

@@ -1,8 +1,9 @@
-"""Which activations keep a trained network right when they take the place of its own? λ_2 alone, asked before looking.
+"""Which activations keep a trained network right when they take the place of its own? The integral says it beforehand.
 
-A cluster that reads pure cosines adds λ_2(r) cos kw(a + b - c) to the logits, whatever σ is, with
-λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ: nothing for an odd σ, and the right answer wins where it is positive. Trained
-neurons read a constant and a double wave as well, through which odd σ pass something too, of either sign (lens.md §2).
+With g, φ, ρ and ω of the trained network and another σ, each cluster's claim is A Re(e^{ikwc} (1/2π) ∫ h(g) e^{2iφ} dφ)
+with h(x) = Σ_i ω_i σ(ρ_i x) / A and A = Σ_i ω_i. The share of inputs that the sum of these answers right is the
+prediction: no quadrature error, nothing past the neurons. λ_2 would see the sum waves only; a constant and a double
+wave in g can turn the answer's sign.
 """
 
 from collections.abc import Callable
@@ -13,14 +14,12 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.infinite_width.inputs import Inputs, inputs_of
-from quadlens.infinite_width.lens import Lens, lens
+from quadlens.infinite_width.integral import over_inputs
+from quadlens.infinite_width.parts import Parts, share_right, take_apart
+from quadlens.infinite_width.rule import tabulated_rule
 from quadlens.model.tables import FloatTables
-from quadlens.numbers import decimals
 from quadlens.table import Table
 
-NODES = 4096
-# λ_2 below this share of the size of σ(r cos θ) counts as none.
-NONE = 1e-3
 # The functions of He et al.'s table, then tanh and ReLU.
 SWAPPED: dict[str, Callable[[Any], Any]] = {
     "|x|": np.abs,
@@ -43,54 +42,46 @@ class Swap:
 
     Attributes:
         function: σ, as it is written.
-        charge_2: λ_2(r) over the root mean square of σ(r cos θ) less its mean, smallest over the clusters.
-        predicted: Whether the network should stay right: charge_2 is positive, not merely rounding.
-        accuracy: Share of all inputs answered right, measured.
+        predicted: Share of all inputs that the integral answers right.
+        accuracy: Share that the network with it answers right, measured.
     """
 
     function: str
-    charge_2: float
-    predicted: bool
+    predicted: float
     accuracy: float
 
     @property
     def agrees(self) -> bool:
-        """Predicted and right on at least nine inputs in ten, or predicted wrong and below that."""
-        return self.predicted == (self.accuracy >= 0.9)
+        """Whether both are on the same side of one half."""
+        return (self.predicted >= 0.5) == (self.accuracy >= 0.5)
 
 
 def swap_activations(layer: FloatTables, functions: dict[str, Callable[[Any], Any]] | None = None) -> tuple[Swap, ...]:
-    """Predict from λ_2 alone, then measure, for each function; the network's weights stay as they are."""
-    inputs, found = inputs_of(layer), lens(layer)
+    """Predict from the integral, then measure, for each function; the network's weights stay as they are."""
+    inputs = inputs_of(layer)
+    parts = take_apart(inputs)
     skip = inputs.logits - inputs.sigma.apply(inputs.pre) @ inputs.W_L.T
-    rows = []
-    for name, sigma in (functions or SWAPPED).items():
-        charge_2 = min((_charge_2(sigma, size) for size in _sizes(found)), default=0.0)
-        rows.append(Swap(name, charge_2, charge_2 > NONE, _accuracy(inputs, skip, sigma)))
-    return tuple(rows)
+    return tuple(
+        Swap(name, _predicted(parts, sigma), _accuracy(inputs, skip, sigma))
+        for name, sigma in (functions or SWAPPED).items()
+    )
 
 
 def swap_table(swaps: tuple[Swap, ...]) -> Table:
     """Predicted and measured, side by side."""
-    rows = [
-        [x.function, decimals(x.charge_2, 3), "right" if x.predicted else "wrong", f"{x.accuracy:.4f}"] for x in swaps
-    ]
-    return Table("Another activation after training", ("σ", "λ₂ over size", "predicted", "accuracy"), rows, left=(0, 2))
+    rows = [[x.function, f"{x.predicted:.4f}", f"{x.accuracy:.4f}", f"{x.accuracy - x.predicted:+.4f}"] for x in swaps]
+    header = ("σ", "predicted", "accuracy", "difference")
+    return Table("Another activation after training", header, rows, left=(0,))
 
 
-def _sizes(found: Lens) -> list[float]:
-    return [one.reading.shared.first_order for one in found.clusters]
-
-
-def _charge_2(sigma: Callable[[Any], Any], r: float) -> float:
-    theta = 2 * np.pi * np.arange(NODES) / NODES
-    values: Float[np.ndarray, " nodes"] = sigma(r * np.cos(theta))
-    size = float(values.std())
-    return float((values * np.cos(2 * theta)).mean()) / size if size > 0 else 0.0
+def _predicted(parts: Parts, sigma: Callable[[Any], Any]) -> float:
+    said = np.zeros_like(parts.logits)
+    for one in parts.readings:
+        rule = tabulated_rule(one.cluster, one.shared, one.rule.activation, sigma)
+        said[..., one.cluster.k] = over_inputs(one.cluster, rule.integral)
+    return share_right(parts.values(said))
 
 
 def _accuracy(inputs: Inputs, skip: Float[np.ndarray, "n n n"], sigma: Callable[[Any], Any]) -> float:
-    n = inputs.n
-    answers = np.add.outer(np.arange(n), np.arange(n)) % n
-    right = [(sigma(pre) @ inputs.W_L.T + past).argmax(axis=1) for pre, past in zip(inputs.pre, skip, strict=True)]
-    return float((np.stack(right) == answers).mean())
+    logits = [sigma(pre) @ inputs.W_L.T + past for pre, past in zip(inputs.pre, skip, strict=True)]
+    return share_right(np.stack(logits))

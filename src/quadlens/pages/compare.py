@@ -211,9 +211,12 @@ def _layer_facts(study: Study) -> dict[str, str]:
         return {"key irreps": named or NONE}
     return {
         "key frequencies": listed(tuple(one.k for one in lens.clusters)) or "none",
-        "R² of the integral": decimals(lens.r2.unfitted, 4, "down"),
+        "integrates": {True: "yes", False: "not shown", None: NONE}[lens.integrates],
+        "R² of the shared functions": decimals(lens.r2.shared, 4, "down"),
+        "with output phases permuted": decimals(lens.controls.shared_permuted, 4),
+        "symmetric part": decimals(lens.r2.symmetric_part, 4, "down"),
         "R² of the finite sum": decimals(lens.r2.finite_sum, 4, "down"),
-        "answered right by the integral": percent(lens.answers_right),
+        "answered right by the shared functions": percent(lens.answers_right),
     }
 
 

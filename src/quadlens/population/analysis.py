@@ -103,7 +103,7 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
         "gradient_symmetricity": found.gradient_symmetricity,
         "distance_irrelevance": found.distance_irrelevance,
         "circularity": found.circularity,
-        "lens_r2": None if lens is None else lens.r2.unfitted,
+        "lens_r2": None if lens is None else lens.r2.symmetric_part,
         "product_share": None if lens is None else lens.fourier["product_waves"],
     }
 

@@ -174,7 +174,7 @@ class Study(Displayed):
     def lens(self) -> Lens:
         """The hidden layer read as integrals."""
         with within_float64("the lens"):
-            return lens(self.anatomy.layer)
+            return lens(self.anatomy.layer, sum(one.size for one in self.model.tensors.values()))
 
     @cached_property
     def lens_if_any(self) -> Lens | None:
@@ -202,8 +202,8 @@ class Study(Displayed):
     @cached_property
     def integration(self) -> Integration:
         """Whether the hidden layer computes integrals: report, explorer and captions speak by it."""
-        found, rules = self.lens_if_any, self.rules
-        return Integration(found.r2.shared_function if found else None, rules.model if rules else None)
+        found = self.lens_if_any
+        return Integration(None, None, None, None, None) if found is None else found.integration
 
     @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:

@@ -1,0 +1,209 @@
+"""How the lens's claims can fail: each measured beside a control that takes away just what the claim is about.
+
+- `shared_permuted`: the same R², of a network whose output phases ψ are permuted within each cluster.
+- `resampled_even`: the share of inputs whose answer is the network's own when each cluster is replaced by as many fresh
+  neurons with the same g, spread evenly and written at 2φ; `resampled_half`: by as many on half a period.
+- `residual`: what a cluster writes at its own k and is *not* symmetric, predicted from φ_i, w_i and g alone; against
+  the same with weights and phases paired at random.
+- `spacing`: whether w_i is the width (φ_{i+1} - φ_{i-1})/2 of the box that neuron i stands for, phases shared by
+  several neurons merged; against the 95 % point of the same with weights permuted.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from quadlens.infinite_width.inputs import Inputs
+from quadlens.infinite_width.integral import over_inputs
+from quadlens.infinite_width.parts import ClusterReading, Parts, symmetric
+from quadlens.infinite_width.rule import Rule
+from quadlens.numbers import decimals
+from quadlens.table import Table
+
+PERMUTATIONS = 8
+SHUFFLES = 200
+# Phases nearer to each other than this share of the mean distance are one node.
+SAME = 0.01
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What is predicted of single neurons, over one cluster or all; None where there is nothing to predict.
+
+    Attributes:
+        residual: R² of the part that is not symmetric.
+        residual_correlation: Its correlation with what is predicted.
+        residual_permuted: R² with weights and phases paired at random, the mean over permutations.
+        spacing: Correlation of weights with box widths.
+        spacing_slope: Slope of weights over box widths, both in units of their mean; 1 in a rule of boxes.
+        spacing_permuted: The correlation that 95 of 100 random pairings stay below.
+    """
+
+    residual: float | None
+    residual_correlation: float | None
+    residual_permuted: float | None
+    spacing: float | None
+    spacing_slope: float | None
+    spacing_permuted: float | None
+
+
+@dataclass(frozen=True)
+class Controls(Fits):
+    """All of the module's quantities over a whole model.
+
+    Attributes:
+        shared_permuted: The median over permutations.
+        resampled_even: See the module.
+        resampled_half: See the module.
+        per_key: What is predicted of single neurons at each frequency.
+    """
+
+    shared_permuted: float | None
+    resampled_even: float | None
+    resampled_half: float | None
+    per_key: dict[int, Fits]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; what belongs to one frequency stands with its cluster."""
+        return {name: value for name, value in asdict(self).items() if name != "per_key"}
+
+
+def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
+    """Measure everything of the module, randomness from the seed."""
+    if not parts.readings:
+        return Controls(None, None, None, None, None, None, None, None, None, {})
+    rng = np.random.default_rng(seed)
+    permuted = _shared_permuted(parts, inputs, rng)
+    even, half = _resampled(parts, inputs, rng)
+    pieces = {
+        one.cluster.k: (_residuals(one, rng), _boxes(one.rule, rng)) for one in parts.readings if one.rule.is_rule
+    }
+    fits = {k: _fits([residual], [boxes]) for k, (residual, boxes) in pieces.items()}
+    every = _fits([one for one, _ in pieces.values()], [one for _, one in pieces.values()])
+    return Controls(**vars(every), shared_permuted=permuted, resampled_even=even, resampled_half=half, per_key=fits)
+
+
+def control_table(shared: float, answers_right: float, found: Controls, numbers: int, weights: int | None) -> Table:
+    """One row per claim, its control beside it."""
+
+    def said(value: float | None) -> str:
+        return decimals(value, 4)
+
+    of_weights = f"{numbers:,} numbers" + ("" if weights is None else f" of {weights:,} weights")
+    rows = [
+        ["shared function, R²", said(shared), "output phases permuted", said(found.shared_permuted)],
+        ["its answers right", said(answers_right), of_weights, ""],
+        [
+            "answers kept by even nodes",
+            said(found.resampled_even),
+            "nodes on half a period",
+            said(found.resampled_half),
+        ],
+        ["what is not symmetric, R²", said(found.residual), "weights permuted", said(found.residual_permuted)],
+        ["weights against box widths", said(found.spacing), "weights permuted, 95 %", said(found.spacing_permuted)],
+    ]
+    return Table(
+        "What the lens claims, and its controls",
+        ("claim", "measured", "control", "with it"),
+        rows,
+        left=(0, 2),
+        caption="The first row is about the mechanism, the second about the task: neither stands for the other.",
+    )
+
+
+def _shared_permuted(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> float:
+    """R² of the claim for networks whose output phases are permuted: only the amplitudes at their keys change."""
+    missed, size = np.zeros(PERMUTATIONS), np.zeros(PERMUTATIONS)
+    for one in parts.readings:
+        cluster, k = one.cluster, one.cluster.k
+        hidden = inputs.sigma.apply(inputs.pre[:, :, cluster.neurons])
+        psi = np.stack([rng.permutation(cluster.psi) for _ in range(PERMUTATIONS)], axis=1)
+        written = cluster.omega[:, None] * np.exp(1j * psi)
+        now = hidden @ written.real + 1j * (hidden @ written.imag)
+        network = (parts.logits[..., k] - one.finite)[..., None] + now
+        claim = over_inputs(cluster, one.theory)[..., None]
+        weight = 1.0 if 2 * k == parts.n else 0.5
+        size += weight * np.square(np.abs(network)).sum(axis=(0, 1))
+        missed += weight * np.square(np.abs(network - claim)).sum(axis=(0, 1))
+    rest = parts.logits.copy()
+    rest[..., parts.keys] = 0
+    others = parts.inner(rest, rest)
+    return float(np.median(1 - (missed + others) / (size + others)))
+
+
+def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[float, float]:
+    """Share of answers kept by even nodes, and by nodes on half a period; what is in no cluster stays as it is."""
+    even, half = (parts.outside_clusters + parts.skip for _ in range(2))
+    for one in parts.readings:
+        k, rule, count = one.cluster.k, one.rule, len(one.rule.w)
+        if not rule.is_rule:
+            even[..., k] += one.finite
+            half[..., k] += one.finite
+            continue
+        nodes = rule.period * (np.arange(count) + rng.uniform()) / count
+        weights = np.full((count, 1), rule.A / count)
+        even[..., k] += rule.sums(nodes, weights)[..., 0]
+        half[..., k] += rule.sums(nodes / 2, weights)[..., 0]
+    own = inputs.logits.argmax(axis=2)
+    kept = [float((parts.values(x).argmax(axis=2) == own).mean()) for x in (even, half)]
+    return kept[0], kept[1]
+
+
+@dataclass(frozen=True)
+class _Residual:
+    """Sums of squares and products of what is not symmetric (r) and what is predicted of it (p), permuted ones last."""
+
+    rr: float
+    rp: Float[np.ndarray, " many"]
+    pp: Float[np.ndarray, " many"]
+
+
+def _residuals(one: ClusterReading, rng: np.random.Generator) -> _Residual:
+    rule, k = one.rule, one.cluster.k
+    weights = np.stack([rule.w, *(rng.permutation(rule.w) for _ in range(PERMUTATIONS))], axis=1)
+    true = _unsymmetric(one.finite[..., None], k)
+    said = _unsymmetric(rule.sums(one.cluster.phi, weights), k)
+    return _Residual(
+        float(np.square(np.abs(true)).sum()),
+        (said * true.conj()).real.sum(axis=(0, 1)),
+        np.square(np.abs(said)).sum(axis=(0, 1)),
+    )
+
+
+def _unsymmetric(x: Complex[np.ndarray, "n n many"], k: int) -> Complex[np.ndarray, "n n many"]:
+    return x - symmetric(x, k)
+
+
+def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Box widths, weights and permuted weights of the merged nodes, in units of their mean, less 1."""
+    order = np.argsort(rule.cluster.phi % rule.period)
+    phi, w = (rule.cluster.phi % rule.period)[order], rule.w[order]
+    apart = np.diff(phi) > SAME * rule.period / len(phi)
+    start = np.flatnonzero(np.concatenate([[True], apart]))
+    nodes, merged = phi[start], np.add.reduceat(w, start)
+    if len(nodes) < 3:
+        return np.zeros(0), np.zeros(0), np.zeros((SHUFFLES, 0))
+    width = (np.roll(nodes, -1) - np.roll(nodes, 1)) % rule.period / 2
+    x, y = width / width.mean() - 1, merged / merged.mean() - 1
+    return x, y, np.stack([rng.permutation(y) for _ in range(SHUFFLES)])
+
+
+def _fits(residuals: list[_Residual], boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Fits:
+    """Pooled over clusters: sums of squares for the residual, all boxes of all clusters for the spacing."""
+    rr = sum(one.rr for one in residuals)
+    rp, pp = (sum((getattr(one, name) for one in residuals), np.zeros(PERMUTATIONS + 1)) for name in ("rp", "pp"))
+    r2 = (2 * rp - pp) / rr if rr > 0 else None
+    x, y = (np.concatenate([one[j] for one in boxes]) if boxes else np.zeros(0) for j in (0, 1))
+    shuffled = np.concatenate([one[2] for one in boxes], axis=1) if boxes else np.zeros((SHUFFLES, 0))
+    xx, yy = float(x @ x), float(y @ y)
+    spaced = xx > 0 and yy > 0
+    return Fits(
+        None if r2 is None else float(r2[0]),
+        float(rp[0] / np.sqrt(rr * pp[0])) if rr > 0 and pp[0] > 0 else None,
+        None if r2 is None else float(r2[1:].mean()),
+        float(x @ y / np.sqrt(xx * yy)) if spaced else None,
+        float(x @ y) / xx if spaced else None,
+        float(np.quantile(shuffled @ x / np.sqrt(xx * yy), 0.95)) if spaced else None,
+    )
