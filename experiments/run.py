@@ -31,7 +31,7 @@ from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.swap import swap_activations
 from quadlens.infinite_width.waves import plane_spectrum
 from quadlens.logits.algorithm import algorithm_measures, right_logits
-from quadlens.model.token_tables import TokenTables
+from quadlens.model.tables import FloatTables
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature.views import to_json as bounds_to_json
 from quadlens.schema import plain
@@ -176,7 +176,7 @@ def values_of(run: Run, study: Study) -> dict[str, Any]:
         "measures": guarded(lambda: algorithm_measures(study.model, layer, right_logits(layer)).to_dict()),
         "product_waves": changed,
         "swaps": guarded(lambda: [vars(one) for one in swap_activations(layer)]),
-        "gates": guarded(lambda: gate_waves(layer)) if isinstance(layer, TokenTables) else None,
+        "gates": guarded(lambda: gate_waves(layer)) if layer.gated else None,
         "planes": guarded(lambda: planes(study)),
         "proofs": {name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)},
     }
@@ -200,7 +200,7 @@ def bounds_without_claims(study: Study) -> Any:
     return [{name: value for name, value in row.items() if name != "claims"} for row in table["clusters"]]
 
 
-def gate_waves(layer: TokenTables) -> list[dict[str, Any]]:
+def gate_waves(layer: FloatTables) -> list[dict[str, Any]]:
     """The mean and the strongest waves of every gate over (a, b)."""
     n = layer.p
     gates = np.stack([layer.gates(np.full(n, a), np.arange(n)) for a in range(n)], axis=2)  # [position, head, a, b]
@@ -215,7 +215,7 @@ def gate_waves(layer: TokenTables) -> list[dict[str, Any]]:
 
 def planes(study: Study) -> dict[str, Any]:
     """Singular values of the two columns, cos and sin, of each key frequency and its double in W_E and W_U."""
-    tensors, p = study.model.tensors(), study.config.p
+    tensors, p = study.model.tensors, study.config.p
     x = 2 * np.pi * np.arange(p) / p
     found: dict[str, Any] = {"weights": int(sum(array.size for array in tensors.values()))}
     for k in sorted({k for key in study.lens.parts.keys for k in (key, min(2 * key % p, -2 * key % p))}):

@@ -21,7 +21,7 @@ from quadlens.figures.integrals import sums
 from quadlens.figures.proved import rule_points
 from quadlens.figures.rectangles import area_of
 from quadlens.figures.registry import all_pictures
-from quadlens.integration import Integration, RuleError, alone, doubles
+from quadlens.integration import Integration, doubles
 from quadlens.model import Recipe, Weights, build_mlp
 from quadlens.model.config import Config, Softmax
 from quadlens.model.formats import import_file
@@ -243,29 +243,14 @@ SAID: dict[str, Said] = {
     "This page opens up a small neural network that …": lambda s, g: (
         (does(s) if s.evaluation.correct == s.p**2 else f"was meant to {does(s).replace('adds', 'add')}") + ".",
     ),
-    "Its layer of … neurons computes integrals numerically, one for each of its frequencies: …R² # of the logits; the "
-    "sum of rectangles is off by at most # % of the integral's mean size.": lambda s, g: (
+    "Its layer of … neurons computes integrals numerically, one for each of its frequencies: ….": lambda s, g: (
         g[0],
-        g[1],
-        down(s.lens.r2.shared_function, 3),
-        worst(s)[0],
+        reasons(s),
     ),
-    "…computes integrals…: one function…R² # of the logits…": lambda s, g: (
-        *g[:3],
-        down(s.lens.r2.shared_function, 3),
-        g[4],
-    ),
-    "…said to…: one function…R² # of the logits…": lambda s, g: (*g[:3], down(s.lens.r2.shared_function, 3), g[4]),
-    "By the measure of this page its layer … does not: …R² # of the logits, below 0.9; at k = # the sum of rectangles is "
-    "off by up to # % of the integral's mean size.": lambda s, g: (
-        *g[:2],
-        down(s.lens.r2.shared_function, 3),
-        *worst(s)[::-1],
-    ),
-    "By the measure of this page … does not: …R² # of the logits, below 0.9.": lambda s, g: (
-        *g[:2],
-        down(s.lens.r2.shared_function, 3),
-    ),
+    "Its hidden layer …: ….": lambda s, g: (g[0], reasons(s)),
+    "…said to…: ….": lambda s, g: (*g[:2], reasons(s)),
+    "By the measure of this page … does not: ….": lambda s, g: (g[0], reasons(s)),
+    "The shared functions alone answer # % of the inputs right.": lambda s, g: (per_cent(s.lens.answers_right),),
     "A layer is said to compute integrals where …R² of at least 0.9 of the logits…": lambda s, g: g,
     "It is proved that all # answers are right.": lambda s, g: (n(s.p**2),),
     "It is proved that # of # answers are right.": lambda s, g: (n(best(s).certified_inputs), n(s.p**2)),
@@ -565,36 +550,22 @@ SAID: dict[str, Said] = {
     ),
     "= exact, ≤ proved upper bound, ≈ estimate in float64.": lambda s, g: g,
     # The lens.
-    "The integral, nothing fitted, is # % of the logits' variance and answers # % of the inputs right.": lambda s, g: (
-        per_cent(s.lens.r2.unfitted),
-        per_cent(s.lens.answers_right),
+    "That is # numbers in all.": lambda s, g: (n(sum(one.reading.rule.numbers for one in s.lens.clusters)),),
+    "Every neuron spread over its own rotations is # % of the logits, of at most # % for a function of …": lambda s, g: (
+        per_cent(s.lens.r2.symmetric_part),
+        per_cent(s.lens.r2.ceiling),
+        g[2],
     ),
-    "One coefficient per frequency: # %; one shared function per cluster: # %; finite sums: # %.": lambda s, g: [
-        per_cent(x) for x in (s.lens.r2.fitted, s.lens.r2.shared_function, s.lens.r2.finite_sum)
-    ],
-    "No function of a - b and c - a - b can have more than # %.": lambda s, g: (per_cent(s.lens.r2.best_possible),),
+    "Keys that are doubles of each other: ….": lambda s, g: (
+        "; ".join(" → ".join(map(str, chain)) for chain in s.lens.chains),
+    ),
+    "Read together, with the moments of their nodes, they bring the shared functions from # % to # % of …": lambda s, g: (
+        per_cent(s.lens.r2.shared),
+        per_cent(s.lens.r2.joint),
+        g[2],
+    ),
     "By δ alone frequenc… would be a pizza, whose strength falls to 0 with a - b; …": lambda s, g: g,
-    "Quadrature error and cross-writing correlate by # (root mean squares # and #, together #); # % and # % of them …": (
-        lambda s, g: (
-            near(cancels(s).correlation, 2),
-            *(near(x, 2) for x in cancels(s).rms),
-            *(per_cent(x) for x in cancels(s).constant_share),
-            g[6],
-        )
-    ),
-    "What varies correlates by # (# … #; neurons swapped # … #): …": lambda s, g: (
-        *ends(cancels(s)),
-        ("more than the constant is cancelled." if cancels(s).holds else "not shown to cancel more than the constant."),
-    ),
-    "Quadrature error against cross-writing, constants taken away: -1 where one undoes the other.": lambda s, g: g,
     "Here a, b and c are the elements renamed …": lambda s, g: g,
-    "The integral, nothing fitted, has R² # of the logits….": lambda s, g: (
-        down(s.lens.r2.unfitted, 4),
-        alone(s.lens.r2.unfitted, f"{per_cent(s.lens.answers_right)} % of the inputs right"),
-    ),
-    "With one function per frequency in place of each neuron's own it has R² #.": lambda s, g: (
-        down(s.lens.r2.shared_function, 4),
-    ),
     "One function, of degree #, makes # % of the pre-activations' energy in the # neurons of k = #.": lambda s, g: (
         str(s.lens.clusters[0].reading.cluster.degree),
         per_cent(s.lens.clusters[0].reading.shared.fit),
@@ -754,14 +725,19 @@ def boxes(s: Study) -> tuple[str, ...]:
     return str(s.clusters[0].k), per_cent(found.uncovered), deep, apart
 
 
-def cancels(s: Study) -> Any:
-    return s.lens.cancelling
-
-
-def ends(one: Any) -> list[str]:
-    """The ellipses of the intervals match any words."""
-    (low, high), (least, most) = ([near(x, 2) for x in ends] for ends in (one.ci95, one.control95))
-    return [near(one.varying, 2), low, "…", high, least, "…", most]
+def reasons(s: Study) -> str:
+    """The four parts of the rule, or those that fail, from the values measured."""
+    one, c = s.lens.r2.shared, s.lens.controls
+    permuted, even, half = (float(x or 0) for x in (c.shared_permuted, c.resampled_even, c.resampled_half))
+    read = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
+    rows = [
+        (one >= 0.9, f"{read} has R² {down(one, 3)} of the logits", ", below 0.9"),
+        (permuted <= one - 0.5, f"with output phases permuted R² {up(permuted, 3)} is left", ", not 0.5 less"),
+        (even >= 0.99, f"evenly spread neurons keep {down(100 * even, 2)} % of the answers", ", not 99 %"),
+        (half < 0.9, f"neurons on half a period keep {up(100 * half, 2)} %", ", not less than 90 %"),
+    ]
+    fails = [words + short for holds, words, short in rows if not holds]
+    return "; ".join(fails or [words for _, words, _ in rows])
 
 
 def harmonics(s: Study, name: str) -> str:
@@ -834,9 +810,7 @@ def test_pages_claim_an_integral_by_the_rule_alone(name: str) -> None:
     """Report, caption and explorer have one verdict, which is the rule's on values measured here anew."""
     study = studied(name)
     found = study.lens_if_any
-    shared = None if found is None else found.r2.shared_function
-    error = max((relative(study, one) for one in study.clusters), default=None)
-    expected = None if shared is None else shared >= 0.9 and (error is None or error < 1)
+    expected = None if found is None else "below" not in reasons(study) and ", not " not in reasons(study)
     assert study.integration.holds is expected
     assert expected == {**dict.fromkeys(BUNDLED, True), "group": None}.get(name, False)
     text = " ".join(blocks(page_of(name)))
@@ -877,14 +851,15 @@ def test_a_weak_spot_of_one_sign_has_one() -> None:
 
 
 def test_the_rule_names_the_part_that_fails() -> None:
-    assert Integration(None, RuleError(5, 0.1)).holds is None
-    assert Integration(0.95, None).holds
-    assert Integration(0.95, RuleError(5, 0.99)).holds
-    assert [part.name for part in Integration(0.95, RuleError(5, 1.448)).fails] == ["exact error"]
-    assert [part.name for part in Integration(0.32, RuleError(5, 0.1)).fails] == ["shared function"]
-    both = Integration(0.32, RuleError(5, 1.4471))
+    assert Integration(None, None, None, None, None).holds is None
+    assert Integration(0.95, 0.44, 0.99, 0.89, 1.0).holds
+    assert [part.name for part in Integration(0.95, -1.0, 0.5, 0.1, 1.0).fails] == ["even nodes"]
+    both = Integration(0.3201, -1.0, 1.0, 0.95, 0.034)
     assert both.why == (
         "one function per frequency, which its neurons share, read at phase φ and written at 2φ, has R² 0.320 of the "
-        "logits, below 0.9; at k = 5 the sum of rectangles is off by up to 144.8 % of the integral's mean size"
+        "logits, below 0.9; neurons on half a period keep 95.00 %, not less than 90 %"
     )
-    assert both.sentence == f"Its hidden layer cannot be said to compute integrals: {both.why}."
+    assert both.sentence == (
+        f"Its hidden layer cannot be said to compute integrals: {both.why}. The shared functions alone answer 3.4 % of the "
+        "inputs right."
+    )
