@@ -83,7 +83,7 @@ def attended_parts(weights: Weights, ring: Ring[R]) -> list[Any]:
     """α_t x_t OV of each position: what attention's constant part brings of all its tokens, without value biases."""
     config, block = weights.config, weights.blocks[-1]
     streams: list[Any] = _streams(weights, ring)
-    if not any(config.attention):
+    if config.softmax is not None and not any(config.attention):
         return [ring.of(np.zeros((stop - start, config.d_model))) for start, stop in config.token_rows]
     heads: list[tuple[Any, Any]] = [(ring.of(V), ring.of(O_)) for V, O_ in zip(block["W_V"], block["W_O"], strict=True)]
     OV = sum_of(W_V @ W_O for W_V, W_O in heads)
