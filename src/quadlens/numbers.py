@@ -45,6 +45,33 @@ def at_least(value: float | Fraction | None, digits: int = 4) -> str:
     return decimals(value, digits, "down")
 
 
+def margin(proved: float | Fraction | None) -> str:
+    """By how much right answers are proved to lead: two decimals, rounded down, wherever it is told in a sentence.
+
+    >>> margin(14.2256), margin(Fraction(877, 100)), margin(None)
+    ('14.22', '8.77', '–')
+    """
+    return at_least(proved, 2)
+
+
+def bound(value: float | Fraction | None) -> str:
+    """An upper bound of any size, of a logit's error or a term of it: four significant digits, rounded up.
+
+    >>> bound(72.80205), bound(211.8331), bound(7.52e-13), bound(None)
+    ('72.81', '211.9', '7.520e-13', '–')
+    """
+    return significant(value, "up", 4)
+
+
+def fit(r2: float | None) -> str:
+    """How well phases follow a relation, R²: four decimals, rounded down, so that only perfection reads as 1.
+
+    >>> fit(0.99998), fit(0.9998), fit(1.0), fit(None)
+    ('0.9999', '0.9998', '1.0000', '–')
+    """
+    return at_least(r2, 4)
+
+
 def between(lower: float, upper: float, digits: int) -> str:
     """An enclosure: its middle where it is narrower than the last digit, else both ends, rounded outwards.
 
@@ -94,6 +121,24 @@ def percent(share: float, digits: int = 1, towards: Direction = "nearest") -> st
     """
     text = decimals(100 * share, digits, towards)
     return f"{text if share >= 1 or float(text) < 100 else f'{100 - 10**-digits:.{digits}f}'} %"
+
+
+def cost(share: float) -> str:
+    """What a proof costs, as a share of brute force: one decimal, rounded up, so that it is never cheaper in words.
+
+    >>> cost(0.09347), cost(0.1679), cost(1.0)
+    ('9.4 %', '16.8 %', '100.0 %')
+    """
+    return percent(share, 1, "up")
+
+
+def of_mean_size(error: float) -> str:
+    """An exact error, or a bound, as a share of the integral's mean size: one decimal of a per cent, rounded up.
+
+    >>> of_mean_size(0.029133), of_mean_size(5.9324)
+    ('3.0 %', '593.3 %')
+    """
+    return percent(error, 1, "up")
 
 
 def neglected(share: float) -> str:

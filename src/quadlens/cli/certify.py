@@ -47,7 +47,7 @@ def command(
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
-    from quadlens.numbers import significant
+    from quadlens.numbers import bound, cost, significant
     from quadlens.proofs.certificate import summary
     from quadlens.proofs.produce import certify, find_strategy
 
@@ -74,7 +74,8 @@ def command(
         hidden = ("verdict", "statement", "reason", "float32_reason", "witnesses", "tied", "terms", "worst_inputs")
         shown = {key: item for key, item in value.items() if key not in hidden}
         shown |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
-        shown |= {name: significant(value[name], "up") for name in ("logit_error_bound", "float32_error")}
+        shown |= {name: bound(value[name]) for name in ("logit_error_bound", "float32_error")}
+        shown |= {name: cost(value[name]) for name in ("cost_share", "cost_share_beyond_collapse")}
         shown["seconds"] = f"{value['seconds']:.2f}"
         task = loaded.config.task
         for name, listed in (("proved wrong", value["witnesses"]), ("tied", value["tied"])):
@@ -83,7 +84,7 @@ def command(
                 shown[name] = ", ".join(words) + (", …" if len(listed) > 10 else "") or "none"
         key_value_table(console, "proof", shown)
         if value["terms"]:
-            terms = {name: significant(bound, "up") for name, bound in value["terms"].items()}
+            terms = {name: bound(term) for name, term in value["terms"].items()}
             key_value_table(console, "error budget (worst case of each term)", terms)
 
     out.emit(value, render)

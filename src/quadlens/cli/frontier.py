@@ -25,7 +25,7 @@ def command(
     from quadlens.figures.style import figure_bytes
     from quadlens.model import load
     from quadlens.model.atomic import check_directory, write_together
-    from quadlens.numbers import significant
+    from quadlens.numbers import cost, margin, significant
     from quadlens.proofs.frontier import frontier, to_csv
     from quadlens.table import Table
 
@@ -55,10 +55,10 @@ def command(
                 point.strategy,
                 point.verdict,
                 f"{significant(100 * Fraction(point.certified_share), 'down')}%",
-                significant(point.margin_lower_bound, "down"),
+                margin(point.margin_lower_bound),
                 f"{point.flops + point.collapse_flops:.3g}",
-                f"{point.cost_share:.3%}",
-                f"{point.cost_share_beyond_collapse:.3%}",
+                cost(point.cost_share),
+                cost(point.cost_share_beyond_collapse),
                 f"{point.seconds:.2f}",
             )
             for point in result.points

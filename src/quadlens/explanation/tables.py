@@ -4,7 +4,7 @@ import numpy as np
 from rich.console import Console
 
 from quadlens.explanation.value import Explanation, LogitExplanation
-from quadlens.numbers import decimals
+from quadlens.numbers import decimals, fit
 from quadlens.published import read_published
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
 from quadlens.table import Table
@@ -39,11 +39,11 @@ def _print_clusters(explanation: Explanation, console: Console) -> None:
             str(len(cluster.neurons)),
             decimals(float(np.median(roles.variance_input[cluster.neurons]))),
             decimals(float(np.median(roles.variance_output[cluster.neurons]))),
-            decimals(phases.r2, 4),
+            fit(phases.r2),
             decimals(phases.spacing.width_mean),
             decimals(phases.spacing.width_std),
             decimals(doubling.share),
-            decimals(doubling.phase_r2, 4),
+            fit(doubling.phase_r2),
         )
         for cluster, phases, doubling in found[:MAX_ROWS]
     ]
@@ -51,27 +51,27 @@ def _print_clusters(explanation: Explanation, console: Console) -> None:
     Table("Clusters: neurons that read and write frequency k", header, rows, caption=caption).print(console)
 
 
-def _worth_showing(fit: HarmonicFit) -> bool:
-    return any(r2 is not None and r2 > DRAWN_R2 for r2 in (fit.r2, fit.r2_offset))
+def _worth_showing(one: HarmonicFit) -> bool:
+    return any(r2 is not None and r2 > DRAWN_R2 for r2 in (one.r2, one.r2_offset))
 
 
 def _print_harmonics(explanation: Explanation, console: Console) -> None:
-    shown = [fit for fit in explanation.harmonic_fits if _worth_showing(fit)][:MAX_ROWS]
+    shown = [one for one in explanation.harmonic_fits if _worth_showing(one)][:MAX_ROWS]
     if not shown:
         return
     header = ("rank", "k", "frequency", "m", "neurons", "R² mφ+π", "θ-mφ", "R² mφ+offset")
     rows = [
         (
-            RANK_NAMES[fit.rank - 1],
-            str(fit.k),
-            str(fit.frequency),
-            str(fit.multiple or "–"),
-            str(fit.neurons),
-            decimals(fit.r2),
-            decimals(fit.offset),
-            decimals(fit.r2_offset),
+            RANK_NAMES[one.rank - 1],
+            str(one.k),
+            str(one.frequency),
+            str(one.multiple or "–"),
+            str(one.neurons),
+            fit(one.r2),
+            decimals(one.offset),
+            fit(one.r2_offset),
         )
-        for fit in shown
+        for one in shown
     ]
     hidden = len(explanation.harmonic_fits) - len(shown)
     caption = f"{hidden} more without a clear relation; see --json" if hidden else ""

@@ -25,6 +25,7 @@ from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.evaluate import MAX_OPERATIONS
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
+from quadlens.numbers import fit
 from quadlens.spectrum import (
     Anatomy,
     AttendedSpectra,
@@ -159,7 +160,7 @@ class Explanation(Displayed):
     def _repr_html_(self) -> str:
         """The summary and one row per key frequency, for a notebook."""
         rows = [
-            [str(one.k), str(len(one.neurons)), "" if phases.r2 is None else f"{phases.r2:.4f}"]
+            [str(one.k), str(len(one.neurons)), "" if phases.r2 is None else fit(phases.r2)]
             for one, phases in zip(self.clusters, self.phases, strict=True)
             if one.k in self.key_frequencies
         ]

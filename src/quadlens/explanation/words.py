@@ -6,7 +6,7 @@ from quadlens.explanation.value import Explanation, LogitExplanation
 from quadlens.integration import CLEAR_RELATION, alone
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.task import Task
-from quadlens.numbers import at_least, counted, neglected, percent
+from quadlens.numbers import counted, fit, neglected, percent
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 MANY, FEW = 12, 4
@@ -88,7 +88,7 @@ def _phases(explanation: Explanation) -> str:
     even = sum(phases.spacing.roughly_uniform for phases in key_phases)
     follow = ""
     if values:
-        least = at_least(min(values), 4)
+        least = fit(min(values))
         follow = f"Output phases follow twice the input phases with R² of at least {least}; "
         if min(values) < CLEAR_RELATION:
             follow = f"Output phases do not all follow twice the input phases (least R² {least}); "
@@ -102,7 +102,7 @@ def _secondary(explanation: Explanation) -> str:
         return "No neuron has a secondary frequency."
     phase, r2 = "", doubling.phase_r2
     if r2 is not None:
-        found = f"2φ + π (R² {at_least(r2, 4)})"
+        found = f"2φ + π (R² {fit(r2)})"
         phase = f", with phase {found}" if r2 >= CLEAR_RELATION else f"; their phase does not follow {found}"
     return (
         f"The secondary frequency is the double of the primary one for {doubling.doubled} "

@@ -9,7 +9,7 @@ from quadlens.explanation import Explanation
 from quadlens.figures.canvas import Target, angle_axis, canvas
 from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
-from quadlens.numbers import at_least, listed, percent
+from quadlens.numbers import at_least, fit, listed, percent
 from quadlens.spectrum import Cluster, ClusterPhases
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
 from quadlens.studies import Study
@@ -78,7 +78,7 @@ def _all_angles(study: Study) -> tuple[Words, ...]:
 
 def _angles_words(cluster: Cluster, phases: ClusterPhases) -> Words:
     k, spacing = cluster.k, phases.spacing
-    r2 = "no R² (the phases do not vary)" if phases.r2 is None else f"R² = {at_least(phases.r2, 5)}"
+    r2 = "no R² (the phases do not vary)" if phases.r2 is None else f"R² = {fit(phases.r2)}"
     even = "roughly even" if spacing.roughly_uniform else "uneven"
     return Words(
         name=f"angles-{k}",

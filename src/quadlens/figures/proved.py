@@ -12,7 +12,7 @@ from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
-from quadlens.numbers import at_most, percent
+from quadlens.numbers import at_most, bound, cost, margin, percent
 from quadlens.proofs.budget import WaterfallStep
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.produce import STRATEGIES
@@ -135,8 +135,8 @@ def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, flo
 def _draw_rules(axis: "Axes", clusters: tuple[ClusterBounds, ...]) -> None:
     axis.set_title("error of the rule (T1)", loc="left")
     axis.axhline(1, color=QUIET_COLOUR, lw=1.2)
-    for (name, cost, worst, concept), marker in zip(rule_points(clusters), RULE_MARKERS, strict=True):
-        axis.plot([cost], [worst], marker, ms=8, color=CONCEPT_COLOURS[concept], label=name)
+    for (name, count, worst, concept), marker in zip(rule_points(clusters), RULE_MARKERS, strict=True):
+        axis.plot([count], [worst], marker, ms=8, color=CONCEPT_COLOURS[concept], label=name)
     axis.set(ylabel="worst relative error proved", ylim=(0, None))
 
 
@@ -190,11 +190,12 @@ def _frontier_words(study: Study) -> Words | None:
     if not clusters and not certificates:
         return None
     rules = rule_points(clusters) if clusters else []
-    parts = [f"{name}: at most {at_most(worst, 3)} for {cost:,} operations" for name, cost, worst, _ in rules]
+    parts = [f"{name}: at most {at_most(worst, 3)} for {count:,} operations" for name, count, worst, _ in rules]
     for one in certificates:
         share = percent(one.certified_inputs / one.p**2)
-        cost = percent(one.cost_share)
-        parts.append(f"strategy {one.proof.strategy}: {share} of inputs proved at {cost} of brute force's cost")
+        parts.append(
+            f"strategy {one.proof.strategy}: {share} of inputs proved at {cost(one.cost_share)} of brute force's cost"
+        )
     proved = (
         "how many of all inputs a strategy proves right, against its cost, the collapse included; brute force is the "
         "grey line. "
@@ -228,8 +229,8 @@ def draw_budget(steps: tuple[WaterfallStep, ...], lead: float, ax: Target = None
         start = 0.0
         for row, step in enumerate(steps):
             # A label for the legend from the first row only.
-            bound, measured = ("bound", "measured") if row == 0 else (None, None)
-            axis.barh(row, step.bound, left=start, color=CONCEPT_COLOURS["bound"], height=0.7, label=bound)
+            proved, measured = ("bound", "measured") if row == 0 else (None, None)
+            axis.barh(row, step.bound, left=start, color=CONCEPT_COLOURS["bound"], height=0.7, label=proved)
             text = _size(step.bound)
             if step.measured is not None:
                 ink = CONCEPT_COLOURS["truth"]
@@ -247,9 +248,9 @@ def draw_budget(steps: tuple[WaterfallStep, ...], lead: float, ax: Target = None
         return drawn.figure
 
 
-def _size(bound: float) -> str:
-    """Rounded up, to two decimals where that says anything."""
-    return at_most(bound, 2) if bound >= 0.01 or bound == 0 else f"< {10.0 ** math.ceil(math.log10(bound)):.0e}"
+def _size(size: float) -> str:
+    """Rounded up, as everywhere, where that says anything."""
+    return bound(size) if size >= 0.01 or size == 0 else f"< {10.0 ** math.ceil(math.log10(size)):.0e}"
 
 
 def _waterfall_words(study: Study) -> Words | None:
@@ -259,12 +260,12 @@ def _waterfall_words(study: Study) -> Words | None:
     *steps, whole = study.waterfall
     worst = max(steps, key=lambda step: step.bound)
     proved = f"{certificate.certified_inputs:,} of {certificate.p**2:,} inputs are proved right that way"
-    measured = "" if whole.measured is None else f" In fact no logit is off by more than {whole.measured:.1f}."
+    measured = "" if whole.measured is None else f" In fact no logit is off by more than {bound(whole.measured)}."
     return Words(
         title="The error budget, term by term",
         finding=f"Bounding every term by itself (strategy {certificate.proof.strategy}) leaves "
-        f"{at_most(whole.bound, 1)} logits of doubt; the largest term is {worst.term} with "
-        f"{at_most(worst.bound, 1)}. The smallest margin is {study.evaluation.min_margin:.1f}; {proved}.{measured}",
+        f"{bound(whole.bound)} logits of doubt; the largest term is {worst.term} with "
+        f"{bound(worst.bound)}. The smallest margin is {margin(study.evaluation.min_margin)}; {proved}.{measured}",
         how_to_read="Each bar is the proved worst case of one thing that the pizza form neglects, added up from "
         "top to bottom; the thin black bar, and the number in brackets, is the largest change of a logit it really "
         "makes. An input is proved right where twice the sum stays below the lead that the pizza form gives the "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadlens.display import Displayed
 from quadlens.model.evaluate import about
-from quadlens.numbers import NONE, at_least, at_most, decimals, listed, percent
+from quadlens.numbers import NONE, at_most, cost, decimals, listed, margin, percent
 from quadlens.proofs.certificate import summary
 from quadlens.schema import plain
 from quadlens.studies.study import Study
@@ -226,9 +226,9 @@ def _proof_facts(study: Study) -> dict[str, str]:
         "verdict": found.verdict,
         "strategy": found.proof.strategy,
         "inputs proved": f"{found.certified_inputs:,} of {found.p**2:,}",
-        "margin at least": at_least(found.proof.margin),
-        "cost over brute force": percent(found.cost_share),
-        "the same beyond the collapse": percent(found.cost_share_beyond_collapse),
+        "margin at least": margin(found.proof.margin),
+        "cost over brute force": cost(found.cost_share),
+        "the same beyond the collapse": cost(found.cost_share_beyond_collapse),
     }
 
 

@@ -10,7 +10,7 @@ from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
 from quadlens.glossary import linked, typeset
 from quadlens.integration import CLEAR_RELATION, NO_INTEGRAL, alone, doubles
-from quadlens.numbers import at_least, at_most, decimals, listed, percent, significant
+from quadlens.numbers import at_least, at_most, bound, cost, decimals, fit, listed, margin, percent
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
 from quadlens.published import MODELS, MODELS_IN_FIGURES
@@ -41,7 +41,7 @@ def _template() -> "Template":
         trim_blocks=True,
     )
     environment.filters.update(
-        {one.__name__: one for one in (at_least, at_most, decimals, listed, percent, significant)}
+        {one.__name__: one for one in (at_least, at_most, bound, cost, decimals, fit, listed, margin, percent)}
     )
     environment.filters["thousands"] = lambda value: f"{value:,}"
     environment.filters["math"] = lambda latex: Markup(typeset().formulas[latex])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from quadlens.numbers import at_least, decimals
+from quadlens.numbers import decimals, fit
 from quadlens.published import MODELS, MODELS_IN_FIGURES
 from quadlens.quadrature import Bounds, ClaimTable, tables, text_table
 from quadlens.studies import Study
@@ -202,7 +202,7 @@ def model_table(study: Study) -> PageTable:
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
     widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or "–"
     rows += [
-        ("least R² of ψ = 2φ", at_least(least, 5), f"above {paper.angle_r2} (k = {paper.key_neurons[0][0]})"),
+        ("least R² of ψ = 2φ", fit(least), f"above {paper.angle_r2} (k = {paper.key_neurons[0][0]})"),
         (
             "gaps between phases, mean ± std",
             widths,

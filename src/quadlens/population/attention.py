@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from quadlens.errors import BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
-from quadlens.numbers import decimals, percent
+from quadlens.numbers import cost, decimals, percent
 from quadlens.population.intervals import Z, holm, p_value, wilson
 from quadlens.population.statement import Tested
 from quadlens.population.store import Store
@@ -204,7 +204,7 @@ class RateComparison:
                  f"{row['correct']} of {row['inputs']}",
                  *(f"{decimals(row[name])} ({decimals(theirs[name][2])})" for name in MEASURES),
                  decimals(row["lens_r2"]), decimals(row["product_share"]),
-                 f"{row['strategy']}: {row['certified_inputs']}", percent(row["cost_share"]))
+                 f"{row['strategy']}: {row['certified_inputs']}", cost(row["cost_share"]))
             )  # fmt: skip
         header = ("initial weights", "rate", "seed", "right", "gradient symmetricity", "distance irrelevance",
                   "circularity", "lens R²", "product share", "proved", "cost")  # fmt: skip

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.numbers import percent
+from quadlens.numbers import of_mean_size
 from quadlens.spectrum.harmonics import doubled
 from quadlens.table import Table
 
@@ -81,7 +81,7 @@ def errors_table(found: tuple[ClusterErrors, ...]) -> Table:
         (
             one.words,
             str(len(one.errors)),
-            *(percent(float(np.quantile(one.errors, q)), 1, "up") if one.errors else "–" for q in (0.5, 0.9, 1)),
+            *(of_mean_size(float(np.quantile(one.errors, q))) if one.errors else "–" for q in (0.5, 0.9, 1)),
             str(one.above(0.1)),
             str(one.above(1.0)),
             f"{one.models_above} of {one.models}",

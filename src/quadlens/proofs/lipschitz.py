@@ -38,6 +38,7 @@ from jaxtyping import Float
 
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
+from quadlens.numbers import bound
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.enclosed import (
     RELATIVE,
@@ -159,8 +160,8 @@ class Lipschitz:
             reason=None
             if certified.all()
             else (
-                f"the bound on |logit - pizza form| is up to {error.max():.3g} while the pizza form leads by as "
-                f"little as {lead.min():.3g}; the largest term is '{worst}', {tables[worst].max():.3g} at input "
+                f"the bound on |logit - pizza form| is up to {bound(float(error.max()))} while the pizza form leads by "
+                f"as little as {lead.min():.3g}; the largest term is '{worst}', {bound(terms[worst].bound)} at input "
                 f"{_where(tables[worst])}"
             ),
         )
