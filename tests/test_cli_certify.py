@@ -282,7 +282,7 @@ def test_text_rounds_bounds_to_the_safe_side_and_json_does_not(cli: Cli, folder:
         (number_after(checked, "float32_error"), error),
         *((number_after(text, name), Fraction(bound)) for name, bound in value["terms"].items()),
     ):
-        assert truth <= Fraction(shown) <= truth * (1 + Fraction(1, 10**4))
+        assert truth <= Fraction(shown) <= truth * (1 + Fraction(1, 10**3))
         assert len(shown) <= 12
 
 

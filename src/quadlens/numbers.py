@@ -57,8 +57,8 @@ def margin(proved: float | Fraction | None) -> str:
 def bound(value: float | Fraction | None) -> str:
     """An upper bound of any size, of a logit's error or a term of it: four significant digits, rounded up.
 
-    >>> bound(72.80205), bound(211.8331), bound(7.52e-13), bound(None)
-    ('72.81', '211.9', '7.520e-13', '–')
+    >>> bound(72.80205), bound(211.8331), bound(0.5), bound(None)
+    ('72.81', '211.9', '0.5', '–')
     """
     return significant(value, "up", 4)
 
