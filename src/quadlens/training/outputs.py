@@ -21,8 +21,9 @@ from quadlens.training.layout import Layout
 from quadlens.training.train import TrainingResult
 
 SUFFIX = ".safetensors"
-# Weights, two moments and history, twice: the old checkpoint stays until the new one is whole.
-CHECKPOINT_BYTES_PER_WEIGHT = 2 * 3 * 8
+# At the end, when most is there: the last checkpoint, and where the run ends, of the run before and of this one,
+# each of weights and two moments; and the model of both.
+CHECKPOINT_BYTES_PER_WEIGHT = 3 * 3 * 8 + 2 * 8
 SNAPSHOT_BYTES_PER_WEIGHT = 3
 SPARE_BYTES = 8 << 20
 MAX_MANIFEST_BYTES = 1 << 20
