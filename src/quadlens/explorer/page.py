@@ -1,4 +1,4 @@
-"""Puts the page together: template, style, script, the model's own file, and a static picture of every view."""
+"""Puts the page together: template, style, script and the model's own file."""
 
 import base64
 import html
@@ -8,20 +8,7 @@ from importlib.resources import files
 
 from quadlens import __version__
 from quadlens.errors import BadConfig
-from quadlens.explorer.first_frame import FirstFrame, first_frame
-from quadlens.explorer.pictures import PICTURES
-from quadlens.explorer.words import (
-    TITLES,
-    VIEWS,
-    WORDS,
-    View,
-    absences,
-    at_most,
-    filled,
-    introduction,
-    numbers,
-    words_for_script,
-)
+from quadlens.explorer.words import TITLES, VIEWS, WORDS, View, absences, filled, introduction, words_for_script
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
 from quadlens.glossary import mentioned, popovers
 from quadlens.model.native import sha256, to_bytes
@@ -63,49 +50,54 @@ SCRIPTS = (
 )
 # The browser holds all p³ logits as doubles: 136 MB at 257.
 LARGEST_P = 257
+# What a reader without JavaScript is told.
+IN_REPORT = "The report shows the same model without it."
+WITHOUT_SCRIPT = "A report of the same model (<code>quadlens report</code>) needs none."
 
 
-def build_page(model: Weights | Anatomy | Study, name: str, moments: Moments | None = None) -> str:
+def build_page(
+    model: Weights | Anatomy | Study, name: str, moments: Moments | None = None, report: str | None = None
+) -> str:
     """The whole page as HTML; the same model and name always give the same text.
 
     Args:
         model: Weights, as `quadlens.load` gives them, or what was already computed from them.
         name: What the page calls the model.
         moments: The run that made it, to be played; None for a page without time.
+        report: The address of the model's report, where there is one beside the page.
 
     Raises:
         BadConfig: if p is too large for a browser, the model has several layers, or the run is of another shape.
     """
     study = study_of(model)
-    anatomy, weights, config = study.anatomy, study.model, study.config
+    weights, config, task = study.model, study.config, study.config.task
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
     if config.n_layers > 1:
         raise BadConfig(f"the model has {config.n_layers} layers, and the explorer runs one; `quadlens report` works")
-    frame = first_frame(anatomy)
-    shape = None if moments is None else moments.codes[0][0].shape
-    if shape is not None and (not frame.waves or shape != (config.p, config.d_mlp)):
+    shape, waves = None if moments is None else moments.codes[0][0].shape, study.no_waves is None
+    if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
-    words, absent = numbers(frame), absences(frame)
+    absent = absences(study)
     missing, digest = {name for one in absent for name in one.views}, sha256(weights)
     values = {
         "version": __version__,
         "name": html.escape(name),
-        "size": f"p = {frame.p}" if frame.task.name == "add" else f"{frame.p:,} elements",
-        "neurons": f"{frame.layer.d_mlp:,}",
-        "waves": str(frame.waves).lower(),
+        "size": f"p = {study.p}" if task.name == "add" else f"{study.p:,} elements",
+        "neurons": f"{config.d_mlp:,}",
+        "waves": str(waves).lower(),
         "rule": str("rectangles" not in missing).lower(),
         "title": TITLES["rectangles" in missing],
-        "intro": html.escape(introduction(frame, study.integration)),
-        "absent": html.escape(" ".join(filled(one.why, frame.task) for one in absent)),
+        "intro": html.escape(introduction(study)),
+        "absent": html.escape(" ".join(filled(one.why, task) for one in absent)),
         "sha": digest,
         "style": asset("style.css").replace("{{palette}}", palette()),
         "script": script(),
         "model": base64.b64encode(to_bytes(weights)).decode(),
         "words": json.dumps(words_for_script(digest, study.integration), ensure_ascii=False),
-        **_run(moments, frame),
-        "views": "\n".join(_card(view, frame, None if view.name in missing else words[view.name]) for view in VIEWS),
-        **_status(frame),
+        **_run(moments, study),
+        "views": "\n".join(_card(view, study, view.name not in missing) for view in VIEWS),
+        "without": WITHOUT_SCRIPT if report is None else f'<a href="{html.escape(report)}">{IN_REPORT}</a>',
     }
     values["meanings"] = popovers(values["views"])
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], asset("page.html"))
@@ -128,34 +120,33 @@ def palette() -> str:
     return "\n".join(f"  --{key}: {value};" for key, value in {**named, "quiet": QUIET_COLOUR}.items())
 
 
-def _card(view: View, frame: FirstFrame, words: str | None) -> str:
-    """One view; without words it does not apply, and only waits for a model that is opened later."""
-    how = view.how_to_read(frame.layer.activation, frame.waves)
-    picture = "" if words is None else PICTURES[view.name](frame)
+def _card(view: View, study: Study, applies: bool) -> str:
+    """One view; where it does not apply, it only waits for a model that is opened later."""
+    how = view.how_to_read(study.config.activation, study.no_waves is None)
     # Of all that the view can say: the page may open a model of another kind.
     said = (view.how_to_read(activation, waves) for activation in WORDS for waves in (True, False))
     meanings = "".join(
         f' <button id="term-{view.name}-{one.name}" type="button" popovertarget="word-{one.name}">'
         f"{', '.join(one.words)}</button>"
-        for one in mentioned([view.title, words or "", *said])
+        for one in mentioned([view.title, *said])
     )
-    return f"""<figure id="view-{view.name}"{" hidden" if words is None else ""}>
+    return f"""<figure id="view-{view.name}"{"" if applies else " hidden"}>
 <header><h2 id="title-{view.name}">{view.title}</h2>
-<button id="data-{view.name}" class="live-only" type="button" aria-label="Download data of: {view.title}">CSV</button>
-<button id="link-{view.name}" class="live-only" type="button" aria-label="Copy link to: {view.title}">Link</button>
+<button id="data-{view.name}" type="button" aria-label="Download data of: {view.title}">CSV</button>
+<button id="link-{view.name}" type="button" aria-label="Copy link to: {view.title}">Link</button>
 </header>
-<div id="stage-{view.name}" class="stage">{picture}</div>
+<div id="stage-{view.name}" class="stage"></div>
 <figcaption><p class="how" id="how-{view.name}">{html.escape(how)}</p>
-<p class="words" id="words-{view.name}">{html.escape(words or "")}</p>
+<p class="words" id="words-{view.name}"></p>
 <p class="terms">{meanings and f"Meaning of{meanings}"}</p></figcaption>
 </figure>"""
 
 
-def _run(moments: Moments | None, frame: FirstFrame) -> dict[str, str]:
+def _run(moments: Moments | None, study: Study) -> dict[str, str]:
     """What the page says of its run, and the run itself; nothing without one."""
     if moments is None:
         return {"run": "", "run_keys": "", "moments": ""}
-    rows, own, end = moments.history.moments, float(frame.margins.min()), moments.history.moments[-1].min_margin
+    rows, own, end = moments.history.moments, study.evaluation.min_margin, moments.history.moments[-1].min_margin
     repeated = f" The run was repeated with other rounding: its smallest margin is {end:.4g}, the model's {own:.4g}."
     return {
         "run": f"{len(moments.epochs)} of the {len(rows)} snapshots of the training; pictures between two lie on "
@@ -166,23 +157,4 @@ def _run(moments: Moments | None, frame: FirstFrame) -> dict[str, str]:
         f"is the model itself, unrounded.{repeated if abs(end / own - 1) > 1e-3 else ''}",
         "run_keys": " Space plays the training; in its panel, ← → step, Home and End go to its ends.",
         "moments": f'<script id="moments" type="text/plain">{base64.b64encode(moments.to_bytes()).decode()}</script>\n',
-    }
-
-
-def _status(frame: FirstFrame) -> dict[str, str]:
-    """The line of numbers on top, before the script takes over."""
-    o, error, answer = frame, frame.error, int(frame.logits.argmax())
-    found = {
-        "answer": f"{o.task.sentence(o.a, o.b, answer)} {'✓' if answer == o.c else '✗'}",
-        "margin": f"{o.task.place}, margin {float(o.margins[o.a, o.b]):.3g}",
-        "wrong": f"{o.wrong:,} of {o.p**2:,}",
-        "smallest": f"smallest margin {float(o.margins.min()):.3g}",
-    }
-    if error is None or o.cluster is None:
-        return found | {"exact": "–", "relative": "", "bound": "–", "bound_relative": ""}
-    return found | {
-        "exact": f"{error.exact:.3g}",
-        "relative": f"relative {100 * error.exact / error.baseline:.3g} %, k = {o.cluster.k}",
-        "bound": f"≤ {at_most(error.bound)}",
-        "bound_relative": f"relative ≤ {at_most(100 * error.bound / error.baseline)} %, full period",
     }

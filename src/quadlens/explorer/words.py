@@ -1,18 +1,15 @@
-"""Sentences of the page that need no JavaScript: how to read each view, and its numbers at the start."""
+"""Sentences of the page: what the model is, how to read each view, and which views do not apply to it."""
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
-import numpy as np
-
-from quadlens.explorer.first_frame import LARGEST_SHARED, FirstFrame
 from quadlens.integration import Integration
 from quadlens.model.activation import Activation
 from quadlens.model.task import Task
+from quadlens.studies import Study
 
-# Significant digits of a number in the page.
-DIGITS = 3
+# More elements than these have their neurons' waves over all inputs transformed too slowly in a browser (`lens.js`).
+LARGEST_SHARED = 131
 
 
 @dataclass(frozen=True)
@@ -200,17 +197,17 @@ RENAMED = "Frequencies and phases are those of the elements renamed so that {sym
 PERMUTATIONS = "a is σ and b is τ; permutations go by their numbers."
 
 
-def absences(frame: FirstFrame) -> tuple[Absent, ...]:
+def absences(study: Study) -> tuple[Absent, ...]:
     """What does not apply to this model; the same in app.js."""
-    found = []
-    if not frame.layer.is_additive:
+    layer, cyclic, found = study.anatomy.layer, study.config.task.cyclic, []
+    if not layer.is_additive:
         found.append("gates")
-    elif frame.task.cyclic is None:
+    elif cyclic is None:
         found.append("task")
-    if frame.layer.is_additive:
-        found.append("constant" if frame.constant_attention else "none")
-    elif frame.shared is None:
-        found.append("unshared" if frame.task.cyclic is None else "many")
+    if layer.is_additive:
+        found.append("constant" if study.config.attention else "none")
+    elif cyclic is None or study.p > LARGEST_SHARED:
+        found.append("unshared" if cyclic is None else "many")
     return tuple(ABSENT[key] for key in found)
 
 
@@ -219,19 +216,17 @@ def filled(words: str, task: Task) -> str:
     return words.format(words=task.words, symbols=task.symbols, n=task.n)
 
 
-def introduction(frame: FirstFrame, integration: Integration) -> str:
+def introduction(study: Study) -> str:
     """What the page says about the model on top; the same in app.js, where the verdict is kept for this model alone."""
-    new = frame.task.cyclic
-    return " ".join(
-        [
-            filled(
-                INTROS["rule" if frame.waves and not WORDS[frame.layer.activation].no_rule else "plain"], frame.task
-            ),
-            *([filled(RENAMED, frame.task)] if frame.waves and new is not None and not new.is_identity else []),
-            *([PERMUTATIONS] if frame.task.symbols == "σ·τ" else []),
-            *([integration.sentence] if integration.sentence else []),
-        ]
-    )
+    task, waves = study.config.task, study.no_waves is None
+    rule = waves and not WORDS[study.config.activation].no_rule
+    said = [
+        filled(INTROS["rule" if rule else "plain"], task),
+        filled(RENAMED, task) if waves and task.cyclic is not None and not task.cyclic.is_identity else "",
+        PERMUTATIONS if task.symbols == "σ·τ" else "",
+        study.integration.sentence,
+    ]
+    return " ".join(filter(None, said))
 
 
 def words_for_script(sha256: str, integration: Integration) -> dict[str, Any]:
@@ -259,99 +254,3 @@ def words_for_script(sha256: str, integration: Integration) -> dict[str, Any]:
         "verdict": verdict,
     }
     return {**by_activation, "page": page}
-
-
-def at_most(bound: float) -> str:
-    """A bound with three significant digits, rounded up so that what is read is still a bound.
-
-    >>> at_most(0.26341), at_most(62.31)
-    ('0.264', '62.4')
-    """
-    return f"{Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(Decimal(bound)):f}"
-
-
-def numbers(frame: FirstFrame) -> dict[str, str]:
-    """The text alternative of each view, stating its numbers."""
-    o, i, words = frame, frame.neuron, WORDS[frame.layer.activation]
-    c = o.task.element(o.c)
-    others = max(float(x) for c, x in enumerate(o.logits) if c != o.c)
-    return {
-        **(_of_waves(o) if o.waves else {"column": f"Neuron {i} writes {float(o.layer.W_L[o.c, i]):.3g} to c = {c}."}),
-        **({"shared": _shared(o)} if o.shared is not None else {}),
-        "gates": _gates(o),
-        "logits": f"Right answer c = {c}: logit {float(o.logits[o.c]):.3g}; the best other has {others:.3g}.",
-        "pre": f"Neuron {i} at {_inputs(o)}: {float(o.pre[o.a, o.b]):.3g}; it is {words.positive} for "
-        f"{100 * float((o.pre > 0).mean()):.3g} % of all inputs.",
-        "grid": f"{o.wrong:,} of {o.p**2:,} inputs are wrong; margins from {float(o.margins.min()):.3g} to "
-        f"{float(o.margins.max()):.3g}.",
-    }
-
-
-def _of_waves(frame: FirstFrame) -> dict[str, str]:
-    roles, i = frame.anatomy.roles, frame.neuron
-    return {
-        "circle": f"{_neurons(frame)} Neuron {i}: φ = {roles.phi[i]:.3f}, ψ = {roles.psi[i]:.3f}.",
-        "rectangles": _rectangles(frame),
-        "column": f"Neuron {i} writes {float(roles.omega[i]):.3g} cos({int(roles.k_in[i])}wc + ψ), "
-        f"ψ = {roles.psi[i]:.3f}.",
-    }
-
-
-def _inputs(frame: FirstFrame) -> str:
-    """The input on show, its elements under their names."""
-    return f"a = {frame.task.element(frame.a)}, b = {frame.task.element(frame.b)}"
-
-
-def _gates(frame: FirstFrame) -> str:
-    layer, constant = frame.layer, frame.constant_attention
-    if not layer.gated:
-        return ""
-    here = layer.gates(np.array([frame.a]), np.array([frame.b]))[:, :, 0]
-    heads = [
-        ", ".join(
-            f"{constant[one.position] + float(gate[head]):.3g} on {('a', 'b', '=')[one.position]}"
-            for one, gate in zip(layer.gated, here, strict=True)
-        )
-        for head in range(layer.heads)
-    ]
-    return f"At {_inputs(frame)}: " + "; ".join(f"head {h} puts {words}" for h, words in enumerate(heads)) + "."
-
-
-def _shared(frame: FirstFrame) -> str:
-    d = frame.difference
-    found = [
-        f"k = {one.k} has F₀ = {shared.F[0, d].real:.3g}, |F₁| = {abs(shared.F[1, d]):.3g}, "
-        f"|F₂| = {abs(shared.F[2, d]):.3g}, products {100 * one.fourier['product_waves']:.1f} %"
-        for one, shared in frame.shared or ()
-    ]
-    if not found:
-        return "No neuron reads and writes the same frequency: nothing is shared."
-    return f"Softmax, as trained. At a − b = {d}: {'; '.join(found)}."
-
-
-def _neurons(frame: FirstFrame) -> str:
-    """How many neurons there are, and at which key frequency; the counts add up."""
-    sizes = {one.k: len(one.neurons) for one in frame.clusters if one.k in frame.keys}
-    rest, d = frame.layer.d_mlp - sum(sizes.values()), frame.layer.d_mlp
-    named = [f"{size:,} at k = {k}" for k, size in sizes.items()]
-    return (
-        f"{d:,} of {d:,} neurons in use: {', '.join([*named, *([f'{rest:,} at no key frequency'] if rest else [])])}."
-    )
-
-
-def _rectangles(frame: FirstFrame) -> str:
-    rule, error = frame.scheme, frame.error
-    words = WORDS[frame.layer.activation]
-    if rule is None and words.no_rule:
-        return words.no_rule
-    if rule is None:
-        return "No frequency has two neurons that read and write it: no quadrature rule, no bound."
-    total = float((rule.w * frame.heights(rule.phi, rule.psi, rule.k)).sum())
-    here = (
-        f"k = {rule.k}, {_inputs(frame)}, c = {frame.task.element(frame.c)}: rectangles sum to {total:.3g}, the "
-        f"integral is {frame.integral:.3g}."
-    )
-    if error is None:
-        return f"{here} Bounds are about ReLU and |x|; this model's activation is {words.name}."
-    exact, bound = f"{error.exact:.3g}", at_most(error.bound)
-    return f"{here} Exact worst error over all a, b, c: {exact}; the paper's bound: at most {bound}."

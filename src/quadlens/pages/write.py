@@ -82,8 +82,8 @@ def _explorer(study: Study, progress: Callable[[str], None]) -> str | None:
     progress("the explorer")
     try:
         moments = moments_for(study, True, lambda done, every: progress(f"snapshot {done + 1} of {every}"))
-        page = build_page(study, study.name, moments)
-        return page if len(page.encode()) <= LARGEST_EXPLORER else build_page(study, study.name)
+        page = build_page(study, study.name, moments, PAGE)
+        return page if len(page.encode()) <= LARGEST_EXPLORER else build_page(study, study.name, report=PAGE)
     except BadConfig:
         return None
 
