@@ -3,17 +3,12 @@
 Both are in `data/typeset.json`, which `tools/refresh_docs.py` makes of docs/glossary.md and the report's template.
 """
 
-import html
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-
-# Text in these is no place for a link: it is one already, a heading, a formula, or a table's cell.
-NOT_IN = ("a", "button", "code", "h1", "h2", "math", "nav", "script", "strong", "style", "svg", "table", "title")
-_TAG = re.compile(r"(<[^>]*>)")
 
 
 @dataclass(frozen=True)
@@ -31,11 +26,6 @@ class Entry:
     term: str
     words: tuple[str, ...]
     meaning: str
-
-    @property
-    def plain(self) -> str:
-        """The meaning without mark-up."""
-        return html.unescape(_TAG.sub("", self.meaning))
 
 
 @dataclass(frozen=True)
@@ -86,29 +76,3 @@ def popovers(page: str) -> str:
         for one in typeset().entries
         if one.name in asked
     )
-
-
-def linked(page: str) -> tuple[str, tuple[Entry, ...]]:
-    """A page in which the first mention of each word in each section leads to its meaning, and the entries it needs."""
-    pattern, forms = _mentions()
-    seen: set[Entry] = set()
-    used: set[Entry] = set()
-    pieces, inside = _TAG.split(page), 0
-
-    def link(match: re.Match[str]) -> str:
-        entry = forms[match[0].lower()]
-        if entry in seen:
-            return match[0]
-        seen.add(entry)
-        used.add(entry)
-        return f'<a class="term" href="#word-{entry.name}" title="{html.escape(entry.plain)}">{match[0]}</a>'
-
-    for i, piece in enumerate(pieces):
-        tag = re.match(r"<(/?)(\w+)", piece)
-        if tag is None:
-            pieces[i] = piece if inside else pattern.sub(link, piece)
-        elif tag[2] == "section":
-            seen = set()
-        elif tag[2] in NOT_IN:
-            inside += -1 if tag[1] else 1
-    return "".join(pieces), tuple(entry for entry in typeset().entries if entry in used)

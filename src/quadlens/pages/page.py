@@ -8,7 +8,7 @@ from quadlens import __version__
 from quadlens.figures.neurons import ACTIVATION_WORDS
 from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
-from quadlens.glossary import linked, typeset
+from quadlens.glossary import typeset
 from quadlens.integration import CLEAR_RELATION, NO_INTEGRAL, alone, doubles
 from quadlens.numbers import at_least, at_most, bound, cost, decimals, fit, listed, margin, percent
 from quadlens.pages.render import Rendered
@@ -53,35 +53,30 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
     """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     pictures, tables = pictures_by_family(study), page_tables(study)
     first = study.clusters[0].k if study.clusters else None
-    page, entries = linked(
-        _template().render(
-            study=study,
-            activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
-            certificate=study.certificate,
-            rules=study.rules,
-            integration=study.integration,
-            clear_relation=CLEAR_RELATION,
-            alone=alone,
-            doubles=doubles,
-            says_nothing=NO_INTEGRAL,
-            is_mlp=not study.config.has_stream,
-            strongest=study.strongest_keys,
-            most=MAX_FREQUENCIES,
-            angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None)
-            if first
-            else None,
-            pictures=pictures,
-            paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
-            bound_tables=[table for table in tables if not table.name.endswith("-facts")],
-            tables={table.name: table for table in tables},
-            paper_models=MODELS,
-            paper_models_in_figures=MODELS_IN_FIGURES,
-            explorer=explorer,
-            addresses={name: one.address for name, one in rendered.items()},
-            sizes={name: size_of(one) for name, one in rendered.items()},
-            style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
-            version=__version__,
-        )
+    return _template().render(
+        study=study,
+        activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
+        certificate=study.certificate,
+        rules=study.rules,
+        integration=study.integration,
+        clear_relation=CLEAR_RELATION,
+        alone=alone,
+        doubles=doubles,
+        says_nothing=NO_INTEGRAL,
+        is_mlp=not study.config.has_stream,
+        strongest=study.strongest_keys,
+        most=MAX_FREQUENCIES,
+        angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None) if first else None,
+        pictures=pictures,
+        paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
+        bound_tables=[table for table in tables if not table.name.endswith("-facts")],
+        tables={table.name: table for table in tables},
+        paper_models=MODELS,
+        paper_models_in_figures=MODELS_IN_FIGURES,
+        explorer=explorer,
+        addresses={name: one.address for name, one in rendered.items()},
+        sizes={name: size_of(one) for name, one in rendered.items()},
+        style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
+        glossary=typeset().entries,
+        version=__version__,
     )
-    words = (f'<dt id="word-{one.name}">{one.term}</dt><dd>{one.meaning}</dd>' for one in entries)
-    return page.replace("<!-- words -->", "\n".join(words))
