@@ -668,14 +668,14 @@ def test_group_speaks_its_own_words_and_a_page_changes_with_the_model(visit: Any
     page = visit("group")
     assert visible(page) == {"logits", "pre", "column", "grid"}
     assert "σ·τ in S3 has no cyclic relabelling" in page.text("absent")
-    assert "computes σ·τ in S3" in page.text("intro")
+    assert "A network for σ·τ in S3" in page.text("intro")
     state = page.state()
     assert page.text("status-answer").startswith(f"{state['a']}·{state['b']} = ")
     assert page.text("status-margin").startswith("in S3, ")
     drop_file(page, "other.safetensors", to_bytes(small_model()))
     page.page.wait_for_selector("html[data-model='other.safetensors']", state="attached")
     assert visible(page) == set(NAMES)
-    assert "computes a + b mod 23" in page.text("intro")
+    assert "A network for a + b mod 23" in page.text("intro")
     assert page.page.locator("#tour-start").is_visible()
 
 

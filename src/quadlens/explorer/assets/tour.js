@@ -24,7 +24,7 @@ Q.tour = (() => {
     },
     {
       title: "How wrong is it?", views: ["rectangles"], state: { part: "abs", period: "half" },
-      say: (f) => !f.claims ? Q.words[f.engine.model.activation].no_rule || "Without two neurons at one frequency there is no rule, and no error of one." : f.shape !== "abs" ? `The paper's bound is about ReLU and |x|; for ${Q.words[f.engine.model.activation].name} the sum at this a, b and c is off by ${short(f.point.error)}.` : `The paper bounds the error from the orange band (how far each rectangle reaches from its phase): at most ${atMost(f.claims.totalAbsHalf)}, ${percentAtMost(f.claims.totalAbsHalf / f.claims.baseline)} of a typical integral. Sorting the phases once gives the worst error over all a, b, c exactly: ${short(f.claims.exactPsi.abs)}, or ${percent(f.claims.exactPsi.abs / f.claims.baseline)}.`,
+      say: (f) => !f.claims ? Q.words[f.engine.model.activation].no_rule || "Without two neurons at one frequency there is no rule, and no error of one." : f.shape !== "abs" ? `The paper's bound is about ReLU and |x|; for ${Q.words[f.engine.model.activation].name} the sum at this a, b and c is off by ${short(f.point.error)}.` : `The paper bounds the error from the orange band (how far each rectangle reaches from its phase): at most ${atMost(f.claims.totalAbsHalf)}, ${percentAtMost(f.claims.totalAbsHalf / f.claims.baseline)} of the integral's mean size. Sorting the phases once gives the worst error over all a, b, c exactly: ${short(f.claims.exactPsi.abs)}, or ${percent(f.claims.exactPsi.abs / f.claims.baseline)}.`,
     },
     {
       title: "Break it", views: ["circle", "rectangles", "grid"], state: { arc: 0.3 },

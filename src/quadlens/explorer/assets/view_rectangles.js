@@ -145,7 +145,7 @@ Q.views.rectangles = (() => {
     const base = f.shape === "relu" ? claims.baseline / 2 : claims.baseline;
     const here = `k = ${state.k}, ${Q.views.inputs(f, state.a, state.b)}, c = ${Q.task.label(f.engine.model.task, f.c)}: rectangles sum to ${short(point.sum)}, the integral is ${short(point.integral)}, error ${short(point.error)}.`;
     if (exact === null) return `${here} Bounds are about ReLU and |x|; this model's activation is ${say.name}.`;
-    const worst = ` Exact worst error over all a, b, c: ${short(exact)}${f.shape === "identity" ? "" : ` (${percent(exact / base)} of a typical integral; with 2φ for ψ: ${short(claims.exact[f.shape])})`}.`;
+    const worst = ` Exact worst error over all a, b, c: ${short(exact)}${f.shape === "identity" ? "" : ` (${percent(exact / base)} of the integral's mean size; with 2φ for ψ: ${short(claims.exact[f.shape])})`}.`;
     const paper = bound === null ? " The paper bounds no identity part; its integral is 0." : ` The paper's bound, ${state.period} period: at most ${atMost(bound)} (${percentAtMost(bound / base)}), of which the angle error is at most ${atMost(claims.angle)}.`;
     const folded = state.period === "half" && f.shape !== "abs" ? (f.shape === "relu" ? " Only |cos| has period π, so the picture shows ReLU's absolute-value part folded." : " The identity part has no period π; it is shown in full.") : "";
     return here + worst + paper + folded;
