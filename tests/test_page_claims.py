@@ -6,7 +6,7 @@ import html
 import os
 import re
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -170,15 +170,17 @@ def waves(one: Any) -> str:
 
 
 def gate_words(s: Study) -> str:
-    values = all_gates(s.anatomy.layer)
-    ends = [
-        ", ".join(
-            f"on {'ab='[one.position]} from {near(values[t, h].min(), 2)} to {near(values[t, h].max(), 2)}"
-            for t, one in enumerate(s.anatomy.layer.gated)
-        )
-        for h in range(values.shape[1])
-    ]
-    return "; ".join(f"head {h}: {words}" for h, words in enumerate(ends))
+    layer = s.anatomy.layer
+    values, said = all_gates(layer), []
+    for head in range(values.shape[1]):
+        of_head = []
+        for t, one in enumerate(layer.gated):
+            low, high = near(values[t, head].min(), 2), near(values[t, head].max(), 2)
+            of_head.append(
+                f"on {'ab='[one.position]} {f'{low} everywhere' if low == high else f'from {low} to {high}'}"
+            )
+        said.append(f"head {head}: {', '.join(of_head)}")
+    return "; ".join(said)
 
 
 def spots(s: Study) -> tuple[str]:
@@ -219,7 +221,8 @@ def measures(s: Study) -> Any:
 
 def strategies(s: Study) -> tuple[str, ...]:
     said = "; ".join(
-        f"{one.proof.strategy} proves {n(one.certified_inputs)} inputs for {per_cent(one.cost_share)} %"
+        f"{one.proof.strategy} proves {n(one.certified_inputs)} inputs for {per_cent(one.cost_share, 1, up)} %"
+        + (f" with a margin of at least {down(float(one.proof.margin), 2)}" if one.proof.margin is not None else "")
         for one in s.certificates
     )
     return (said,)
@@ -230,7 +233,7 @@ def frontier(s: Study) -> tuple[str, ...]:
     rules = [f"{name}: at most {up(size, 3)} for {n(cost)} operations" for name, cost, size, _ in points]
     proofs = [
         f"strategy {one.proof.strategy}: {per_cent(one.certified_inputs / one.p**2)} % of inputs proved at "
-        f"{per_cent(one.cost_share)} % of brute force's cost"
+        f"{per_cent(one.cost_share, 1, up)} % of brute force's cost"
         for one in s.certificates
     ]
     return ("; ".join(rules + proofs),)
@@ -264,9 +267,9 @@ SAID: dict[str, Said] = {
         (down(s.evaluation.min_margin, 2),) if "." in g[0] else (n(best(s).total_flops),) if "," in g[0] else keys(s)
     ),
     "# %": lambda s, g: (
-        (per_cent(best(s).cost_share, 2),)
-        if g[0] == per_cent(best(s).cost_share, 2)
-        else (per_cent(best(s).cost_share_beyond_collapse, 2),)
+        (per_cent(best(s).cost_share, 1, up),)
+        if g[0] == per_cent(best(s).cost_share, 1, up)
+        else (per_cent(best(s).cost_share_beyond_collapse, 1, up),)
     ),
     "#, …": lambda s, g: (g[0], ", ".join(map(str, s.keys or outline(s).key_frequencies)).partition(", ")[2]),
     "≤ # %": lambda s, g: (worst(s)[0],),
@@ -435,12 +438,12 @@ SAID: dict[str, Said] = {
     "Take the # neurons of frequency # together.": lambda s, g: (str(s.clusters[0].neurons), str(s.clusters[0].k)),
     "A clean cluster has …; here ψ against 2φ has R² #.": lambda s, g: (
         g[0],
-        down(phases(s, str(s.clusters[0].k)).r2, 5),
+        down(phases(s, str(s.clusters[0].k)).r2, 4),
     ),
     "Phases of frequency #": lambda s, g: (str(cluster(s, g[0]).k),),
     "Output phase against twice the input phase at frequency #: R² = #.": lambda s, g: (
         g[0],
-        down(phases(s, g[0]).r2, 5),
+        down(phases(s, g[0]).r2, 4),
     ),
     "Gaps between the # phases have mean # and standard deviation #: …": lambda s, g: next(
         found
@@ -614,16 +617,16 @@ SAID: dict[str, Said] = {
     "strategy …": lambda s, g: (frontier(s)[0].removeprefix("strategy ") + ".",),
     "Lipschitz, full period: …": lambda s, g: (frontier(s)[0].removeprefix("Lipschitz, full period: ") + ".",),
     "Bounding every term by itself (strategy lipschitz) leaves # logits of doubt; the largest term is … with #.": lambda s, g: (
-        up(s.waterfall[-1].bound, 1),
+        four_up(s.waterfall[-1].bound),
         max(s.waterfall[:-1], key=lambda step: step.bound).term,
-        up(max(step.bound for step in s.waterfall[:-1]), 1),
+        four_up(max(step.bound for step in s.waterfall[:-1])),
     ),
     "The smallest margin is #; # of # inputs are proved right that way.": lambda s, g: (
-        near(s.evaluation.min_margin, 1),
+        down(s.evaluation.min_margin, 2),
         n(s.certify("lipschitz").certified_inputs),
         n(s.p**2),
     ),
-    "In fact no logit is off by more than #.": lambda s, g: (near(s.waterfall[-1].measured, 1),),
+    "In fact no logit is off by more than #.": lambda s, g: (four_up(s.waterfall[-1].measured),),
     "The algorithm in four steps; …": lambda s, g: g,
     # Other models, and the run.
     "The paper trained # models that differ only in the random seed (its histograms count #).": lambda s, g: (
@@ -751,16 +754,16 @@ def best(s: Study) -> Any:
 
 
 def terms(s: Study) -> set[str]:
-    """Every bound of the proof, rounded up to three digits."""
+    """Every bound of the proof, rounded up to four digits."""
     found = [term.bound for term in best(s).proof.terms.values()] + [best(s).float32.error or 0]
-    return {text for x in found for text in significant_up(float(x))}
+    return {four_up(float(x)) for x in found if x}
 
 
-def significant_up(x: float) -> set[str]:
-    """Three significant digits, not below x, in plain and in scientific notation."""
-    step = Decimal(10) ** (Decimal(x).adjusted() - 2) if x else Decimal(1)
-    value = (Decimal(x) / step).to_integral_value(ROUND_CEILING) * step
-    return {f"{value:f}", f"{value:.2e}".replace("e-0", "e-"), f"{value:e}"}
+def four_up(x: float | None) -> str:
+    """Four significant digits, not below x; powers of ten for what is far from 1."""
+    context = Context(prec=4, rounding=ROUND_CEILING)
+    value = context.create_decimal(Decimal(float(x or 0)))
+    return f"{value:f}" if -4 <= value.adjusted() < 4 else f"{value:e}"
 
 
 def medians(s: Study) -> set[str]:
