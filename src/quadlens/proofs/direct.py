@@ -43,6 +43,7 @@ from jaxtyping import Bool, Float, Int
 
 from quadlens.model.config import Config
 from quadlens.model.margins import leads
+from quadlens.numbers import bound, significant
 from quadlens.proofs.checker_limits import CheckerError, checker_error
 from quadlens.proofs.float_layer import (
     EXPONENTIAL_PRICE,
@@ -330,7 +331,8 @@ def _proof(
             claims = _claims(found.margins, slack)
         else:
             obstacle = obstacle or (
-                f"the checker's own enclosure can lose {checker_lost:.3g} here, and some margin is not twice as large"
+                f"the checker's own enclosure can lose {bound(checker_lost)} here, "
+                "and some margin is not twice as large"
             )
     wrong = ~certified & (found.clear > slack) & (found.exact if rank is not None else True)
     terms = {"rounding": Term(Fraction(loss))}
@@ -373,6 +375,7 @@ def _reason(
     if rank is None or found.exact[a, b]:
         worst = lead_in_words(right, rival, margin)
     else:
-        worst = f"all that a score of rank {rank} shows of the lead of {right} over {rival} is ≥ {margin:.3g}"
+        least = significant(margin, "down", 4)
+        worst = f"all that a score of rank {rank} shows of the lead of {right} over {rival} is ≥ {least}"
     words = f"{left} of {certified.size} inputs are not proved; the worst is {task.question(a, b)}, where {worst}"
     return f"{words}; {proved_wrong(int(wrong.sum()))}" if rank is None or wrong.any() else words

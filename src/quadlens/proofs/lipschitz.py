@@ -38,7 +38,7 @@ from jaxtyping import Float
 
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
-from quadlens.numbers import bound
+from quadlens.numbers import bound, significant
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.enclosed import (
     RELATIVE,
@@ -161,8 +161,8 @@ class Lipschitz:
             if certified.all()
             else (
                 f"the bound on |logit - pizza form| is up to {bound(float(error.max()))} while the pizza form leads by "
-                f"as little as {lead.min():.3g}; the largest term is '{worst}', {bound(terms[worst].bound)} at input "
-                f"{_where(tables[worst])}"
+                f"as little as {significant(float(lead.min()), 'down', 4)}; the largest term is '{worst}', "
+                f"{bound(terms[worst].bound)} at input {_where(tables[worst])}"
             ),
         )
 

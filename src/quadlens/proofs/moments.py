@@ -32,6 +32,7 @@ from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.integers import IntegerModel, finer
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
+from quadlens.numbers import bound
 from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
 from quadlens.proofs.brute import integer_product, is_exact
 from quadlens.proofs.direct import prove_moments
@@ -135,7 +136,8 @@ class Moments:
                 f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
                 f"{exact.task.question(a, b)}, where {lead} by the score of rank {form.rank} "
                 f"and the term 'output residual' may take "
-                f"{rho[a, b] / unit:.3g} (most of it by neurons {_largest(exact, order, spread, a, b)})"
+                f"{bound(Fraction(int(rho[a, b]), unit))} "
+                f"(most of it by neurons {_largest(exact, order, spread, a, b)})"
             )
         return Proof(
             strategy=self.facts.name,

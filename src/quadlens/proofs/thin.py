@@ -42,6 +42,7 @@ from quadlens.model.dyadic import Dyadic
 from quadlens.model.integers import integers
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
+from quadlens.numbers import bound, significant
 from quadlens.proofs.arcs import ArcHints, neuron_groups
 from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, stacked, token_mean
 from quadlens.proofs.moments import scores_and_residual
@@ -212,9 +213,9 @@ class Thin:
             a, b = (int(n) for n in np.unravel_index(int(np.argmin(left)), (p, p)))
             reason = (
                 f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
-                f"{model.config.task.question(a, b)}, where the score leads by {float(margins[a, b]):.3g}, "
-                f"and the terms 'output residual' and 'input residual' may take "
-                f"{float(rho[a, b]):.3g} and {float(loss[a, b]):.3g} along {r} and {r_out} directions"
+                f"{model.config.task.question(a, b)}, where the score leads by "
+                f"{significant(margins[a, b], 'down', 4)}, and the terms 'output residual' and 'input residual' may "
+                f"take {bound(rho[a, b])} and {bound(loss[a, b])} along {r} and {r_out} directions"
             )
         return Proof(
             strategy=self.facts.name,
