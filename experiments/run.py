@@ -40,7 +40,7 @@ from quadlens.training.config import load_config
 from quadlens.training.snapshots import snapshot_epochs
 from quadlens.training.train import Hooks, train
 
-EPOCHS, SNAPSHOTS = 3000, 12
+EPOCHS, LONG, SNAPSHOTS = 3000, 10_000, 12
 DATA = Path(__file__).parent / "data"
 # The bundled clock's coefficients of product waves in g, over that of its sum waves (registered/4_product_waves.md).
 CLOCK_PRODUCTS = (0.1619 + 0j, -0.0468 + 0j)
@@ -60,11 +60,13 @@ class Run:
     p: int
     d_mlp: int
     seed: int
+    epochs: int = EPOCHS
 
     @property
     def name(self) -> str:
         """Its file, without the ending."""
-        return f"{self.experiment}_{self.preset}_p{self.p}_d{self.d_mlp}_s{self.seed}"
+        longer = "" if self.epochs == EPOCHS else f"_e{self.epochs}"
+        return f"{self.experiment}_{self.preset}_p{self.p}_d{self.d_mlp}_s{self.seed}{longer}"
 
     @property
     def removes(self) -> bool:
@@ -78,13 +80,13 @@ class Run:
 
 
 def registered() -> list[Run]:
-    """All models in the order in which they are made: of every six, three, two and one of the experiments 2, 1, 3."""
-    two = iter([Run(2, "paper", 59, 512, seed) for seed in range(151, 211)])
+    """All models in the order in which they are made: in turns of the experiments 2, 1, 3."""
+    two = iter([Run(2, "paper", 59, 512, seed, EPOCHS if seed <= 160 else LONG) for seed in range(151, 211)])
     one = iter([Run(1, "zhong", p, 512, seed) for seed in range(10) for p in (61, 67, 71)])
     widths = (128, 256, 64, 1024, 512, 2048)
     three = iter([Run(3, "paper", 59, width, seed) for seed in range(400, 405) for width in widths])
     order: list[Run] = []
-    turns: list[Iterator[Run]] = [two, one, two, three, one, two]
+    turns: list[Iterator[Run]] = [two, one, three, one]
     while len(order) < 120:
         order += [run for turn in turns if (run := next(turn, None)) is not None]
     return order
@@ -97,12 +99,12 @@ def model_of(run: Run, keep: Path) -> tuple[Path, float | None, list[dict[str, A
     if path.is_file() and said.is_file():
         known = json.loads(said.read_text())
         return path, known["seconds"], known["snapshots"]
-    config = load_config(run.preset, flags={"p": run.p, "d_mlp": run.d_mlp, "seed": run.seed, "epochs": EPOCHS})
+    config = load_config(run.preset, flags={"p": run.p, "d_mlp": run.d_mlp, "seed": run.seed, "epochs": run.epochs})
     moments: list[dict[str, Any]] = []
     hooks = Hooks()
     if run.experiment == 3:
         hooks = Hooks(
-            snapshots=snapshot_epochs(SNAPSHOTS, EPOCHS),
+            snapshots=snapshot_epochs(SNAPSHOTS, run.epochs),
             on_snapshot=lambda epoch, models: moments.append({"epoch": epoch, "clusters": rules(study_of(models[0]))}),
         )
     began = time.perf_counter()
@@ -304,7 +306,6 @@ def make(run: Run, keep: Path) -> Path:
     began = time.perf_counter()
     values = {
         **dataclasses.asdict(run),
-        "epochs": EPOCHS,
         "train_seconds": seconds,
         "snapshots": snapshots,
         "version": quadlens.__version__,

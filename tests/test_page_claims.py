@@ -562,6 +562,11 @@ SAID: dict[str, Said] = {
     "Keys that are doubles of each other: ….": lambda s, g: (
         "; ".join(" → ".join(map(str, chain)) for chain in s.lens.chains),
     ),
+    "Moments of order 2 and 4, over the largest they can be: ….": lambda s, g: (
+        "; ".join(
+            f"k = {one.k}: {moment(one, 2)} and {moment(one, 4)}" for one in s.lens.clusters if chained(s, one.k)
+        ),
+    ),
     "Read together, with the moments of their nodes, they bring the shared functions from # % to # % of …": lambda s, g: (
         per_cent(s.lens.r2.shared),
         per_cent(s.lens.r2.joint),
@@ -726,6 +731,22 @@ def boxes(s: Study) -> tuple[str, ...]:
     found = box_density(s.clusters[0].scheme)
     deep, apart = str(int(found.count.max())), near(found.mean_deviation, 2)
     return str(s.clusters[0].k), per_cent(found.uncovered), deep, apart
+
+
+def moment(one: Any, order: int) -> str:
+    """|Σ w e^{iqφ}| / Σ w, from the neurons' ρ and ω."""
+    c = one.reading.cluster
+    w = c.rho * c.omega
+    return near(abs((w * np.exp(1j * order * c.phi)).sum()) / w.sum(), 2)
+
+
+def chained(s: Study, k: int) -> bool:
+    """Whether a key is twice, or half, of another."""
+    keys, n_ = [one.k for one in s.lens.clusters], s.p
+    return any(
+        min(2 * x % n_, -2 * x % n_) == y
+        for x, y in [(k, y) for y in keys if y != k] + [(x, k) for x in keys if x != k]
+    )
 
 
 def reasons(s: Study) -> str:

@@ -235,6 +235,7 @@ def lens(
                 "k": one.k,
                 "error": claim_to_dict(one.error),
                 "relative": None if one.relative is None else one.relative.value,
+                "joint": one.joint,
             }
             for one in errors
         ]

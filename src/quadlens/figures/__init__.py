@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quadlens.figures.error_sizes import error_waterfall, exact_error, moments
     from quadlens.figures.integrals import infinite_width, integrated_relu, integration_3d
     from quadlens.figures.learning import frequencies_over_training, learning_curve
-    from quadlens.figures.lens import integral_logits, shared_function, strength, wave_content
+    from quadlens.figures.lens import chain_nodes, integral_logits, shared_function, strength, wave_content
     from quadlens.figures.neurons import freqcount, neuron, single_frequency
     from quadlens.figures.phases import angles, harmonic_phases, primsecfreq
     from quadlens.figures.population_bars import population_counts, population_histograms
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "algorithm",
     "angles",
+    "chain_nodes",
     "error_band",
     "error_waterfall",
     "exact_error",

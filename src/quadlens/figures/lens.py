@@ -12,6 +12,7 @@ from quadlens.figures.canvas import Target, angle_axis, canvas
 from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR, frequency_colour, style
 from quadlens.infinite_width import Lens, LensCluster
+from quadlens.infinite_width.chains import MOMENTS
 from quadlens.infinite_width.integral import angles
 from quadlens.infinite_width.lens import KINDS
 from quadlens.numbers import percent
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 DIFFERENCES = (0.0, 0.125, 0.25)
 # Dots of predicted against true logits; all n³ would be a blot.
 DOTS = 4000
+# Steps of the picture of nodes.
+BINS = 36
 DATA = "data/lens.json"
 
 
@@ -89,6 +92,30 @@ def strength(study: Study, ax: Target = None) -> "Figure":
         axis.set(xlabel="2u = k w (a − b)", ylabel="strength / largest", xlim=(-np.pi, np.pi), ylim=(-0.1, 1.1))
         angle_axis(axis)
         axis.legend(fontsize=8, ncols=2, loc="lower center")
+        return drawn.figure
+
+
+@figure()
+def chain_nodes(study: Study, ax: Target = None) -> "Figure":
+    """Draw how the nodes of doubled keys lie on the circle, and the density that their first four moments make."""
+    clusters = _chained(_lens_of(study))
+    if not clusters:
+        raise BadConfig("no key frequency of this model is twice another: there is no chain to draw")
+    with canvas(ax, (6.4, 3.2)) as drawn:
+        axis, fine, edges = drawn.axes[0], np.linspace(-np.pi, np.pi, 361), np.linspace(-np.pi, np.pi, BINS + 1)
+        for one in clusters:
+            rule, colour = one.reading.rule, frequency_colour(one.k, tuple(x.k for x in clusters))
+            at = np.angle(np.exp(1j * one.reading.cluster.phi))
+            heights = np.histogram(at, edges, weights=rule.w)[0] * BINS / rule.A
+            axis.stairs(heights, edges, color=colour, alpha=0.45)
+            density = (
+                1 + 2 * sum((rule.moment(q) * np.exp(-1j * q * fine)).real for q in range(1, MOMENTS + 1)) / rule.A
+            )
+            axis.plot(fine, density, color=colour, lw=1.6, label=f"k = {one.k}")
+        axis.axhline(1, color=QUIET_COLOUR, lw=0.8)
+        axis.set(xlabel="φ", ylabel="weight / its mean", xlim=(-np.pi, np.pi))
+        angle_axis(axis)
+        axis.legend(fontsize=8, ncols=2)
         return drawn.figure
 
 
@@ -177,6 +204,32 @@ def _strongest(found: Lens) -> tuple[LensCluster, ...]:
     return tuple(sorted(largest, key=lambda one: one.k))
 
 
+def _chained(found: Lens) -> tuple[LensCluster, ...]:
+    """The strongest clusters whose keys are doubles of each other."""
+    keys = {k for chain in found.chains for k in chain}
+    return tuple(one for one in _strongest(found) if one.k in keys)
+
+
+def _chain_words(study: Study) -> Words | None:
+    """About the nodes of doubled keys; None where there are none."""
+    found = study.lens_if_any
+    chained = () if found is None else _chained(found)
+    if not chained:
+        return None
+    rules = [(one.k, one.reading.rule) for one in chained]
+    sizes = "; ".join(
+        f"k = {k}: {abs(rule.moment(2)) / rule.A:.2f} and {abs(rule.moment(4)) / rule.A:.2f}" for k, rule in rules
+    )
+    return Words(
+        "Nodes of doubled keys",
+        f"Moments of order 2 and 4, over the largest they can be: {sizes}.",
+        "Steps are the weight of the neurons at each phase, lines the density that moments up to the fourth make; an "
+        "even rule is flat. A fourth moment adds the mirror image cos kw(a + b + c) to the answer's wave: some answers "
+        "c are favoured, by a wave of frequency 2k, which the clusters of a chain can take away from each other.",
+        DATA,
+    )
+
+
 def _cluster_of(study: Study, k: int | None) -> LensCluster:
     clusters = _lens_of(study).clusters
     found = next((one for one in clusters if k in (None, one.k)), None)
@@ -234,3 +287,4 @@ STRENGTH = Family("strength", strength, partial(_words, family="strength"), need
 INTEGRAL_LOGITS = Family(
     "integral-logits", integral_logits, partial(_words, family="integral-logits"), needs_waves=False
 )
+CHAIN_NODES = Family("chain-nodes", chain_nodes, _chain_words, needs_waves=False)

@@ -44,6 +44,7 @@ FIGURES: tuple[Family, ...] = (
     lens.SHARED_FUNCTION,
     lens.WAVE_CONTENT,
     lens.STRENGTH,
+    lens.CHAIN_NODES,
     lens.INTEGRAL_LOGITS,
     proved.FRONTIER,
     proved.LOGIT_WATERFALL,

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Complex
 
 from quadlens.infinite_width.integral import angles, over_inputs
-from quadlens.infinite_width.parts import Amplitudes, Parts
+from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts
 
 WAVES, MOMENTS = 2, 4
 
@@ -56,7 +56,7 @@ def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitude
         if k not in chained:
             total[..., k] += over_inputs(cluster, one.theory)
             continue
-        total[..., k] += _tilted(parts, k, 2)
+        total[..., k] += _tilted(one, 2)
         target = folded(2 * k, n)
         if target in (0, k):
             continue
@@ -64,19 +64,25 @@ def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitude
         written = written if 2 * k % n == target else written.conj()
         ideal = cluster.omega * np.exp(4j * cluster.phi)
         B = complex((written * ideal.conj()).sum() / np.square(cluster.omega).sum())
-        at_double = B * _tilted(parts, k, 4)
+        at_double = B * _tilted(one, 4)
         total[..., target] += at_double if 2 * k % n == target else at_double.conj()
     return total
 
 
-def _tilted(parts: Parts, k: int, written: int) -> Complex[np.ndarray, "n n"]:
+def joint_error(one: ClusterReading) -> float:
+    """Worst case over all inputs of a rule against the sum with its moments, over the integral's mean size."""
+    finite = one.rule.sums(one.cluster.phi, one.rule.w[:, None])[..., 0]
+    size = float(np.abs(one.theory).mean())
+    return float(np.abs(finite - _tilted(one, 2)).max()) / size if size > 0 else 0.0
+
+
+def _tilted(one: ClusterReading, written: int) -> Complex[np.ndarray, "n n"]:
     """Σ_m μ_{q+m} s_m(d) e^{imθ} for neurons that write at q times their phase, [a, b]."""
-    one = next(one for one in parts.readings if one.cluster.k == k)
-    rule, b = one.rule, np.arange(parts.n)
-    theta, difference = angles(one.cluster), (b[:, None] - b) % parts.n
-    total = np.zeros((parts.n, parts.n), dtype=complex)
+    rule, n = one.rule, one.cluster.n
+    b = np.arange(n)
+    theta, difference = angles(one.cluster), (b[:, None] - b) % n
+    total = np.zeros((n, n), dtype=complex)
     for m in range(-WAVES, WAVES + 1):
         if abs(written + m) <= MOMENTS:
-            moment = complex((rule.w * np.exp(1j * (written + m) * one.cluster.phi)).sum())
-            total += moment * rule.harmonics[:, m][difference] * np.exp(1j * m * theta)
+            total += rule.moment(written + m) * rule.harmonics[:, m][difference] * np.exp(1j * m * theta)
     return total

@@ -18,8 +18,10 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 
 from quadlens.errors import BadConfig, WrongArgument
+from quadlens.infinite_width.chains import joint_error
 from quadlens.infinite_width.lens import Lens
 from quadlens.infinite_width.parts import ClusterReading
+from quadlens.numbers import decimals
 from quadlens.quadrature.balls import PRECISION
 from quadlens.quadrature.claims import ARB, DOUBLES, IEEE, Cost, Estimate, Exact, shown
 from quadlens.quadrature.expi import UNIT, expi
@@ -90,11 +92,14 @@ class SharedError:
         k: Frequency.
         error: Worst case over all a, b and any c, weights scaled to sum to 2π, with the model's ψ.
         baseline: Mean over a - b of the integral's size, on the same scale.
+        joint: The relative error, in float64, that is left where the cluster is read with its moments, being in a chain
+            of doubled keys; None where it is in none.
     """
 
     k: int
     error: Exact
     baseline: float
+    joint: float | None
 
     @property
     def relative(self) -> Estimate | None:
@@ -104,8 +109,8 @@ class SharedError:
         return Estimate(self.error.middle / self.baseline, "exact error over the mean of |∫|, in float64")
 
 
-def shared_error(reading: ClusterReading, part: Part) -> SharedError:
-    """The exact worst case for a cluster's own shared function.
+def shared_error(reading: ClusterReading, part: Part, chained: bool = False) -> SharedError:
+    """The exact worst case for a cluster's own shared function; with what its moments leave, if it is in a chain.
 
     Raises:
         NotAScheme: when the cluster is no quadrature rule.
@@ -113,7 +118,8 @@ def shared_error(reading: ClusterReading, part: Part) -> SharedError:
     cluster = reading.cluster
     scheme = Scheme(cluster.n, cluster.k, cluster.phi, cluster.psi, cluster.rho, cluster.omega)
     baseline = float(np.abs(reading.theory).mean()) * 2 * np.pi / float((cluster.rho * cluster.omega).sum())
-    return SharedError(cluster.k, exact_shared_error(scheme, reading.shared.F, part, with_psi=True), baseline)
+    error = exact_shared_error(scheme, reading.shared.F, part, with_psi=True)
+    return SharedError(cluster.k, error, baseline, joint_error(reading) if chained else None)
 
 
 def shared_errors(
@@ -135,19 +141,29 @@ def shared_errors(
         )
     part: Part = "relu" if found.activation == "relu" else "abs"
     rules = [one.reading for one in found.clusters if one.neurons > 1 and 2 * one.k != found.n]
-    errors = []
+    chained, errors = {k for chain in found.chains for k in chain}, []
     for done, one in enumerate(rules):
         progress(done, len(rules))
-        errors.append(shared_error(one, part))
+        errors.append(shared_error(one, part, one.cluster.k in chained))
     return tuple(errors)
 
 
 def error_table(errors: tuple[SharedError, ...]) -> Table:
     """One row per cluster."""
-    rows = [[str(x.k), shown(x.error, 4), "–" if x.relative is None else f"{x.relative.value:.4f}"] for x in errors]
-    caption = "= worst case over all a, b and any c, proved; ≈ over the integral's mean size."
+    relative = [None if x.relative is None else x.relative.value for x in errors]
+    rows = [
+        [str(x.k), shown(x.error, 4), decimals(share, 4), decimals(x.joint, 4)]
+        for x, share in zip(errors, relative, strict=True)
+    ]
+    caption = (
+        "= worst case over all a, b and any c, proved; ≈ over the integral's mean size; in a chain of doubled keys, "
+        "what is left of that when the moments of the nodes are kept."
+    )
     return Table(
-        "Finite sum against the shared function's integral", ("k", "= exact", "≈ relative"), rows, caption=caption
+        "Finite sum against the shared function's integral",
+        ("k", "= exact", "≈ relative", "≈ in its chain"),
+        rows,
+        caption=caption,
     )
 
 

@@ -87,6 +87,10 @@ class Rule:
         energy = np.square(np.abs(self.harmonics)).sum(axis=0)
         return np.pi if energy[1::2].sum() < REPEATS * energy[1:].sum() else 2 * np.pi
 
+    def moment(self, q: int) -> complex:
+        """μ_q = Σ_i w_i e^{iqφ_i}: A for q = 0, and 0 for an even rule, but for multiples of its number of nodes."""
+        return complex((self.w * np.exp(1j * q * self.cluster.phi)).sum())
+
     def sums(
         self, phi: Float[np.ndarray, " nodes"], w: Float[np.ndarray, "nodes many"]
     ) -> Complex[np.ndarray, "n n many"]:

@@ -91,7 +91,7 @@ def _neurons(study: Study) -> bytes:
 def attention_measures(study: Study) -> dict[str, float | None] | None:
     """What changes from constant attention to softmax: Zhong et al.'s measures, and what the lens says.
 
-    `lens_r2` is the integral's R² with nothing fitted; `product_share` the share of product waves in what neurons read,
+    `lens_r2` is the lens's `symmetric_part`; `product_share` the share of product waves in what neurons read,
     a mean over the neurons in clusters. None for an MLP and for a task without frequencies.
     """
     config, layer = study.config, study.anatomy.layer

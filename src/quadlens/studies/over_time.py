@@ -61,7 +61,7 @@ class Moment:
         amplitudes: Size of the wave of each key frequency in the logits: its amplitude, root mean square over c.
         clusters: How many key frequencies it has at that moment.
         clustered: Share of the neurons that read and write one of the last moment's key frequencies.
-        lens_r2: How much of the logits the integral is, nothing fitted.
+        lens_r2: The lens's `symmetric_part`: what of the logits every neuron keeps, spread over its rotations.
         quadrature_error: The largest exact error of the clusters of the last moment's key frequencies, as quadrature
             rules, over the integral's mean size; None where one of them has fewer than two neurons.
         min_margin: Smallest margin.
@@ -286,7 +286,7 @@ def _clustered(study: Study, keys: tuple[int, ...]) -> float | None:
 
 
 def _integral_r2(study: Study) -> float | None:
-    """R² of the integral, as `Study.lens` has it, without all else that a lens says."""
+    """The lens's `symmetric_part`, without all else that a lens says."""
     try:
         with within_float64("the lens"):
             parts = take_apart(inputs_of(study.anatomy.layer))

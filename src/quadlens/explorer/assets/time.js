@@ -51,7 +51,7 @@ Q.time = (() => {
 
   function rowWords(row, p) {
     const held = row.validation_loss === null ? "" : `, held-out loss ${short(row.validation_loss)}`;
-    const lens = row.lens_r2 === null ? "there is no integral to speak of" : `the integral is ${percent(Math.max(0, row.lens_r2))} of the logits`;
+    const lens = row.lens_r2 === null ? "there is no integral to speak of" : `its part that depends on a − b and c − a − b is ${percent(Math.max(0, row.lens_r2))} of the logits`;
     return `Loss ${short(row.train_loss)}${held}; ${percent(row.accuracy)} of all inputs right, ${percent(row.clustered || 0)} of the neurons read and write a key frequency, ${lens}.${proofWords(row, p)}`;
   }
 
