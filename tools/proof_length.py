@@ -10,14 +10,18 @@ float64; a sample of tokens a for n > 250). Prints a table in Markdown, one row 
 
 import argparse
 import json
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from quadlens.errors import QuadlensError
-from quadlens.figures.proved import ProofLength, proof_lengths
+from quadlens.figures.canvas import canvas
+from quadlens.figures.style import QUIET_COLOUR
 from quadlens.model.collapse import collapse
 from quadlens.model.dyadic import DYADICS
 from quadlens.model.formats import Hints, import_file
@@ -50,6 +54,41 @@ def rank_by_costs(p: int, d_mlp: int, arcs: int, moments: int) -> int:
     if len(fitting) != 1:
         raise ValueError(f"the ranks {fitting} fit the costs of a model with p = {p}")
     return fitting[0]
+
+
+@dataclass(frozen=True)
+class ProofLength:
+    """What the explanation of one model predicts of its proof, and what the proof needs.
+
+    Attributes:
+        name: Of the model.
+        kind: Which models are drawn alike.
+        predicted: Σ d² over its key irreps; 2 for a frequency of a cyclic group.
+        rank: Of W_L's low-rank form with which `moments` proves every input.
+    """
+
+    name: str
+    kind: str
+    predicted: int
+    rank: int
+
+
+def draw_lengths(points: Sequence[ProofLength]) -> Figure:
+    """Draw the rank that each proof needs against Σ d² over key irreps; the area of a point is how many lie there."""
+    with canvas(None, (4.6, 4.2), 1) as drawn:
+        (axis,) = drawn.axes
+        largest = max(max(one.predicted, one.rank) for one in points) + 2
+        axis.plot([0, largest], [0, largest], color=QUIET_COLOUR, lw=1, label="rank = Σ d²")
+        for kind, marker in zip(dict.fromkeys(one.kind for one in points), "osD^v", strict=False):
+            places = Counter((one.predicted, one.rank) for one in points if one.kind == kind)
+            x, y = zip(*places, strict=True)
+            axis.scatter(
+                x, y, [18 * count**0.7 for count in places.values()], marker=marker, alpha=0.6,
+                label=f"{kind} ({sum(places.values())})",
+            )  # fmt: skip
+        axis.set(xlabel="Σ d² over key irreps", ylabel="rank that proves every input", xlim=(0, largest))
+        axis.legend(fontsize=8)
+        return drawn.figure
 
 
 def of_population() -> list[ProofLength]:
@@ -118,7 +157,7 @@ def main() -> None:
     print(f"\n{len(points)} models; rank = Σ d² for {exact}, at most four more for "
           f"{sum(0 <= one.rank - one.predicted <= 4 for one in points)}.")  # fmt: skip
     if options.figure is not None:
-        proof_lengths(points).savefig(options.figure, dpi=150)
+        draw_lengths(points).savefig(options.figure, dpi=150)
 
 
 if __name__ == "__main__":

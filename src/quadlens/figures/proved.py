@@ -1,8 +1,7 @@
 """What each way of proving costs and what it proves, and which term of the error budget is how large."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,46 +40,6 @@ class ProofPoint:
     operations: int
     share: float
     margin: float
-
-
-@dataclass(frozen=True)
-class ProofLength:
-    """What the explanation of one model predicts of its proof, and what the proof needs.
-
-    Attributes:
-        name: Of the model.
-        kind: Which models are drawn alike.
-        predicted: Σ d² over its key irreps; 2 for a frequency of a cyclic group.
-        rank: Of W_L's low-rank form with which `moments` proves every input.
-    """
-
-    name: str
-    kind: str
-    predicted: int
-    rank: int
-
-
-def proof_lengths(points: Sequence[ProofLength], ax: Target = None) -> "Figure":
-    """Draw the rank that each proof needs against Σ d² over key irreps; the area of a point is how many lie there.
-
-    Args:
-        points: One per model, of any population (`tools/proof_length.py`).
-        ax: Axes, Figure or SubFigure to draw in; a new figure if None.
-    """
-    with canvas(ax, (4.6, 4.2), 1) as drawn:
-        (axis,) = drawn.axes
-        largest = max(max(one.predicted, one.rank) for one in points) + 2
-        axis.plot([0, largest], [0, largest], color=QUIET_COLOUR, lw=1, label="rank = Σ d²")
-        for kind, marker in zip(dict.fromkeys(one.kind for one in points), "osD^v", strict=False):
-            places = Counter((one.predicted, one.rank) for one in points if one.kind == kind)
-            x, y = zip(*places, strict=True)
-            axis.scatter(
-                x, y, [18 * count**0.7 for count in places.values()], marker=marker, alpha=0.6,
-                label=f"{kind} ({sum(places.values())})",
-            )  # fmt: skip
-        axis.set(xlabel="Σ d² over key irreps", ylabel="rank that proves every input", xlim=(0, largest))
-        axis.legend(fontsize=8)
-        return drawn.figure
 
 
 @figure("Two axes (one where the model has no rules, or the study no proofs)")
