@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_every_public_name_has_an_entry() -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+def test_the_site_builds_without_a_warning_and_cuts_no_table(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     pytest.importorskip("sphinx", reason="the extra 'docs' is not installed")
     run(sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", ROOT / "docs", tmp_path / "site")
     pages = list((tmp_path / "site").rglob("*.html"))
@@ -62,6 +63,18 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     for page in pages:
         loaded = re.findall(r'<(?:script|img|iframe|link)[^>]*?(?:src|href)="(https?:[^"]*)"', page.read_text("utf-8"))
         assert loaded == [], page
+    # Skipped from here on where there is no browser.
+    chromium: Any = request.getfixturevalue("chromium")
+    wide = "e => e.scrollWidth > e.clientWidth + 1"
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    try:
+        tab = context.new_page()
+        for page in pages:
+            tab.goto(page.as_uri())
+            assert tab.evaluate(f"[...document.querySelectorAll('.table-wrapper')].filter({wide}).length") == 0, page
+            assert tab.evaluate("document.documentElement.scrollWidth") <= 1280, page
+    finally:
+        context.close()
 
 
 @pytest.mark.timeout(900)
