@@ -48,7 +48,7 @@ OWN = ("--attention", "softmax", "--activation", "relu")
 
 NANDA = torch_file(nanda_state_dict(8, 3))
 READING: list[tuple[str, bytes, str]] = [
-    ("empty", b"", "is not a readable safetensors file (cut or damaged)"),
+    ("empty", b"", "is empty; get the file again"),
     ("truncated", model_bytes()[:-7], "is not a readable safetensors file (cut or damaged)"),
     ("bit-flipped", flipped(model_bytes()), "is damaged: its weights or config do not match its checksum"),
     ("text", b"hello, world, this is no model", "is not a readable safetensors file (cut or damaged)"),

@@ -1,10 +1,7 @@
 """Files made to hang or to bloat a command: refused in seconds and megabytes, measured in a process with limits."""
 
 import io
-import json
 import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,55 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hostile import SECONDS, attacked, sparse
 from quadlens.model.formats.torch_files import write_torch
 from test_formats import P, tl_state_dict
 from test_torch_files import _tensor_pickle, _zip_of
-
-SECONDS = 30
-# Address space of the child, most of which is what its libraries reserve; and what reading the file may add.
-ADDRESS_SPACE = 3 << 30
-
-CHILD = """
-import json, resource, sys, time
-resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
-from pathlib import Path
-from quadlens.errors import QuadlensError
-from quadlens.model import load
-from quadlens.model.formats import import_directory, import_file
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-path, before, start = Path(sys.argv[1]), peak(), time.perf_counter()
-try:
-    if sys.argv[3] == "load":
-        load(path)
-    elif path.is_dir():
-        [outcome.refusal for outcome in import_directory(path)]
-    else:
-        import_file(path)
-    said = "read"
-except QuadlensError as error:
-    said = str(error)
-print(json.dumps({"said": said, "seconds": time.perf_counter() - start, "megabytes": peak() - before}))
-"""
-
-
-# A process starts with the peak of the one it was forked from, so a small one stands between the tests and the child.
-LAUNCHER = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
-
-
-def attacked(path: Path, how: str = "import") -> dict[str, Any]:
-    """Read `path` in a process of limited address space: what it said, how long it took, what it added to the peak."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", LAUNCHER, sys.executable, "-c", CHILD, str(path), str(ADDRESS_SPACE), how],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS + 30,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
 
 # A tuple that holds the tuple before it twice, a hundred times over: 2^100 steps for whoever walks it.
 DOUBLING = b")" + b"q\x00h\x00\x86" * 100
@@ -165,11 +117,6 @@ def _fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
-def _sparse(path: Path) -> None:
-    with path.open("wb") as stream:
-        stream.truncate(1 << 33)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -177,7 +124,7 @@ def _sparse(path: Path) -> None:
         (_fifo, None),
         (lambda path: path.write_text("[" * 500_000), "is not JSON"),
         (lambda path: path.write_text('{"p": ' + "9" * 900_000 + "}"), "is not JSON"),
-        (_sparse, "has 8589934592 bytes; at most 1048576 are read"),
+        (sparse, "has 8589934592 bytes; at most 1048576 are read"),
     ],
 )
 def test_configs_made_to_hang_or_bloat(tmp_path: Path, make: Callable[[Path], Any], message: str | None) -> None:
@@ -192,7 +139,7 @@ def test_configs_made_to_hang_or_bloat(tmp_path: Path, make: Callable[[Path], An
 
 @pytest.mark.parametrize("how", ["import", "load"])
 @pytest.mark.parametrize(
-    ("make", "message"), [(_fifo, "it is not a regular file"), (_sparse, "has 8589934592 bytes; at most 4294967296")]
+    ("make", "message"), [(_fifo, "it is not a regular file"), (sparse, "has 8589934592 bytes; at most 4294967296")]
 )
 def test_files_that_never_end(tmp_path: Path, make: Callable[[Path], Any], message: str, how: str) -> None:
     make(tmp_path / "m.safetensors")
@@ -205,7 +152,7 @@ def test_files_that_never_end(tmp_path: Path, make: Callable[[Path], Any], messa
 def test_directories_made_to_bloat(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     for i in range(5):
-        _sparse(tmp_path / "a" / f"{i}.pt")
+        sparse(tmp_path / "a" / f"{i}.pt")
     outcome = attacked(tmp_path / "a")
     assert "have 42949672960 bytes together; at most 17179869184 are read at once" in outcome["said"], outcome
     assert outcome["megabytes"] < 60, outcome

@@ -187,7 +187,8 @@ def test_tables_from_files(tmp_path: Path) -> None:
     [
         ("0,1\n1", BadFile, "not a table of integers"),
         ("0,1\n1,x", BadFile, "not a table of integers"),
-        ("", BadFile, "not a table of integers"),
+        ("", BadFile, "is empty"),
+        ("\n\n", BadFile, "not a table of integers"),
         ("0,1,2\n1,2,0", BadConfig, r"shape \(2, 3\); expected n rows of n answers"),
         ("0,1\n1,2", BadConfig, r"has 2 at \[1, 1\]; expected 0 … 1"),
         ("0,1\n1,-1", BadConfig, r"has -1 at \[1, 1\]"),
@@ -207,6 +208,18 @@ def test_other_bad_tables(tmp_path: Path) -> None:
     np.save(tmp_path / "floats.npy", np.zeros((2, 2)))
     with pytest.raises(BadFile, match="expected integers"):
         task_from_file(tmp_path / "floats.npy")
+    for array in (
+        np.array([0, 1]),
+        np.zeros((2, 2), np.uint64),
+        np.zeros((2, 2), ">i2"),
+        np.asfortranarray([[0, 1], [0, 1]]),
+    ):
+        np.save(tmp_path / "table.npy", array)
+        if array.ndim == 2:
+            np.testing.assert_array_equal(task_from_file(tmp_path / "table.npy").answers, array)
+        else:
+            with pytest.raises(BadConfig, match=r"has shape \(2,\); expected n rows of n answers"):
+                task_from_file(tmp_path / "table.npy")
     np.save(tmp_path / "pickled.npy", np.array([{}, {}]), allow_pickle=True)
     with pytest.raises(BadFile, match="not a table"):
         task_from_file(tmp_path / "pickled.npy")

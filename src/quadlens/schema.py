@@ -7,7 +7,8 @@ import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from quadlens.errors import BadConfig
+from quadlens.errors import BadConfig, BadFile
+from quadlens.reading import parse_json
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
     hints = get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     problems = [
-        f"unknown key {key!r} (known keys: {', '.join(sorted(fields))})" for key in sorted(set(data) - set(fields))
+        f"unknown key {key[:80]!r} (known keys: {', '.join(sorted(fields))})" for key in sorted(set(data) - set(fields))
     ]
     values: dict[str, Any] = {}
     for name, field in fields.items():
@@ -34,7 +35,7 @@ def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
         try:
             values[name] = _coerce(hints[name], data[name])
         except TypeError as error:
-            problems.append(f"{name} = {data[name]!r}: {error}")
+            problems.append(f"{name} = {repr(data[name])[:80]}: {error}")
     if problems:
         raise BadConfig(f"{where}: " + "; ".join(problems))
     try:
@@ -50,9 +51,9 @@ def from_json(cls: type[T], content: bytes, where: str) -> T:
         BadConfig: when it is not JSON, or not the JSON of this type.
     """
     try:
-        data = json.loads(content)
-    except ValueError as error:
-        raise BadConfig(f"{where} is not JSON: {error}") from None
+        data = parse_json(content, where)
+    except BadFile as error:
+        raise BadConfig(str(error)) from None
     return parse_dataclass(cls, data, where)
 
 

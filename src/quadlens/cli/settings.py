@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -10,7 +9,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from quadlens.cli.options import with_signature
-from quadlens.errors import BadConfig
+from quadlens.errors import BadConfig, BadFile
+from quadlens.reading import parse_toml
 from quadlens.training.config import PRESETS, TrainConfig
 
 PresetOption = Annotated[str, typer.Option("--preset", metavar="|".join(PRESETS), help="Which settings to start from.")]
@@ -105,8 +105,8 @@ def parse_seeds(text: str) -> list[int]:
 def _value(text: str, word: str) -> Any:
     for toml in (f"value = {text}", f'value = "{text}"'):
         try:
-            document = tomllib.loads(toml)
-        except tomllib.TOMLDecodeError:
+            document = parse_toml(toml, "it")
+        except BadFile:
             continue
         if list(document) == ["value"]:
             return document["value"]

@@ -17,6 +17,8 @@ from quadlens.schema import parse_dataclass
 
 EOS_POSITIONS = 3
 MAX_LAYERS = 4
+MAX_P = 1 << 14
+MAX_WEIGHTS = 1 << 30
 
 AttentionKind = Literal["constant", "softmax", "mixture"]
 
@@ -36,6 +38,19 @@ def check_modulus(p: int) -> None:
 def _check_positive(name: str, value: int) -> None:
     if value < 1:
         raise BadConfig(f"{name} = {value} is not supported; expected at least 1")
+
+
+def check_size(p: int, weights: int) -> None:
+    """Refuse a model too large to be looked at, before anything is allocated for it.
+
+    Args:
+        p: Number of elements; tables of all p² answers are made.
+        weights: Number of weights.
+    """
+    if p > MAX_P:
+        raise BadConfig(f"p = {p} is too large; expected at most {MAX_P} elements")
+    if weights > MAX_WEIGHTS:
+        raise BadConfig(f"the model would have {weights} weights; expected at most {MAX_WEIGHTS}: make it smaller")
 
 
 @dataclass(frozen=True)
@@ -102,6 +117,10 @@ class Config(Displayed):
     n_layers: int = 1
 
     def __post_init__(self) -> None:
+        heads = 4 * self.n_heads * self.d_model * self.d_head
+        outer = (self.d_vocab + self.d_vocab_out + self.n_ctx) * self.d_model
+        layers = self.n_layers * (heads + 2 * self.d_model * self.d_mlp)
+        check_size(self.p, outer + layers if self.has_stream else 3 * self.p * self.d_mlp)
         if self.task is None:
             object.__setattr__(self, "task", task_by_name("add", self.p))
         elif self.task.n != self.p:

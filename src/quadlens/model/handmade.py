@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
-from quadlens.model.config import Config, check_modulus
+from quadlens.model.config import Config, check_modulus, check_size
 from quadlens.model.weights import Weights
 
 
@@ -48,6 +48,7 @@ class Recipe(Displayed):
     def __post_init__(self) -> None:
         check_fields(self)
         check_modulus(self.p)
+        check_size(self.p, 3 * self.p * self.neurons)
         half = (self.p - 1) // 2
         if not self.keys or len(set(self.keys)) != len(self.keys) or not all(1 <= k <= half for k in self.keys):
             raise BadConfig(f"keys {list(self.keys)} are not distinct frequencies in 1 … {half}")

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +13,7 @@ from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, config_from_dict, config_to_dict
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 from quadlens.model.weights import QUERY_KEY, Weights, layered
+from quadlens.reading import parse_json, read_limited
 
 METADATA_KEY = "quadlens"
 FORMAT_VERSION = 1
@@ -136,11 +135,9 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     integer 1 are refused, for two readers could understand such a file in two ways.
     """
     try:
-        header = json.loads(header_json, object_pairs_hook=_distinct, parse_constant=_no_constant)
-    except _NotDistinct as error:
-        raise BadFile(f"{where}: its metadata {METADATA_KEY!r} {error}; get the file again") from None
-    except (ValueError, RecursionError):
-        header = None
+        header = parse_json(header_json, "it", strict=True)
+    except BadFile as error:
+        raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes: {error}") from None
     if not isinstance(header, dict) or not header.keys() >= HEADER_KEYS:
         raise BadFile(f"{where}: the metadata {METADATA_KEY!r} is not the JSON that quadlens writes")
     unknown = sorted(header.keys() - HEADER_KEYS)
@@ -171,24 +168,6 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
         raise type(error)(f"{where}: {error}") from None
 
 
-class _NotDistinct(ValueError):
-    """JSON in which a key stands twice."""
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys all differ."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _NotDistinct(f"has the key {key[:80]!r} twice")
-        found[key] = value
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """All tensors and the metadata of any safetensors file; bfloat16 comes widened to float32, which is exact."""
     return parse_safetensors(_read(path), path)
@@ -201,30 +180,6 @@ def _read(path: Path) -> bytes:
     if not path.exists():
         raise BadFile(f"{path}: no such file; give a safetensors file or the name of a bundled model")
     return read_limited(path, MAX_FILE_BYTES)
-
-
-def read_limited(path: Path, limit: int, cannot: str = "cannot read") -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; a pipe or a device, which may never end, is refused.
-
-    Raises:
-        BadFile: with the reason.
-    """
-    try:
-        # Opening a pipe without a writer would wait for one.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as stream:
-            about = os.fstat(stream.fileno())
-            if not stat.S_ISREG(about.st_mode):
-                raise BadFile(f"{cannot} {path}: it is not a regular file; give a file")
-            if about.st_size > limit:
-                raise BadFile(f"{path} has {about.st_size} bytes; at most {limit} are read")
-            # One more than promised, to notice a file that grows while it is read.
-            content = stream.read(about.st_size + 1)
-    except OSError as error:
-        raise BadFile(f"{cannot} {path}: {error.strerror or error}") from None
-    if len(content) > about.st_size:
-        raise BadFile(f"{cannot} {path}: it grew while it was read; try again when it is complete")
-    return content
 
 
 def parse_safetensors(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -243,7 +198,7 @@ def parse_safetensors(content: bytes, path: Path) -> tuple[dict[str, np.ndarray]
     try:
         tensors = {name: _tensor(name, view) for name, view in deserialize(content)}  # type: ignore[no-untyped-call]
         # `deserialize` has checked the header, and that its metadata are strings, but does not give them.
-        header = json.loads(content[8 : 8 + length], object_pairs_hook=_distinct)
+        header = parse_json(content[8 : 8 + length], f"{path}: its header", strict=True)
         metadata = dict(header.get("__metadata__") or {})
     except (SafetensorError, ValueError, TypeError, MemoryError) as error:
         raise BadFile(f"{path} is not a readable safetensors file (cut or damaged): {error}") from None

@@ -1,16 +1,17 @@
 """A directory that appears whole or not at all."""
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from quadlens.errors import BadFile
 from quadlens.model.atomic import check_directory, make_directory, temporary_directory
+from quadlens.reading import parse_json, read_limited
 
 MANIFEST = "manifest.json"
 FORMAT = "quadlens-report"
+MAX_MANIFEST_BYTES = 1 << 24
 
 
 def check_target(target: Path) -> None:
@@ -31,9 +32,9 @@ def check_target(target: Path) -> None:
 def is_report(directory: Path) -> bool:
     """Whether a manifest says that quadlens wrote this directory."""
     try:
-        manifest = json.loads((directory / MANIFEST).read_bytes())
+        manifest = parse_json(read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES), MANIFEST)
         return isinstance(manifest, dict) and manifest.get("format") == FORMAT
-    except (OSError, ValueError):
+    except BadFile:
         return False
 
 

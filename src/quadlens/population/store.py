@@ -13,7 +13,7 @@ from typing import Any
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import make_directory, write_atomic
-from quadlens.model.native import read_limited
+from quadlens.reading import parse_json, read_limited
 from quadlens.schema import from_json
 from quadlens.training.config import TrainConfig
 from quadlens.training.outputs import RunFiles, check_run_id
@@ -136,7 +136,7 @@ class RunDirectory:
 
     def read_results(self) -> dict[str, Any]:
         """What results.json says; `BadFile` or `ValueError` when the file is damaged."""
-        results: dict[str, Any] = json.loads(read_here(self.results, MAX_JSON_BYTES))
+        results: dict[str, Any] = parse_json(read_here(self.results, MAX_JSON_BYTES), str(self.results))
         return results
 
 
@@ -202,8 +202,8 @@ class Store:
         """Run → last reason, of all models given up."""
         found = {}
         for file in sorted((self.root / "failed").glob("*.json")):
-            with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
-                found[file.stem] = str(json.loads(file.read_bytes())["reasons"][-1])
+            with contextlib.suppress(BadFile, KeyError, IndexError, TypeError):
+                found[file.stem] = str(parse_json(read_here(file, MAX_JSON_BYTES), file.name)["reasons"][-1])
         return {run_id: reason for run_id, reason in found.items() if not self.is_finished(run_id)}
 
     @contextlib.contextmanager

@@ -13,6 +13,7 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.evaluate import margins
 from quadlens.model.tables import FloatTables
+from quadlens.reading import parse_json
+from quadlens.schema import parse_dataclass, plain
 from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.spectrum.fourier import waves_of
 from quadlens.studies.over_time import MOMENTS, Moment, RunHistory, files_of, history, model_in
@@ -65,7 +68,7 @@ class Moments:
         p, d = self.codes[0][0].shape
         weights = [{"epoch": epoch, "steps": steps} for epoch, steps in zip(self.epochs, self.steps, strict=True)]
         header = {"format": FORMAT, "p": p, "d_mlp": d, "moments": weights, "history": self.history.to_dict()}
-        text = json.dumps(header).encode()
+        text = json.dumps(plain(header)).encode()
         flat = [np.ascontiguousarray(q, "<i2").view(np.uint8) for codes in self.codes for q in codes]
         planes = [one.reshape(-1, 2).T.tobytes() for one in flat]
         return zlib.compress(len(text).to_bytes(8, "little") + text + b"".join(planes), 9)
@@ -147,15 +150,25 @@ def orthonormal_waves(x: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "p d"]:
     return np.concatenate([size.real, size.imag[1 : (p + 1) // 2]])
 
 
+@dataclass(frozen=True)
+class _Weights:
+    """What the header says of one moment's arrays."""
+
+    epoch: int
+    steps: tuple[float, float, float, float, float, float]
+
+
 def read_moments(path: Path) -> Moments:
     """The moments in a file that `to_bytes` made; a damaged one is refused."""
     content = inflated(path, "the moments of a run; make it again with quadlens history -o")
     try:
         start = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(content[8:start])
+        header = parse_json(content[8:start], "its header", strict=True)
         if header["format"] != FORMAT:
-            raise ValueError(f"format {header['format']!r}")
-        p, d = int(header["p"]), int(header["d_mlp"])
+            raise ValueError(f"format {str(header['format'])[:40]}")
+        p, d = header["p"], header["d_mlp"]
+        if not all(type(x) is int and x > 0 for x in (p, d)):
+            raise ValueError("p and d_mlp that are no sizes")
         shapes = [(p, d)] * 3 + [(p, p)] * 3
         size = 2 * sum(rows * columns for rows, columns in shapes)
         if not header["moments"] or len(content) != start + size * len(header["moments"]):
@@ -168,11 +181,19 @@ def read_moments(path: Path) -> Moments:
                 arrays.append(np.ascontiguousarray(planes).view("<i2").reshape(rows, columns).astype(np.int64))
                 start += 2 * rows * columns
             codes.append(tuple(arrays))
-        rows_of = header["history"]["moments"]
-        found = tuple(Moment(**{**row, "amplitudes": tuple(row["amplitudes"].values())}) for row in rows_of)
-        history = RunHistory(str(header["history"]["name"]), tuple(header["history"]["key_frequencies"]), found)
-        epochs = tuple(int(one["epoch"]) for one in header["moments"])
-        steps = tuple(tuple(float(x) for x in one["steps"]) for one in header["moments"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        keys, rows_of = tuple(header["history"]["key_frequencies"]), header["history"]["moments"]
+        listed = [{**row, "amplitudes": list(row["amplitudes"].values())} for row in rows_of]
+        found = tuple(parse_dataclass(Moment, row, "a row") for row in listed)
+        history = RunHistory(str(header["history"]["name"])[:200], keys, found)
+        weights = [parse_dataclass(_Weights, one, "a moment") for one in header["moments"]]
+        epochs, steps = tuple(one.epoch for one in weights), tuple(one.steps for one in weights)
+        if not all(type(k) is int and 0 < k <= p // 2 for k in keys) or any(
+            len(x.amplitudes) != len(keys) for x in found
+        ):
+            raise ValueError("key frequencies that are none, or of other rows")
+        for row in (epochs, tuple(one.epoch for one in found)):
+            if not row or row[0] < 0 or any(x >= y for x, y in pairwise(row)):
+                raise ValueError("epochs that do not ascend from 0 on")
+    except (ValueError, KeyError, TypeError, AttributeError, BadConfig, BadFile) as error:
         raise BadFile(f"{path} is not the moments of a run ({error}); make it again with quadlens history -o") from None
     return Moments(history, epochs, steps, tuple(codes))

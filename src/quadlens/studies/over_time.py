@@ -22,7 +22,7 @@ from quadlens.infinite_width.parts import take_apart
 from quadlens.model.bundled import bundled_names, resolve
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.margins import cross_entropy, leads
-from quadlens.model.native import load_file, read_limited
+from quadlens.model.native import load_file
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
 from quadlens.numbers import decimals, percent, significant
@@ -30,6 +30,7 @@ from quadlens.proofs.brute import brute_force_cost
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.moments import SMALLEST_CAP, Moments
 from quadlens.proofs.proof import attempt
+from quadlens.reading import read_limited
 from quadlens.schema import from_json
 from quadlens.spectrum.fourier import sequences_of, waves_of
 from quadlens.studies.study import Study, study_of
@@ -175,12 +176,18 @@ def history(
 
         return read_moments(path.with_suffix(MOMENTS)).history
     found = files_of(path)
-    train = _training_pairs(path)
-    keys = _keys(study_of(model_in(found[-1][1], activation)))
+    last = model_in(found[-1][1], activation)
+    train, keys = _training_pairs(path, last.config.p), _keys(study_of(last))
     moments = []
     for done, (epoch, file) in enumerate(found):
         progress(done, len(found))
-        moments.append(_moment(epoch, study_of(model_in(file, activation)), keys, train, proofs))
+        model = model_in(file, activation)
+        if model.config.p != last.config.p:
+            raise BadFile(
+                f"{file} is a model of {model.config.p} elements, and the last one has {last.config.p}; "
+                "keep one run per directory"
+            )
+        moments.append(_moment(epoch, study_of(model), keys, train, proofs))
     return RunHistory(path.name.removesuffix(".safetensors"), keys, tuple(moments))
 
 
@@ -218,11 +225,18 @@ def model_in(file: Path, activation: str | None = None) -> Weights:
     return import_file(file, "auto", hints_of(activation=activation)).model
 
 
-def _training_pairs(path: Path) -> Int[np.ndarray, "n 2"] | None:
-    """The pairs a run was trained on; None where its manifest is not beside its snapshots."""
+def _training_pairs(path: Path, p: int) -> Int[np.ndarray, "n 2"] | None:
+    """The pairs that a run of models of p elements was trained on; None where its manifest is not beside them."""
     model = path.with_name(path.name.removesuffix(".snapshots") + ".safetensors") if path.is_dir() else path
     manifest = _manifest(model)
-    return None if manifest is None else start_of(manifest.config).train
+    if manifest is None:
+        return None
+    if manifest.config.p != p:
+        raise BadFile(
+            f"{RunFiles(model).manifest} is of a run with p = {manifest.config.p}, but the snapshots beside it have "
+            f"p = {p}; keep one run per directory"
+        )
+    return start_of(manifest.config).train
 
 
 def _manifest(model: Path) -> TrainingManifest | None:

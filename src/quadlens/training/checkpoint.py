@@ -13,6 +13,7 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.native import read_safetensors
+from quadlens.reading import parse_json
 from quadlens.schema import parse_dataclass
 from quadlens.training.config import TrainConfig
 from quadlens.training.history import History
@@ -78,14 +79,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
     arrays, metadata = read_safetensors(path)
     remedy = f"delete {path} to start this run from the beginning"
     try:
-        header = parse_dataclass(_Header, json.loads(metadata[METADATA_KEY]), "header")
+        header = parse_dataclass(_Header, parse_json(metadata[METADATA_KEY], "its metadata"), "header")
         history = {name.removeprefix("history."): a for name, a in arrays.items() if name.startswith("history.")}
         flat = {name: arrays[name] for name in ("theta", "first", "second")}
         found = Checkpoint(
             header.config, header.device, header.threads, header.epoch, **flat, history=History(**history)
         )
-    except (KeyError, ValueError, TypeError, RecursionError, BadConfig) as error:
-        why = f" ({error})" if isinstance(error, BadConfig) else ""
+    except (KeyError, ValueError, TypeError, BadConfig, BadFile) as error:
+        why = f" ({error})" if isinstance(error, BadConfig | BadFile) else ""
         raise BadFile(f"{path} is not a training checkpoint{why}; {remedy}") from None
     if header.checksum != _checksum(arrays):
         raise BadFile(f"{path} is damaged: its arrays do not match their checksum; {remedy}")

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile
+from quadlens.reading import parse_toml, read_limited
 from quadlens.schema import parse_dataclass
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he",
 DEFAULT_PRESET = "paper"
 # What a task begins with that is given by its table: rows of answers, `table:0,1;1,0`.
 TABLE = "table:"
+MAX_TOML_BYTES = 1 << 20
 
 Seeding = Literal["quadlens", "gbmi", "original"]
 Precision = Literal["float32", "float64"]
@@ -212,7 +213,9 @@ def load_config(
     """The preset's settings, overridden by a TOML file, overridden by flags; unknown keys are errors."""
     settings = read_preset(preset)
     if file is not None:
-        settings |= _read_toml(file.read_bytes() if file.is_file() else None, str(file))
+        if not file.exists():
+            raise BadFile(f"{file}: no such file; expected a TOML file of training settings")
+        settings |= parse_toml(read_limited(file, MAX_TOML_BYTES, may_be_empty=True), str(file))
     settings |= dict(flags or {})
     if str(settings.get("task", "")).endswith((".csv", ".npy")):
         from quadlens.model.task import task_from_file
@@ -230,13 +233,4 @@ def read_preset(preset: str) -> dict[str, Any]:
     if preset not in PRESETS:
         raise BadConfig(f"preset {preset!r}; expected one of {', '.join(PRESETS)}")
     file = files("quadlens.training") / "presets" / f"{preset}.toml"
-    return _read_toml(file.read_bytes(), f"preset {preset}")
-
-
-def _read_toml(content: bytes | None, where: str) -> dict[str, Any]:
-    if content is None:
-        raise BadFile(f"{where}: no such file; expected a TOML file of training settings")
-    try:
-        return tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadFile(f"{where} is not TOML: {error}") from None
+    return parse_toml(file.read_bytes(), f"preset {preset}")

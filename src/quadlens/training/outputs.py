@@ -14,7 +14,8 @@ from pathlib import Path
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import check_directory, clear_left_over, write_all_atomic
 from quadlens.model.evaluate import Evaluation, evaluate
-from quadlens.model.native import MAX_FILE_BYTES, read_limited, to_bytes
+from quadlens.model.native import MAX_FILE_BYTES, to_bytes
+from quadlens.reading import read_limited
 from quadlens.schema import from_json, to_json
 from quadlens.training.config import DEFAULT_PRESET, TrainConfig, read_preset
 from quadlens.training.layout import Layout

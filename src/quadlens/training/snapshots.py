@@ -14,8 +14,9 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import make_directory, write_atomic
-from quadlens.model.native import from_bytes, read_limited, to_bytes
+from quadlens.model.native import from_bytes, to_bytes
 from quadlens.model.weights import Weights
+from quadlens.reading import read_limited
 
 SUFFIX = ".snapshot"
 # Bits of a float32's mantissa that are kept, of 23.

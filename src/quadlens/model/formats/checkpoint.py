@@ -3,7 +3,6 @@
 A reader takes the tensors it knows by name, complete and of the right rank.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +20,10 @@ from quadlens.model.native import (
     METADATA_KEY,
     file_kind,
     parse_safetensors,
-    read_limited,
     told_names,
 )
 from quadlens.model.weights import OUTER, layered, own_name
+from quadlens.reading import parse_json, read_limited
 
 Tensors = Mapping[str, np.ndarray]
 
@@ -244,6 +243,6 @@ def _what(value: Any) -> str:
 
 def _json_or_text(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text, "metadata")
+    except BadFile:
         return text

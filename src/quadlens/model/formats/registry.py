@@ -25,8 +25,9 @@ from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, S
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
-from quadlens.model.native import METADATA_KEY, from_tensors, read_limited, to_bytes
+from quadlens.model.native import METADATA_KEY, from_tensors, to_bytes
 from quadlens.model.weights import Weights
+from quadlens.reading import parse_json, read_limited
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
@@ -116,11 +117,7 @@ def sidecar_path(path: Path) -> Path:
 
 def read_sidecar(path: Path) -> Mapping[str, Any]:
     """A config file: one JSON object of at most a megabyte."""
-    content = read_limited(path, MAX_SIDECAR_BYTES, "cannot read the config")
-    try:
-        value = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise BadFile(f"{path} is not JSON: {error}") from None
+    value = parse_json(read_limited(path, MAX_SIDECAR_BYTES, "cannot read the config"), str(path))
     if not isinstance(value, dict):
         raise BadFile(f"{path} holds a {type(value).__name__}; expected a JSON object")
     return value
