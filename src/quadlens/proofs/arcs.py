@@ -98,7 +98,7 @@ class ArcsStrategy:
             witnesses=answers.witnesses,
             tied=answers.tied,
             hints=ArcHints(groups, plan),
-            operations=ops,
+            operations=ops.total,
             reason=answers.reason,
         )
 

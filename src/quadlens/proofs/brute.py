@@ -76,7 +76,7 @@ class Brute:
             witnesses=answers.witnesses,
             tied=answers.tied,
             hints=NoHints(),
-            operations=ops,
+            operations=ops.total,
             reason=answers.reason,
         )
 

@@ -69,7 +69,7 @@ class Certificate(Displayed):
     @property
     def total_flops(self) -> int:
         """What the proof costs with the collapse it needs."""
-        return self.proof.operations.total + self.collapse_flops
+        return self.proof.operations + self.collapse_flops
 
     @property
     def cost_share(self) -> float:
@@ -79,7 +79,7 @@ class Certificate(Displayed):
     @property
     def cost_share_beyond_collapse(self) -> float:
         """The same without the full collapse on either side; a small collapse of a strategy's own is in its cost."""
-        return self.proof.operations.total / self.brute_force_flops
+        return self.proof.operations / self.brute_force_flops
 
     @cached_property
     def obstacle(self) -> str | None:
@@ -177,7 +177,7 @@ class Certificate(Displayed):
             "witnesses": [list(witness) for witness in proof.witnesses],
             "hints": {} if proof.hints is None else dict(proof.hints.to_json()),
             "cost": {
-                "flops": proof.operations.total,
+                "flops": proof.operations,
                 "collapse_flops": self.collapse_flops,
                 "brute_force_flops": self.brute_force_flops,
             },
@@ -247,7 +247,7 @@ def summary(certificate: Certificate) -> dict[str, Any]:
         "float32_error": double_above(certificate.float32.error),
         "float32_certified": certificate.float32_certified,
         "float32_reason": certificate.float32.why_not(proof.margin),
-        "flops": proof.operations.total,
+        "flops": proof.operations,
         "collapse_flops": certificate.collapse_flops,
         "brute_force_flops": certificate.brute_force_flops,
         "brute_force_collapse_flops": certificate.brute_force_collapse_flops,

@@ -39,7 +39,6 @@ from quadlens.proofs.float_layer import (
     tabulated,
 )
 from quadlens.proofs.margins import proved_wrong
-from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import MAX_WITNESSES, Proof, Term
 
 STEPS, DEGREE = 64, 12
@@ -99,7 +98,7 @@ def _lead(logits: Enclosed, answers: Int[np.ndarray, " n"]) -> Float[np.ndarray,
     return np.asarray(less.min(axis=1))
 
 
-def deep_operations(config: Config) -> Operations:
+def deep_operations(config: Config) -> int:
     """What the forward pass over all n² inputs counts: products and sums; σ and e^x at their price; n³ comparisons."""
     n, d, m, dh, fed = config.p, config.d_model, config.d_mlp, config.d_head, len(config.attention)
     seen = [0 if config.softmax is None else q + 1 if config.softmax.causal else fed for q in range(fed)]
@@ -108,7 +107,7 @@ def deep_operations(config: Config) -> Operations:
     products = config.n_layers * (config.n_heads * head + fed * 2 * d * m) + d * n
     exponentials = config.n_layers * config.n_heads * EXPONENTIAL_PRICE * sum(x * x for x in seen)
     sigmas = config.n_layers * fed * activation_price(config.activation) * m
-    return Operations(n * n * (products + exponentials), n * n * products, n * n * (sigmas + n))
+    return n * n * (2 * products + exponentials + sigmas + n)
 
 
 def sigma(activation: Activation, x: Enclosed) -> Enclosed:

@@ -28,13 +28,13 @@ A claim is made with room for another enclosure: the margin is rounded down by `
 times all that was lost, to a multiple of 2^-24; and by twice what the checker's own enclosure can lose, where that is
 more, unless inputs would go unproved for it (then the proof says that the checker cannot follow).
 
-Cost: counted by the methods of `Operations` and compared with `direct_operations` in the tests. An exponential, and an
+Cost: `direct_operations`, from the sizes; a test counts a small case with arrays that count. An exponential, and an
 activation that is not rational, counts as 20 operations.
 """
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -56,7 +56,7 @@ from quadlens.proofs.float_layer import (
 )
 from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
 from quadlens.proofs.margins import lead_in_words, proved_wrong
-from quadlens.proofs.operations import Operations, score_count
+from quadlens.proofs.operations import score_count
 from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
 
@@ -110,7 +110,9 @@ class Margins:
     exact: Bool[np.ndarray, "p p"]
 
 
-def direct_operations(config: Config, rank: int | None, settled: int = 0, terms: int | None = None) -> int:
+def direct_operations(
+    config: Config, rank: int | None, settled: int = 0, terms: int | None = None, shared: bool = True
+) -> int:
     """What brute force (rank None) or `moments` of this rank, with so many inputs settled, costs beyond the tables.
 
     With N = d_mlp + n columns of U and S. Gates: 20 for each exponential; for each head and input a sum over the
@@ -120,13 +122,13 @@ def direct_operations(config: Config, rank: int | None, settled: int = 0, terms:
     each of its roundings or comparisons, 20 where it is not rational. Skip terms join the scores, n³. Brute force:
     2 n³ d_mlp, margins n³. Moments with t coefficients that are not 0 (None for all, m d_mlp): the remainder of W_L
     2 t n and its spread 3 n d_mlp; h and ρ 2 n² (t + d_mlp); scores 2 m n³, margins n³ and ρ taken off n². An input
-    settled: 2 n d_mlp + 2 n.
+    settled: 2 n d_mlp + 2 n. `shared` is false where scores read at '=' are too far apart for e in the tables.
     """
     n, d = config.p, config.d_mlp
     columns, gates, parts = d + n, 0, 1
     if config.softmax is not None:
         seen, heads = config.positions_seen, config.n_heads
-        shared = seen == 3 and config.read_position == 2
+        shared = shared and seen == 3 and config.read_position == 2
         weights = 0 if shared else 1 if seen < 3 else 2
         gates = heads * (EXPONENTIAL_PRICE * score_count(config) + (seen + weights) * n * n)
         gates += heads * 2 * n * columns if shared else 0
@@ -148,8 +150,8 @@ def _settling(n: int, d_mlp: int) -> int:
 def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     """Every logit of every input, enclosed."""
     layer = float_layer(anatomy.tables)
-    ops = replace(layer.operations)
-    found = _margins(layer, None, 0.0, ops)
+    ops = direct_operations(anatomy.config, None, shared=layer.shared)
+    found = _margins(layer, None, 0.0)
     return _proof(name, layer, found, _brute_loss(layer), NoHints(), ops, checker_error(anatomy.model, anatomy.tables))
 
 
@@ -174,12 +176,14 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
         best = (price, rank) if best is None or price < best[0] else best
     if best is None or best[0] == math.inf:
         best = (math.inf, most)
-    sparse = _of_rank(name, checker, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor)
-    if sparse.certified.all() and sparse.operations.total <= best[0]:
+    sparse = _of_rank(
+        name, anatomy.config, checker, layer, _cheapest(anatomy.config, layer, spectrum, best[1], floor), floor
+    )
+    if sparse.certified.all() and sparse.operations <= best[0]:
         return sparse
     # The sample promised more than holds for all inputs: with every coefficient more may be proved, or for less.
-    whole = _of_rank(name, checker, layer, low_rank(spectrum, best[1]), floor)
-    return min(sparse, whole, key=lambda one: (-int(one.certified.sum()), one.operations.total))
+    whole = _of_rank(name, anatomy.config, checker, layer, low_rank(spectrum, best[1]), floor)
+    return min(sparse, whole, key=lambda one: (-int(one.certified.sum()), one.operations))
 
 
 def _cheapest(config: Config, layer: FloatLayer, spectrum: OutputSpectrum, rank: int, floor: float) -> LowRank:
@@ -206,8 +210,7 @@ Sample = list[tuple[int, Float[np.ndarray, "p d_mlp"], Float[np.ndarray, "p p"]]
 
 def sample_of(layer: FloatLayer, tokens: Iterable[int]) -> Sample:
     """Hidden layer and skip terms of some a with all b."""
-    uncounted = Operations()
-    return [(a, layer.hidden(a, uncounted), layer.skip(a, uncounted)) for a in tokens]
+    return [(a, layer.hidden(a), layer.skip(a)) for a in tokens]
 
 
 def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -> float:
@@ -221,17 +224,15 @@ def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -
     return left / inputs
 
 
-def _of_rank(name: str, checker: CheckerError, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
+def _of_rank(name: str, config: Config, checker: CheckerError, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
     R, M = _factors(form)
-    spread, ops = _spread(layer, R, M), replace(layer.operations)
-    n, m = layer.d_mlp, form.rank
-    ops.count_product(layer.task.n, form.terms, 1)
-    ops.additions += 3 * layer.task.n * n
+    spread, n, m = _spread(layer, R, M), layer.d_mlp, form.rank
     loss = 2 * _logit_error(layer, np.abs(R) @ np.abs(M), rounding(n + m + 8))
     loss += float(spread @ layer.error + rounding(n + 3) * (spread @ layer.size + UNDERFLOW))
-    found = _margins(layer, (R, M, spread), floor + 4 * max(loss, _brute_loss(layer)), ops)
+    found = _margins(layer, (R, M, spread), floor + 4 * max(loss, _brute_loss(layer)))
     loss = max(loss, _brute_loss(layer)) if found.exact.any() else loss
     pairs = tuple((int(a), int(b)) for a, b in np.argwhere(found.exact))
+    ops = direct_operations(config, m, len(pairs), form.terms, layer.shared)
     return _proof(name, layer, found, loss, DirectHints(form, pairs), ops, checker, float(spread.sum()) * UPWARD)
 
 
@@ -267,13 +268,12 @@ def _margins(
     layer: FloatLayer,
     form: tuple[Float[np.ndarray, "p m"], Float[np.ndarray, "m d_mlp"], Float[np.ndarray, " d_mlp"]] | None,
     floor: float,
-    ops: Operations,
 ) -> Margins:
     """Scores of all inputs, one a at a time: by W_L, or by R and M less ρ, and by W_L where that is below the floor.
 
     Once more than a quarter of all inputs are below it, no more are settled.
     """
-    n, d, answers = layer.task.n, layer.d_mlp, layer.task.answers
+    n, answers = layer.task.n, layer.task.answers
     margins, clear, rival, largest = np.empty((n, n)), np.full((n, n), -np.inf), np.empty((n, n), dtype=np.int64), 0.0
 
     def settle(a: int, rows: Int[np.ndarray, " rows"], logits: Float[np.ndarray, "rows p"]) -> None:
@@ -281,27 +281,19 @@ def _margins(
         lost = np.flatnonzero(margins[a, rows] < 0)
         clear[a, rows[lost]] = leads(logits[lost], rival[a, rows[lost]])[0]
 
-    exact, terms = np.zeros((n, n), dtype=bool), 0 if form is None else int(np.count_nonzero(form[1]))
+    exact = np.zeros((n, n), dtype=bool)
     for a in range(n):
-        hidden, skip = layer.hidden(a, ops), layer.skip(a, ops)
+        hidden, skip = layer.hidden(a), layer.skip(a)
         if form is None:
-            ops.count_product(n, d, n)
-            settle(a, np.arange(n), ops.add(hidden @ layer.W_L.T, skip))
-            ops.comparisons += n * n
+            settle(a, np.arange(n), hidden @ layer.W_L.T + skip)
             continue
         R, M, spread = form
-        ops.count_product(n, terms + d, 1)
-        ops.count_product(n, len(M), n)
         rho = np.abs(hidden) @ spread
-        lead, rival[a] = leads(ops.add(hidden @ M.T @ R.T, skip), answers[a])
-        ops.comparisons += n * n
-        margins[a], largest = ops.subtract(lead, rho), max(largest, float(rho.max()))
+        lead, rival[a] = leads(hidden @ M.T @ R.T + skip, answers[a])
+        margins[a], largest = lead - rho, max(largest, float(rho.max()))
         few = np.flatnonzero(margins[a] <= floor)
         if len(few) and exact.sum() + len(few) <= n * n / SETTLED_SHARE:
-            ops.count_product(len(few), d, n)
-            logits = ops.add(hidden[few] @ layer.W_L.T, skip[few])
-            ops.comparisons += logits.size
-            settle(a, few, logits)
+            settle(a, few, hidden[few] @ layer.W_L.T + skip[few])
             exact[a, few] = True
     return Margins(margins, rival, clear, largest, exact)
 
@@ -312,7 +304,7 @@ def _proof(
     found: Margins,
     loss: float,
     hints: Any,
-    ops: Operations,
+    operations: int,
     checker: CheckerError,
     residual: float = 0.0,
 ) -> Proof:
@@ -347,7 +339,7 @@ def _proof(
             (int(a), int(b), int(found.rival[a, b])) for a, b in np.argwhere(wrong)[:MAX_WITNESSES].tolist()
         ),
         hints=hints,
-        operations=ops,
+        operations=operations,
         terms=terms,
         reason=_reason(found, certified, wrong, layer, rank),
         complete=bool((certified | found.exact).all()) if rank is not None else True,

@@ -52,7 +52,6 @@ from quadlens.model.ring import Heads
 from quadlens.model.tables import Gated, Tables
 from quadlens.model.task import Task
 from quadlens.proofs.enclosed import UNIT
-from quadlens.proofs.operations import Operations
 
 # More than the rounding of any bound below: sums of fewer than 2^30 numbers that are not negative.
 UPWARD = 1 + 2.0**-20
@@ -109,7 +108,7 @@ class FloatLayer:
         size: A_i.
         skip_error: How far a computed skip term can be from the true one.
         skip_size: No skip term is larger.
-        operations: What the gates and the tables for them cost.
+        shared: Whether exponentials are in the tables, so that a head has one weight per input.
     """
 
     task: Task
@@ -125,33 +124,29 @@ class FloatLayer:
     size: Float[np.ndarray, " d_mlp"]
     skip_error: float
     skip_size: float
-    operations: Operations
+    shared: bool
 
     @property
     def d_mlp(self) -> int:
         """Number of neurons."""
         return int(self.U_a.shape[1])
 
-    def hidden(self, a: int, ops: Operations) -> Float[np.ndarray, "p d_mlp"]:
+    def hidden(self, a: int) -> Float[np.ndarray, "p d_mlp"]:
         """σ̄(pre̅) for one a and all b."""
-        pre = self._through(a, "U", ops)
-        ops.comparisons += activation_price(self.activation) * pre.size
-        return np.asarray(self.sigma(pre))
+        return np.asarray(self.sigma(self._through(a, "U")))
 
-    def skip(self, a: int, ops: Operations) -> Float[np.ndarray, "p p"]:
+    def skip(self, a: int) -> Float[np.ndarray, "p p"]:
         """What goes past the MLP, for one a and all b, [b, c]."""
-        return self._through(a, "S", ops)
+        return self._through(a, "S")
 
-    def _through(self, a: int, name: str, ops: Operations) -> Float[np.ndarray, "p _"]:
-        total = ops.add(getattr(self, f"{name}_a")[a], getattr(self, f"{name}_b"))
+    def _through(self, a: int, name: str) -> Float[np.ndarray, "p _"]:
+        total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")
         for one in self.gated:
             X, Y = getattr(one, name)
             for h, weights in enumerate(one.weights[:, a]):
-                if X is not None and Y is not None:
-                    term = ops.add(X[h, a], Y[h])
-                else:
-                    term = X[h, a][None] if X is not None else Y[h]
-                total = ops.add(total, ops.multiply(weights[:, None], term))
+                of_a, of_b = None if X is None else X[h, a][None], None if Y is None else Y[h]
+                term = of_b if of_a is None else of_a if of_b is None else of_a + of_b
+                total = total + weights[:, None] * term
         return total
 
 
@@ -168,8 +163,7 @@ def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
         OverflowError: for tables beyond float64.
         BadWeights: for scores so far apart that no gate can be enclosed.
     """
-    ops = Operations()
-    found = _gated(exact, ops)
+    found = _gated(exact)
     U_a, U_b, W_L, S_a, S_b = (rounded(x) for x in (exact.U_a, found.U_b, exact.W_L, exact.S_a, found.S_b))
     scale = (abs(exact.scale) + found.epsilon) * UPWARD
     roundings = rounding(2 + sum(len(one.weights) for one in found.gated) * 2 + 12)
@@ -196,7 +190,7 @@ def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
         size=size,
         skip_error=float(skip_delta.max()),
         skip_size=float(skip_B.max()),
-        operations=ops,
+        shared=found.omega > 0,
     )
 
 
@@ -213,17 +207,13 @@ class _Found:
     V_S: Any
 
 
-def _gated(exact: Tables[Dyadic], ops: Operations) -> _Found:
+def _gated(exact: Tables[Dyadic]) -> _Found:
     if not exact.gated:
         return _Found((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
-    p, columns = exact.p, exact.U_b.shape[1] + exact.p
-    heads, seen = len(exact.gated[0].scores), len(exact.gated)
+    p, seen = exact.p, len(exact.gated)
     tables, constant = _without_equals(exact)
-    if constant is not None:
-        ops.additions += 2 * heads * p * columns + (heads + p) * columns
-    elif seen == 2:
+    if constant is None and seen == 2:
         constant = _summed(exact.gated[1].U, exact.scale), _summed(exact.gated[1].S, exact.scale)
-        ops.additions += (heads + 1) * p * columns
     U_b, S_b = exact.U_b, exact.S_b
     if constant is not None:
         U_b, S_b = (x + (y if y.shape[0] == p else y.repeated(p)) for x, y in zip((U_b, S_b), constant, strict=True))
@@ -232,18 +222,13 @@ def _gated(exact: Tables[Dyadic], ops: Operations) -> _Found:
         for each in zip(*((t.U, t.S) for t in tables), strict=True)
     )
     V_U, V_S = (sum(np.abs(x).max(axis=1).sum(axis=0) for x in each) for each in (U, S))
-    ops.multiplications += heads * EXPONENTIAL_PRICE * sum(int(np.prod(one.scores[0].shape)) for one in exact.gated)
     if (shared := _shared_weights(exact)) is not None:
         w, powers = shared
-        ops.additions += seen * heads * p * p
-        (X, Y), (X_S, Y_S) = (
-            [ops.multiply(e[:, :, None], x) for e, x in zip(powers, each, strict=True)] for each in (U, S)
-        )
+        (X, Y), (X_S, Y_S) = ([e[:, :, None] * x for e, x in zip(powers, each, strict=True)] for each in (U, S))
         return _Found((Weighed(w, (X, Y), (X_S, Y_S)),), U_b, S_b, 0.0, 2.0**-500, V_U, V_S)
     gates, epsilon = enclosed_gates(exact, 1 if seen == 2 else len(tables))
     if not epsilon < LARGEST_EPSILON:
         raise BadWeights("attention scores are too large for a tight enclosure of the softmax")
-    ops.additions += (seen + len(gates)) * heads * p * p
     if seen == 2:
         pairs: tuple[Weighed, ...] = (Weighed(gates[0], (U[0], -U[1]), (S[0], -S[1])),)
     else:

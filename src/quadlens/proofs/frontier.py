@@ -80,7 +80,7 @@ def _point(certificate: Certificate, seconds: float) -> FrontierPoint:
         verdict=proof.verdict,
         certified_share=float(proof.certified.mean()),
         margin_lower_bound=double_below(proof.margin),
-        flops=proof.operations.total,
+        flops=proof.operations,
         collapse_flops=certificate.collapse_flops,
         cost_share=certificate.cost_share,
         cost_share_beyond_collapse=certificate.cost_share_beyond_collapse,

@@ -154,7 +154,7 @@ class Lipschitz:
             exact=False,
             witnesses=(),
             hints=None,
-            operations=ops,
+            operations=ops.total,
             terms={**terms, "rounding": Term(Fraction(rounding))},
             logit_error=Fraction(float(error.max())),
             reason=None

@@ -146,7 +146,7 @@ class Moments:
             exact=False,
             witnesses=(),
             hints=MomentHints(ArcHints(groups, plan), form, order),
-            operations=ops,
+            operations=ops.total,
             terms={"output residual": Term(Fraction(int(rho.max()), unit), (int(worst[0]), int(worst[1])))},
             reason=reason,
         )
@@ -160,7 +160,7 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
     margins: list[tuple[int, int, int, int]] = []
     wrong: list[tuple[int, int, int, int]] = []
     a, b = np.array(pairs).T
-    ops = replace(proof.operations)
+    ops = Operations()
     pre = ops.add(exact.U_a[a], exact.U_b[b])
     hidden = ops.maximum(pre, np.zeros_like(pre))
     logits = ops.add(ops.add(integer_product(hidden, exact.W_L.T, ops), exact.S_a[a]), exact.S_b[b])
@@ -181,7 +181,7 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
         witnesses=witnesses[:MAX_WITNESSES],
         tied=tied[:MAX_WITNESSES],
         hints=replace(proof.hints, exact=pairs),
-        operations=ops,
+        operations=proof.operations + ops.total,
         reason=not_right(exact.task, len(witnesses), len(tied), (*witnesses, *tied)),
         complete=True,
     )

@@ -142,7 +142,7 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
         exact=False,
         witnesses=tuple((int(a), int(b), int(c)) for a, b, c in wrong[:MAX_WITNESSES]),
         hints=None,
-        operations=ops,
+        operations=ops.total,
         terms={
             # rho is itself a rounded sum: with the rounding term added it is an upper bound.
             "output residual": Term(Fraction(float(groups.rho.max())) + Fraction(rounding), (worst, 0)),

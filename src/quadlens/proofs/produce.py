@@ -52,13 +52,13 @@ class Auto:
         proof = attempt(Moments(), anatomy)
         if proof.verdict != "CERTIFIED" and not proof.complete:
             arcs = ArcsStrategy().prove(anatomy)
-            cheaper = arcs.operations.total <= brute_force_operations(config.p, config.d_mlp)
+            cheaper = arcs.operations <= brute_force_operations(config.p, config.d_mlp)
             return arcs if cheaper else Brute().prove(anatomy)
         plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
         if plan is None:
             return ArcsStrategy().prove(anatomy) if self.checkable else proof
         # Both strategies use the same plan, so what arcs would cost is known before they are tried.
-        dearer = proof.operations.total > arcs_operations(config.p, config.d_mlp, plan.counted_ends, plan.mispredicted)
+        dearer = proof.operations > arcs_operations(config.p, config.d_mlp, plan.counted_ends, plan.mispredicted)
         return ArcsStrategy().prove(anatomy) if dearer else proof
 
     def _without_arcs(self, anatomy: Anatomy) -> Proof:
@@ -66,7 +66,7 @@ class Auto:
         if is_exact(anatomy.config):
             return Brute().prove(anatomy)
         proof = attempt(Moments(), anatomy)
-        cheaper = proof.operations.total < brute_force_cost(anatomy.config)
+        cheaper = proof.operations < brute_force_cost(anatomy.config)
         return proof if proof.complete and cheaper else Brute().prove(anatomy)
 
 
@@ -156,7 +156,7 @@ class Prover:
         if checkable:
             raise BadConfig(f"{layers}, and the checker has no theorem for more than one; run without -o")
         proof = prove_deep(model)
-        total = proof.operations.total
+        total = proof.operations
         return Certificate(self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model))
 
 

@@ -11,7 +11,6 @@ from jaxtyping import Bool
 from quadlens.errors import BadWeights
 from quadlens.model.activation import Activation
 from quadlens.model.weights import Weights
-from quadlens.proofs.operations import Operations
 from quadlens.spectrum.anatomy import Anatomy
 
 Verdict = Literal["CERTIFIED", "PARTLY", "UNPROVED"]
@@ -84,7 +83,7 @@ class Proof:
     exact: bool
     witnesses: tuple[tuple[int, int, int], ...]
     hints: Hints | None
-    operations: Operations
+    operations: int
     terms: Mapping[str, Term] = field(default_factory=dict)
     logit_error: Fraction | None = None
     own_collapse: bool = False
@@ -170,7 +169,7 @@ class Strategy(Protocol):
 def nothing_proved(strategy: str, p: int, reason: str, applies: bool = False) -> Proof:
     """The outcome of a strategy that is not for such a model, or that is and fails."""
     none = np.zeros((p, p), dtype=bool)
-    return Proof(strategy, none, None, False, (), NoHints(), Operations(), reason=reason, applies=applies)
+    return Proof(strategy, none, None, False, (), NoHints(), 0, reason=reason, applies=applies)
 
 
 def attempt(strategy: Strategy, subject: Weights | Anatomy) -> Proof:

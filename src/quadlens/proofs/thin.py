@@ -229,7 +229,7 @@ class Thin:
                 integers(P_out, DIRECTION_BITS),
                 np.concatenate([integers(mean, DIRECTION_BITS) for mean in means]),
             ),
-            operations=ops,
+            operations=ops.total,
             own_collapse=self.facts.own_collapse,
             terms={"output residual": _worst(rho), "input residual": _worst(loss)},
             reason=reason,

@@ -334,7 +334,7 @@ def _proof(study: Study) -> dict[str, Any] | None:
         return nothing
     basis = None if proof.hints is None else proof.hints.to_json().get("basis")
     collapse = study.prover.collapse_flops
-    operations = proof.operations.total + (0 if proof.own_collapse else collapse)
+    operations = proof.operations + (0 if proof.own_collapse else collapse)
     return {
         "inputs_proved": int(proof.certified.sum()),
         "rank": None if basis is None else len(basis),
