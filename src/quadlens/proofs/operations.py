@@ -1,11 +1,11 @@
 """Counted arithmetic: what a proof costs, one operation for each number produced.
 
-Proofs by enclosure and of several layers have one formula each, from sizes (`direct_operations`, `deep_operations`). The
-others are counted in two ways. The methods `multiply`, `add`, `greater`, … do the work and count it. Where other code does the
-work (matrix products by FLINT, enclosures, norms, the largest of a row), the step that asks for it adds a formula in
-the sizes of its operands; so it is for most of `lipschitz` and `thin`. Each strategy's total is compared, in the tests,
-with a closed formula: `brute_force_operations`, `arcs_operations`, `moments_operations`, `moments_large_operations`,
-`thin_operations`, `lipschitz_operations`; the checker has formulas of its own.
+Proofs by enclosure and of several layers have one formula each, from sizes (`direct_operations`, `deep_operations`).
+The others are counted in two ways. The methods `multiply`, `add`, `greater`, … do the work and count it. Where other
+code does the work (matrix products by FLINT, enclosures, norms, the largest of a row), the step that asks for it adds a
+formula in the sizes of its operands; so it is for most of `lipschitz` and `thin`. Each strategy's total is compared, in
+the tests, with a closed formula: `brute_force_operations`, `arcs_operations`, `moments_operations`,
+`moments_large_operations`, `thin_operations`, `lipschitz_operations`.
 """
 
 from dataclasses import dataclass
