@@ -5,14 +5,20 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report test quick check format docs site bench clean
+.PHONY: report test proved quick check format docs site bench clean
 
 report: $(VENV)/.base
 	$(BIN)/quadlens report -o out/report
 
 test: $(VENV)/.test check
 	tools/install-browser
+	tools/install-coq
 	$(BIN)/python -m pytest -n 3 --dist worksteal --cov --cov-report=term
+
+# The proved checker (docs/trust.md): `quadlens check CERT MODEL --proved` runs it.
+proved:
+	tools/install-coq
+	$(MAKE) -C proved
 
 # The working day: format, lint, types and the tests that need no browser, no Ray, no training.
 quick: $(VENV)/.test check
@@ -54,4 +60,4 @@ $(VENV)/.test: $(INPUTS) | $(BIN)/python
 	touch $@ $(VENV)/.base
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .coverage out
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .coverage out proved/build

@@ -101,7 +101,14 @@ NOT_QUICK = {
         "test_kills",
     ),
     *("test_site", "test_sweep_ray", "test_team", "test_training_figures", "test_training_run", "test_training_step"),
-    *("test_certify_soundness", "test_certify_full_size", "test_certify_any", "test_certify_thin", "test_prover"),
+    *(
+        "test_certify_soundness",
+        "test_certify_full_size",
+        "test_certify_any",
+        "test_certify_thin",
+        "test_proved",
+        "test_prover",
+    ),
     *(
         "test_checker_networks",
         "test_interventions",

@@ -333,13 +333,16 @@ def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkabl
 
 
 @checked
-def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_seconds: float = 600.0) -> "CheckReport":
+def check(
+    certificate: "Certificate | str | Path", model: "ModelLike", *, max_seconds: float = 600.0, proved: bool = False
+) -> "CheckReport":
     """Prove a certificate again, from scratch, by a program that imports nothing of the one that wrote it.
 
     Args:
         certificate: What `certify` returned, or a file.
         model: The model it is about.
         max_seconds: Give up after this, with the verdict TIMEOUT.
+        proved: By the checker that Coq proved sound, which `make proved` builds (docs/trust.md).
 
     >>> import quadlens
     >>> quadlens.check(quadlens.certify("mainline"), "mainline").verdict
@@ -350,6 +353,7 @@ def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_se
     import quadlens_checker
     from quadlens.errors import BadConfig, BadFile, WrongArgument
     from quadlens.proofs import Certificate
+    from quadlens.proved import check_proved
 
     if not isinstance(certificate, Certificate | str | Path):
         raise WrongArgument(f"got {kind_of(certificate)}; expected a certificate of certify(), or its file")
@@ -361,8 +365,9 @@ def check(certificate: "Certificate | str | Path", model: "ModelLike", *, max_se
         if isinstance(proof, Certificate):
             proof.save(Path(directory) / "certificate.json")
             proof = Path(directory) / "certificate.json"
+        run = check_proved if proved else quadlens_checker.check
         try:
-            return quadlens_checker.check(str(proof), str(weights), max_seconds)
+            return run(str(proof), str(weights), max_seconds)
         except OSError as error:
             words = (error.strerror or str(error)).lower()
             raise BadFile(f"{error.filename}: {words}; give a certificate of certify(), or the file of one") from None

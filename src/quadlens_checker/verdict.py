@@ -49,6 +49,7 @@ class CheckReport:
         claims: of a verified certificate, what was proved again.
         cost: of a verified certificate, the operations it says that its proof takes; no claim, and not checked.
         float32: why a verified certificate claims nothing about float32 execution; None where it does.
+        checker: who says so: `python`, this package, or `proved`, the program of docs/trust.md.
     """
 
     verdict: str
@@ -59,6 +60,7 @@ class CheckReport:
     claims: Mapping[str, Any] = field(default_factory=dict)
     cost: Mapping[str, int] = field(default_factory=dict)
     float32: str | None = None
+    checker: str = "python"
 
     @property
     def inputs(self) -> str | None:
@@ -69,7 +71,7 @@ class CheckReport:
     @property
     def cost_words(self) -> str | None:
         """What the certificate says of its cost, in words."""
-        if self.verdict != "VERIFIED":
+        if not self.cost:
             return None
         flops, collapse, brute = (f"{self.cost[name]:,}" for name in ("flops", "collapse_flops", "brute_force_flops"))
         return f"Cost, not checked: {flops} operations beyond {collapse} to multiply out; brute force {brute}."

@@ -26,6 +26,10 @@ def command(
     max_memory: Annotated[
         int, typer.Option("--max-memory", metavar="MB", min=1, help="Reject what needs more.")
     ] = 2000,
+    proved: Annotated[
+        bool,
+        typer.Option("--proved", help="By the checker that Coq proved sound (exact networks; see docs/trust.md)."),
+    ] = False,
 ) -> None:
     """Check a certificate against a model file, from scratch, in exact arithmetic with the standard library only.
 
@@ -41,10 +45,14 @@ def command(
     from quadlens.numbers import significant
     from quadlens_checker import check
 
+    run = check
+    if proved:
+        from quadlens.proved import check_proved as run
+
     path = bundled_models().get(model, Path(model))
     out.note(f"checking {certificate} against {path}")
     try:
-        report = check(certificate, str(path), max_seconds, max_memory * 10**6)
+        report = run(certificate, str(path), max_seconds, max_memory * 10**6)
     except OSError as error:
         a_model = f"a model file, or a bundled model: {', '.join(bundled_models())}"
         wanted = a_model if error.filename == str(path) else "a certificate that `quadlens certify` wrote"
@@ -59,7 +67,8 @@ def command(
         console.print(f"VERIFIED: {report.inputs}. {report.statement}", markup=False)
         if report.float32:
             console.print(f"Nothing is claimed about float32 execution: {report.float32}.", markup=False)
-        console.print(report.cost_words, markup=False)
+        if report.cost_words:
+            console.print(report.cost_words, markup=False)
         shown = dict(report.claims)
         for name, towards in SAFE_SIDES.items():
             if isinstance(shown.get(name), str):

@@ -1,0 +1,11 @@
+(** The program that runs: [judge], in OCaml, with zarith's integers for [positive], [N] and [Z].
+
+    [ExtrOcamlZBigInt] is Coq's own table of which zarith function stands for which function of Coq; it must be trusted,
+    as docs/trust.md says. [nat] stays what it is, S (S (... O)). Nothing else is replaced by hand. *)
+
+Require Import Proved.Network Proved.Check.
+Require Import ExtrOcamlBasic ExtrOcamlZBigInt.
+
+Print Assumptions check_sound.
+
+Extraction "checker.ml" judge check finite.

@@ -1,0 +1,55 @@
+"""The table of docs/trust.md: processor seconds and memory of the proved checker beside the Python checker's.
+
+    python tools/proved_table.py            # bundled exact models, then one hand-built network at p = 59 and at 113
+
+Each check is a process of its own; its user and system time are added, so that other programs matter little.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from quadlens.model.bundled import resolve
+from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.model.native import load_file, save, sha256
+from quadlens.proofs import certify
+from quadlens.proved import program
+
+KEYS = 3, 7, 11, 16, 19, 22, 25, 28
+STRATEGIES = "brute", "moments"
+
+
+def cost(*command: str | Path) -> tuple[float, float]:
+    """Processor seconds and megabytes of a command that must say VERIFIED."""
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+    said = process.stdout.read() if process.stdout else ""
+    _, _, usage = os.wait4(process.pid, 0)
+    if "VERIFIED" not in said:
+        raise SystemExit(f"{command}: {said}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+
+
+def main() -> None:
+    """Print the rows."""
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        models = {name: resolve(name) for name in ("mainline", "mismatched", "original", "times")}
+        for p in (59, 113):
+            models[f"hand-built MLP, p = {p}"] = folder / f"{p}.safetensors"
+            save(build_mlp(Recipe(p, KEYS, 512, jitter=0.05, noise=0.001)), folder / f"{p}.safetensors")
+        sys.stdout.write("| network | strategy | proved checker | memory | Python checker |\n|---|---|---|---|---|\n")
+        for name, path in models.items():
+            for strategy in STRATEGIES:
+                model, certificate = load_file(path), folder / "certificate.json"
+                certify(model, strategy, sha256(model)).save(certificate)
+                seconds, megabytes = cost(program(), certificate, path)
+                python, _ = cost(sys.executable, "-m", "quadlens_checker", certificate, path)
+                row = f"| {name} | `{strategy}` | {seconds:.1f} s | {megabytes:.0f} MB | {python:.1f} s |\n"
+                sys.stdout.write(row)
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
