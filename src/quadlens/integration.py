@@ -117,7 +117,11 @@ class Integration:
         if self.holds is None:
             return ""
         verdict = "computes integrals" if self.holds else "cannot be said to compute integrals"
-        right = f" The shared functions alone answer {percent(self.right or 0.0)} of the inputs right."
+        # What a formula answers that is far from the logits says nothing about the network.
+        stands = self.shared is not None and self.shared >= STANDS_FOR_LOGITS
+        right = (
+            f" The shared functions alone answer {percent(self.right or 0.0)} of the inputs right." if stands else ""
+        )
         return f"Its hidden layer {verdict}: {self.why}.{right}"
 
     @property

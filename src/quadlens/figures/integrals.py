@@ -80,7 +80,10 @@ def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
     ):
         axis.plot(fine, line, dash, color=colour, lw=1, label=f"integral, {name}")
         axis.plot(s, values, "o", ms=3.5, color=colour, mfc=filled, label=f"Σ over neurons, {name}")
-    axis.set(xlabel="s = k w (a+b)/2 mod 2π", ylabel="after the MLP", xlim=(0, 2 * np.pi), ylim=(-0.8, 1.15))
+    # A poor rule's sums leave the integral's range; above them is room for the legend.
+    every = np.concatenate([cosines, sines])
+    axis.set(xlabel="s = k w (a+b)/2 mod 2π", ylabel="after the MLP", xlim=(0, 2 * np.pi))
+    axis.set_ylim(min(-0.8, float(every.min()) - 0.1), max(1.15, float(every.max()) + 0.45))
     axis.set_xticks([0, np.pi, 2 * np.pi], ["0", "π", "2π"])
     axis.legend(ncols=2, loc="upper center", fontsize=8)
 
