@@ -99,8 +99,15 @@ def page(title: str, registered: str, models: Sequence[Measured], used: Sequence
     """The result, what failed first."""
     adjusted = holm(tests)
     held = [one.reached and p <= 0.05 for one, p in zip(tests, adjusted, strict=True)]
-    failed = [one.name for one, ok in zip(tests, held, strict=True) if not ok]
-    verdict = "All predictions held." if not failed else f"Not confirmed: {', '.join(failed)}."
+    failed = [one.name for one in tests if not one.reached]
+    open_ = [one.name for one, ok in zip(tests, held, strict=True) if one.reached and not ok]
+    verdict = "All predictions held." if all(held) else ""
+    if failed:
+        verdict = f"Below its threshold: {', '.join(failed)}."
+    if open_:
+        verdict += f" Above its threshold, but not significant with so few models: {', '.join(open_)}."
+    if not used:
+        verdict = "Nothing is tested yet."
     rows = [
         f"| {one.name} | {one.prediction} | {one.found} | {'yes' if one.reached else 'no'} | {one.p:.2g} | {p:.2g} | "
         f"{'confirmed' if ok else 'not confirmed'} |"
@@ -110,8 +117,9 @@ def page(title: str, registered: str, models: Sequence[Measured], used: Sequence
         [
             f"# {title}",
             "",
-            f"{verdict} Registered in [{registered}](../registered/{registered}) before any of these models was trained. "
-            f"{len(models)} of {planned} planned models are trained; {len(used)} of them answer every input and are in the tests.",
+            f"{verdict.strip()} Registered in [{registered}](../registered/{registered}) before any of these models was trained. "
+            f"{len(models)} of {planned} planned models are trained; {len(used)} of them answer every input and are in the tests. How many there are was decided by the clock; the analysis "
+            "was also run on fewer while the others were being trained, and nothing was changed for it but what an amendment says.",
             "",
             "| test | prediction | found | threshold reached | p | p, Holm | |",
             "|---|---|---|---|---|---|---|",

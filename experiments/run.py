@@ -2,10 +2,11 @@
 """Train and measure the registered models, one after another; nothing that is done is done again.
 
     python experiments/run.py [--until HH:MM] [--only 1,2,3] [--keep DIR]
+    python experiments/run.py --only 0          # the 151 models of the population, trained again
 
 Every model becomes one Parquet file in experiments/data/: a row per neuron, and the model's own values as JSON
-(zlib, base64) in the file's metadata under `model`: `experiments/data.py` reads both. A file is written whole or not at all. With --keep
-the weights stay in DIR; an analysis that was interrupted goes on from there.
+(zlib, base64) in the file's metadata under `model`: `experiments/data.py` reads both. A file is written whole or not at
+all. The weights stay in DIR; an analysis that was interrupted goes on from there.
 """
 
 import argparse
@@ -90,6 +91,11 @@ def registered() -> list[Run]:
     while len(order) < 120:
         order += [run for turn in turns if (run := next(turn, None)) is not None]
     return order
+
+
+def population() -> list[Run]:
+    """The 151 models of the shipped population, whose weights were not kept, as `--only 0` makes them again."""
+    return [Run(0, "paper", 59, 512, seed, LONG) for seed in range(151)]
 
 
 def model_of(run: Run, keep: Path) -> tuple[Path, float | None, list[dict[str, Any]]]:
@@ -325,7 +331,7 @@ def main() -> int:
     options = parser.parse_args()
     DATA.mkdir(exist_ok=True)
     options.keep.mkdir(parents=True, exist_ok=True)
-    for run in registered():
+    for run in [*registered(), *population()]:
         if str(run.experiment) not in options.only or options.names not in run.name:
             continue
         if options.until and datetime.datetime.now().strftime("%H:%M") >= options.until:

@@ -5,9 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+import cli_runner
 import quadlens
+from quadlens.explorer.page import build_page
 from quadlens.infinite_width import Lens, lens
 from quadlens.infinite_width.chains import chains_of
+from quadlens.infinite_width.exact_error import shared_errors
 from quadlens.integration import Integration
 from quadlens.model.activation import Activation
 from quadlens.model.tables import FloatTables, Tables
@@ -191,3 +194,26 @@ def test_an_uneven_chain_is_read_by_its_moments() -> None:
     assert found.r2.joint > 0.95
     even = lens(rule("relu", (5, 10), 2 * np.pi * np.arange(80) / 80))
     assert even.r2.joint == pytest.approx(even.r2.shared, abs=0.01)
+
+
+def test_exact_errors_and_bounds_know_chains() -> None:
+    phi = np.concatenate([2 * np.pi * np.arange(40) / 40, np.repeat(np.pi * np.arange(4) / 2, 10)])
+    for one in shared_errors(lens(rule("relu", (5, 10), phi))):
+        assert one.joint is not None
+        assert one.relative is not None
+        assert one.joint < one.relative.value / 2
+    assert all(one.joint is None for one in shared_errors(lens(rule("relu", (3, 5), phi))))
+    assert cli_runner.quadlens("bounds", "times", "--json").document["chains"] == [[12, 24], [17, 24]]
+
+
+def test_report_and_explorer_have_every_claim_beside_its_control(mainline: Lens) -> None:
+    table = mainline.claims
+    assert [row[2] for row in table.rows if row[3]] == [
+        "output phases permuted",
+        "nodes on half a period",
+        "weights permuted",
+        "weights permuted, 95 %",
+    ]
+    page = build_page(quadlens.study("mainline"), "mainline")
+    assert table.to_html() in page
+    assert "computes integrals: one function per frequency" in page

@@ -155,6 +155,7 @@ def bounds(
     """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
     import numpy as np
 
+    from quadlens.infinite_width.chains import chains_of
     from quadlens.model import load
     from quadlens.numbers import counted
     from quadlens.quadrature import bounds as bound_clusters
@@ -162,6 +163,8 @@ def bounds(
 
     result = bound_clusters(load(model), moments, phases=phases)
     value, views = to_json(result), tables(result)
+    chains = chains_of(tuple(one.k for one in result.clusters), result.p)
+    value["chains"] = [list(chain) for chain in chains]
     studies: list[Convergence] = []
     if convergence:
         rng = np.random.default_rng(seed)
@@ -189,6 +192,12 @@ def bounds(
             )
         for none in result.unbounded:
             console.print(f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}", markup=False)
+        for chain in chains:
+            console.print(
+                f"k = {' → '.join(map(str, chain))}: each is twice the one before, so that these rules need not be "
+                "even one by one; `quadlens lens --exact` reads them together.",
+                markup=False,
+            )
         if not result.clusters:
             console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
         for study in studies:

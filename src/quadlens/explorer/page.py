@@ -89,6 +89,8 @@ def build_page(
         "rule": str("rectangles" not in missing).lower(),
         "title": TITLES["rectangles" in missing],
         "intro": html.escape(introduction(study)),
+        "claims": "" if study.lens_if_any is None else study.lens_if_any.claims.to_html(),
+        "no_claims": " hidden" if study.lens_if_any is None else "",
         "absent": html.escape(" ".join(filled(one.why, task) for one in absent)),
         "sha": digest,
         "style": asset("style.css").replace("{{palette}}", palette()),

@@ -121,6 +121,7 @@ Q.app = (() => {
     document.documentElement.dataset.rule = shown.includes("rectangles");
     at("title").textContent = page.titles[shown.includes("rectangles") ? 0 : 1];
     at("intro").textContent = filled(page.intros[waves && !Q.words[activation].no_rule ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (task.symbols === "σ·τ" ? ` ${page.permutations}` : "") + (own && page.verdict.sentence ? ` ${page.verdict.sentence}` : "");
+    at("claims").hidden = !own || !page.verdict.sentence;
     at("model-name").textContent = `${name}: ${task.name === "add" ? `p = ${p}` : `${count(p)} elements`}, ${count(d)} neurons`;
     at("footer-name").textContent = name;
     at("footer-sha").textContent = sha256;
