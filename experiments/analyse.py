@@ -94,8 +94,16 @@ def _resampled(x: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
     return statistic(x[rng.integers(0, len(x), (RESAMPLES, len(x)))], axis=1)
 
 
-def page(title: str, registered: str, models: Sequence[Measured], used: Sequence[Measured], tests: Sequence[Test],
-         more: Sequence[str], figure: str, planned: int) -> str:  # fmt: skip
+def page(
+    title: str,
+    registered: str,
+    models: Sequence[Measured],
+    used: Sequence[Measured],
+    tests: Sequence[Test],
+    more: Sequence[str],
+    figure: str,
+    planned: int,
+) -> str:
     """The result, what failed first."""
     adjusted = holm(tests)
     held = [one.reached and p <= 0.05 for one, p in zip(tests, adjusted, strict=True)]
@@ -117,9 +125,12 @@ def page(title: str, registered: str, models: Sequence[Measured], used: Sequence
         [
             f"# {title}",
             "",
-            f"{verdict.strip()} Registered in [{registered}](../registered/{registered}) before any of these models was trained. "
-            f"{len(models)} of {planned} planned models are trained; {len(used)} of them answer every input and are in the tests. How many there are was decided by the clock; the analysis "
-            "was also run on fewer while the others were being trained, and nothing was changed for it but what an amendment says.",
+            f"{verdict.strip()} Registered in [{registered}](../registered/{registered}) before any of these "
+            "models was trained. "
+            f"{len(models)} of {planned} planned models are trained; {len(used)} of them answer every input and "
+            "are in the tests. How many there are was decided by the clock; the analysis "
+            "was also run on fewer while the others were being trained, and nothing was changed for it but what "
+            "an amendment says.",
             "",
             "| test | prediction | found | threshold reached | p | p, Holm | |",
             "|---|---|---|---|---|---|---|",
@@ -134,7 +145,7 @@ def page(title: str, registered: str, models: Sequence[Measured], used: Sequence
 
 
 def share(holds: Sequence[bool]) -> str:
-    """k of m."""
+    """As k of m."""
     return f"{sum(holds)} of {len(holds)}"
 
 
@@ -146,17 +157,35 @@ def integration() -> tuple[str, Any]:
     controls = [one["controls"] for one in lens]
     shared = [one["r2"]["shared"] for one in lens]
     tests = [
-        most("1a", "shared ≥ 0.9, permuted at least 0.5 below", [x >= 0.9 and c["shared_permuted"] <= x - 0.5 for x, c in zip(shared, controls, strict=True)]),
-        most("1b", "even nodes keep ≥ 0.99, half a period < 0.6", [c["resampled_even"] >= 0.99 and c["resampled_half"] < 0.6 for c in controls]),
+        most(
+            "1a",
+            "shared ≥ 0.9, permuted at least 0.5 below",
+            [x >= 0.9 and c["shared_permuted"] <= x - 0.5 for x, c in zip(shared, controls, strict=True)],
+        ),
+        most(
+            "1b",
+            "even nodes keep ≥ 0.99, half a period < 0.6",
+            [c["resampled_even"] >= 0.99 and c["resampled_half"] < 0.6 for c in controls],
+        ),
         most("1c", "residual's correlation ≥ 0.5", [c["residual_correlation"] >= 0.5 for c in controls]),
-        within("1d", "symmetric part less shared within ±0.03", [one["r2"]["symmetric_part"] - one["r2"]["shared"] for one in lens], 0.03),
+        within(
+            "1d",
+            "symmetric part less shared within ±0.03",
+            [one["r2"]["symmetric_part"] - one["r2"]["shared"] for one in lens],
+            0.03,
+        ),
         above_zero("1e", "median of spacing above 0", [c["spacing"] for c in controls]),
-    ]  # fmt: skip
+    ]
     more = [
-        f"`shared` from {min(shared):.3f} to {max(shared):.3f}, median {np.median(shared):.3f}; `shared_permuted` at most {max(c['shared_permuted'] for c in controls):.2f}.",
-        f"`resampled_even` at least {min(c['resampled_even'] for c in controls):.4f}, `resampled_half` at most {max(c['resampled_half'] for c in controls):.3f}.",
-        f"`residual` R² ≥ 0.8 in {share([c['residual'] >= 0.8 for c in controls])} models (stated: fewer than half); median {np.median([c['residual'] for c in controls]):.2f}; with weights permuted below 0.1 in {share([c['residual_permuted'] < 0.1 for c in controls])} (stated: at least 80 %).",
-        f"`spacing` below 0.5 in {share([c['spacing'] < 0.5 for c in controls])} (stated: at least 80 %); above its own 95 % control in {share([c['spacing'] > c['spacing_permuted'] for c in controls])}.",
+        f"`shared` from {min(shared):.3f} to {max(shared):.3f}, median {np.median(shared):.3f}; `shared_permuted` "
+        f"at most {max(c['shared_permuted'] for c in controls):.2f}.",
+        f"`resampled_even` at least {min(c['resampled_even'] for c in controls):.4f}, `resampled_half` at most "
+        f"{max(c['resampled_half'] for c in controls):.3f}.",
+        f"`residual` R² ≥ 0.8 in {share([c['residual'] >= 0.8 for c in controls])} models (stated: fewer than "
+        f"half); median {np.median([c['residual'] for c in controls]):.2f}; with weights permuted below 0.1 in "
+        f"{share([c['residual_permuted'] < 0.1 for c in controls])} (stated: at least 80 %).",
+        f"`spacing` below 0.5 in {share([c['spacing'] < 0.5 for c in controls])} (stated: at least 80 %); above "
+        f"its own 95 % control in {share([c['spacing'] > c['spacing_permuted'] for c in controls])}.",
         f"`integrates` is true in {share([bool(one['integrates']) for one in lens])}.",
     ]
 
@@ -176,7 +205,7 @@ def integration() -> tuple[str, Any]:
 
 
 def folded(k: int, p: int) -> int:
-    """k or p - k."""
+    """The smaller of k and p - k, modulo p."""
     return min(k % p, -k % p)
 
 
@@ -228,15 +257,35 @@ def doubled_keys() -> tuple[str, Any]:
     counted = most("2c", "E_joint at most half of the exact error in rough chained clusters", halves)
     clusters = [y <= x / 2 for x, y in pairs]
     tests = [
-        larger("2a", "score of the key set is higher in rough models, AUC ≥ 0.75", pick(score, rough, True), pick(score, rough, False), 0.75),
-        larger("2b", "largest moment of order 4 is higher with a double", pick(moments, chained, True), pick(moments, chained, False)),
-        Test("2c", counted.prediction, f"{share(clusters)} clusters; {counted.found} models", counted.p, bool(clusters) and sum(clusters) >= 0.8 * len(clusters)),
+        larger(
+            "2a",
+            "score of the key set is higher in rough models, AUC ≥ 0.75",
+            pick(score, rough, True),
+            pick(score, rough, False),
+            0.75,
+        ),
+        larger(
+            "2b",
+            "largest moment of order 4 is higher with a double",
+            pick(moments, chained, True),
+            pick(moments, chained, False),
+        ),
+        Test(
+            "2c",
+            counted.prediction,
+            f"{share(clusters)} clusters; {counted.found} models",
+            counted.p,
+            bool(clusters) and sum(clusters) >= 0.8 * len(clusters),
+        ),
         above_zero("2d", "joint above shared in models with a chain", joint),
-    ]  # fmt: skip
+    ]
     more = [
-        f"Rough: {share(rough)} models; with a double: {share(chained)}; both: {sum(x and y for x, y in zip(rough, chained, strict=True))}.",
-        f"E_joint below 0.1 in {share([y < 0.1 for _, y in pairs])} rough chained clusters (stated: 30 – 60 %; first hope: 80 %).",
-        f"Largest exact relative error {max((x for x, _ in pairs), default=0):.2f} in a chain; lowest `shared` of a model {min((one.values['lens']['r2']['shared'] for one in used), default=0):.3f}.",
+        f"Rough: {share(rough)} models; with a double: {share(chained)}; both: "
+        f"{sum(x and y for x, y in zip(rough, chained, strict=True))}.",
+        f"E_joint below 0.1 in {share([y < 0.1 for _, y in pairs])} rough chained clusters (stated: 30 – 60 %; "
+        "first hope: 80 %).",
+        f"Largest exact relative error {max((x for x, _ in pairs), default=0):.2f} in a chain; lowest `shared` of "
+        f"a model {min((one.values['lens']['r2']['shared'] for one in used), default=0):.3f}.",
     ]
 
     def draw(axes: Any) -> None:
@@ -296,17 +345,36 @@ def width_law() -> tuple[str, Any]:
     low, high = np.quantile(again, [0.025, 0.975]) if again else (np.nan, np.nan)
     above = float(np.mean(np.array(again) >= 1)) if again else 1.0
     tests = [
-        Test("3a", "μ_4/r < ½ and μ_6/r < 1 at every width of 128 and more", "; ".join(f"{d}: {share(ok)}" for d, ok in by_width.items()), most("", "", low_moments).p, every),
-        Test("3b", "α in [0.35, 0.8], interval excludes 1", f"α = {alpha:.2f} ({low:.2f} … {high:.2f})", above, bool(0.35 <= alpha <= 0.8 and high < 1)),
+        Test(
+            "3a",
+            "μ_4/r < ½ and μ_6/r < 1 at every width of 128 and more",
+            "; ".join(f"{d}: {share(ok)}" for d, ok in by_width.items()),
+            most("", "", low_moments).p,
+            every,
+        ),
+        Test(
+            "3b",
+            "α in [0.35, 0.8], interval excludes 1",
+            f"α = {alpha:.2f} ({low:.2f} … {high:.2f})",
+            above,
+            bool(0.35 <= alpha <= 0.8 and high < 1),
+        ),
         most("3c", "error below that of random phases", [bool(x < y) for x, y in zip(error, drawn, strict=True)]),
         most("3d", "position ≥ ½: nearer to random phases than to the best rule", [bool(x >= 0.5) for x in place]),
-    ]  # fmt: skip
+    ]
     more = [
-        f"Phases drawn anew: α = {slope(m, drawn):.2f} (a check of the statistic, stated 0.4 – 0.6)." if len(table) > 1 else "Too few models for slopes.",
+        f"Phases drawn anew: α = {slope(m, drawn):.2f} (a check of the statistic, stated 0.4 – 0.6)."
+        if len(table) > 1
+        else "Too few models for slopes.",
         "Medians by width (neurons of a cluster, error, error of random phases, position): "
-        + "; ".join(f"{int(d)}: {np.median(m[width == d]):.0f}, {np.median(error[width == d]):.3f}, {np.median(drawn[width == d]):.3f}, {np.median(place[width == d]):.2f}" for d in widths) + ".",
+        + "; ".join(
+            f"{int(d)}: {np.median(m[width == d]):.0f}, {np.median(error[width == d]):.3f}, "
+            f"{np.median(drawn[width == d]):.3f}, {np.median(place[width == d]):.2f}"
+            for d in widths
+        )
+        + ".",
         over_training(used),
-    ]  # fmt: skip
+    ]
 
     def draw(axes: Any) -> None:
         axes[0].loglog(m, drawn, "x", color="#888888", label="phases drawn anew")
@@ -363,22 +431,55 @@ def product_waves() -> tuple[str, Any]:
     more_ = [one.values["product_waves"] for one in added]
     change = [x["removed"]["irrelevance"] - x["before"]["irrelevance"] for x in both]
     tests = [
-        most("4a", "removal moves S at least 80 % of the way to 1", [x["removed"]["symmetricity"] - x["before"]["symmetricity"] >= 0.8 * (1 - x["before"]["symmetricity"]) for x in both]),
+        most(
+            "4a",
+            "removal moves S at least 80 % of the way to 1",
+            [
+                x["removed"]["symmetricity"] - x["before"]["symmetricity"] >= 0.8 * (1 - x["before"]["symmetricity"])
+                for x in both
+            ],
+        ),
         most("4b", "after removal shared ≥ 0.8", [x["removed"]["shared"] >= 0.8 for x in both]),
-        most("4c", "after removal accuracy within 15 points of the integral's", [abs(x["removed"]["accuracy"] - x["removed"]["integral_accuracy"]) <= 0.15 for x in both]),
+        most(
+            "4c",
+            "after removal accuracy within 15 points of the integral's",
+            [abs(x["removed"]["accuracy"] - x["removed"]["integral_accuracy"]) <= 0.15 for x in both],
+        ),
         within("4d", "removal changes D by less than 0.15", change, 0.15),
-        most("4e", "addition: S falls by ≥ 0.04, shared ≥ 0.9, D < 0.5", [x["before"]["symmetricity"] - x["added"]["symmetricity"] >= 0.04 and x["added"]["shared"] >= 0.9 and x["added"]["irrelevance"] < 0.5 for x in more_]),
-    ]  # fmt: skip
+        most(
+            "4e",
+            "addition: S falls by ≥ 0.04, shared ≥ 0.9, D < 0.5",
+            [
+                x["before"]["symmetricity"] - x["added"]["symmetricity"] >= 0.04
+                and x["added"]["shared"] >= 0.9
+                and x["added"]["irrelevance"] < 0.5
+                for x in more_
+            ],
+        ),
+    ]
     middle = lambda rows, when, name: np.median([x[when][name] for x in rows])  # noqa: E731
     more = [
         "Medians, removal: "
-        + "; ".join(f"{name} {middle(both, 'before', name):.3f} → {middle(both, 'removed', name):.3f}" for name in ("symmetricity", "shared", "accuracy", "irrelevance")) + ".",
-        f"After removal `shared` ≥ 0.9 in {share([x['removed']['shared'] >= 0.9 for x in both])} and accuracy within 5 points in {share([abs(x['removed']['accuracy'] - x['removed']['integral_accuracy']) <= 0.05 for x in both])} (stated: 30 – 70 % each).",
+        + "; ".join(
+            f"{name} {middle(both, 'before', name):.3f} → {middle(both, 'removed', name):.3f}"
+            for name in ("symmetricity", "shared", "accuracy", "irrelevance")
+        )
+        + ".",
+        f"After removal `shared` ≥ 0.9 in {share([x['removed']['shared'] >= 0.9 for x in both])} and accuracy "
+        "within 5 points in "
+        f"{share([abs(x['removed']['accuracy'] - x['removed']['integral_accuracy']) <= 0.05 for x in both])} "
+        "(stated: 30 – 70 % each).",
         "Medians, addition: "
-        + "; ".join(f"{name} {middle(more_, 'before', name):.3f} → {middle(more_, 'added', name):.3f}" for name in ("symmetricity", "shared", "accuracy", "irrelevance"))
-        + f". S falls in {share([x['before']['symmetricity'] - x['added']['symmetricity'] >= 0.04 for x in more_])}, shared stays in {share([x['added']['shared'] >= 0.9 for x in more_])}, D stays below 0.5 in {share([x['added']['irrelevance'] < 0.5 for x in more_])}; D was below 0.5 before in {share([x['before']['irrelevance'] < 0.5 for x in more_])}.",
+        + "; ".join(
+            f"{name} {middle(more_, 'before', name):.3f} → {middle(more_, 'added', name):.3f}"
+            for name in ("symmetricity", "shared", "accuracy", "irrelevance")
+        )
+        + f". S falls in {share([x['before']['symmetricity'] - x['added']['symmetricity'] >= 0.04 for x in more_])}, "
+        f"shared stays in {share([x['added']['shared'] >= 0.9 for x in more_])}, D stays below 0.5 in "
+        f"{share([x['added']['irrelevance'] < 0.5 for x in more_])}; D was below 0.5 before in "
+        f"{share([x['before']['irrelevance'] < 0.5 for x in more_])}.",
         f"Removal: {len(removed)} of 20 planned models; addition: {len(added)} of 10.",
-    ]  # fmt: skip
+    ]
 
     def draw(axes: Any) -> None:
         for axis, name, label in (
@@ -437,12 +538,31 @@ def swapped() -> tuple[str, Any]:
         ],
     )
     tests = [
-        Test("5a", counted.prediction, f"{share(same)} pairs; {counted.found} models with at least 9 of 11", counted.p, sum(same) >= 0.8 * len(same)),
-        Test("5b", "difference below 0.1 for 70 % of pairs", f"{share(close)} pairs; {near.found} models with 70 %", near.p, sum(close) >= 0.7 * len(close)),
-    ]  # fmt: skip
+        Test(
+            "5a",
+            counted.prediction,
+            f"{share(same)} pairs; {counted.found} models with at least 9 of 11",
+            counted.p,
+            sum(same) >= 0.8 * len(same),
+        ),
+        Test(
+            "5b",
+            "difference below 0.1 for 70 % of pairs",
+            f"{share(close)} pairs; {near.found} models with 70 %",
+            near.p,
+            sum(close) >= 0.7 * len(close),
+        ),
+    ]
     names = list(dict.fromkeys(name for name, _, _ in pairs))
-    more = ["Medians of predicted and measured: " + "; ".join(
-        f"{name} {np.median([x for one, x, _ in pairs if one == name]):.3f}, {np.median([y for one, _, y in pairs if one == name]):.3f}" for name in names) + "."]  # fmt: skip
+    more = [
+        "Medians of predicted and measured: "
+        + "; ".join(
+            f"{name} {np.median([x for one, x, _ in pairs if one == name]):.3f}, "
+            f"{np.median([y for one, _, y in pairs if one == name]):.3f}"
+            for name in names
+        )
+        + "."
+    ]
 
     def draw(axes: Any) -> None:
         for at, name in enumerate(names):

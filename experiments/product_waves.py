@@ -8,7 +8,7 @@ from quadlens.infinite_width import lens
 from quadlens.infinite_width.inputs import Inputs, inputs_of
 from quadlens.infinite_width.parts import Parts
 from quadlens.logits.algorithm import distance_irrelevance, published_triples
-from quadlens.model.activation import Activation
+from quadlens.model.activation import Activation, apply_activation
 from quadlens.model.task import task_by_name
 
 SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -26,21 +26,24 @@ class Plane:
 
     @property
     def task(self):
+        """Addition."""
         return task_by_name("add", self.p)
 
     @property
     def d_mlp(self) -> int:
+        """Number of neurons."""
         return self.W_L.shape[1]
 
     def pre(self, a: int) -> np.ndarray:
+        """Pre-activations for one a, [b, neuron]."""
         return self.all_pre[a]
 
     def logits(self, a: int) -> np.ndarray:
-        from quadlens.model.activation import apply_activation
-
+        """Logits for one a, [b, c]."""
         return apply_activation(self.activation, self.all_pre[a]) @ self.W_L.T + self.all_skip[a]
 
     def skip(self, a: int) -> np.ndarray:
+        """What bypasses the neurons, for one a."""
         return self.all_skip[a]
 
 
