@@ -14,7 +14,7 @@ from quadlens.model.config import Config, Softmax
 from quadlens.model.handmade import Recipe, build_mlp
 from quadlens.model.task import task_by_name
 from quadlens.model.weights import Weights
-from quadlens.studies.moments import read_moments
+from quadlens.studies.played_run import read_run
 
 READY = "html[data-ready=true][data-settled=true]"
 # Generous: the machine that runs the tests may be busy, and conditions are waited for, not times.
@@ -120,8 +120,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for name, model in models.items():
         paths[name] = folder / f"{name}.html"
-        moments = read_moments(data_directory() / "mainline.moments") if name == "mainline" else None
-        paths[name].write_text(build_page(model, name, moments), encoding="utf-8")
+        run = read_run(data_directory() / "mainline.run") if name == "mainline" else None
+        paths[name].write_text(build_page(model, name, run), encoding="utf-8")
     return paths
 
 

@@ -138,7 +138,7 @@ def test_command_writes_the_page(tmp_path: Path) -> None:
         "model": str(model),
         "p": 23,
         "neurons": 90,
-        "moments": 0,
+        "snapshots": 0,
     }
     assert "<title>quadlens explorer: hand</title>" in output.read_text(encoding="utf-8")
 

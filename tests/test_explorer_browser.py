@@ -761,14 +761,14 @@ def test_large_and_odd_models(visit: Any) -> None:
             assert "NaN" not in "".join(words(page).values()) + page.text("tour-words")
 
 
-def test_a_run_plays_and_every_moment_is_a_network(visit: Any) -> None:
+def test_a_run_plays_and_every_snapshot_is_a_network(visit: Any) -> None:
     page = visit("mainline")
     press, read = page.page.keyboard.press, page.page.evaluate
     assert page.text("out-time") == "the model itself"
     page.page.locator("#in-time").focus()
     press("Home")
     assert (page.state()["epoch"], page.text("out-time")) == (0, "epoch 0 of 10,000")
-    rows = {one.epoch: one for one in quadlens_history("mainline").moments}
+    rows = {one.epoch: one for one in quadlens_history("mainline").snapshots}
     wrong = [int(page.text("status-wrong").split(" of ")[0].replace(",", ""))]
     # Rounded weights answer nearly as the snapshot did, and what the panel says is of the snapshot itself.
     for epoch in (107, 601):
@@ -776,10 +776,10 @@ def test_a_run_plays_and_every_moment_is_a_network(visit: Any) -> None:
         page.page.locator("#out-time", has_text=f"epoch {epoch} of").wait_for()
         wrong.append(int(page.text("status-wrong").split(" of ")[0].replace(",", "")))
         assert abs(wrong[-1] - 3481 * (1 - rows[epoch].accuracy)) <= 10
-        assert f"{rows[epoch].inputs_proved:,} of 3,481" in page.text("words-time")
+        assert f"{round(3481 * (rows[epoch].certified_share or 0)):,} of 3,481" in page.text("words-time")
     assert wrong[0] > 3400
     assert wrong[-1] == 0
-    # The dials bend the moment on show, and a step in time puts them back.
+    # The dials bend the snapshot on show, and a step in time puts them back.
     page.set_range("in-arc", 0.4)
     assert not page.text("status-wrong").startswith("0 of")
     page.page.locator("#reset").click()
@@ -791,7 +791,7 @@ def test_a_run_plays_and_every_moment_is_a_network(visit: Any) -> None:
     press("End")
     assert page.state()["epoch"] is None
     assert page.text("status-smallest") == f"smallest margin {evaluate(load('mainline').collapse()).min_margin:.3g}"
-    # Where the reader wants no motion, space still plays, from moment to moment.
+    # Where the reader wants no motion, space still plays, from snapshot to snapshot.
     page.page.locator("#play").blur()
     press("Space")
     page.page.wait_for_selector("#play[aria-pressed=true]")
@@ -812,7 +812,7 @@ def test_playing_leaves_time_for_thirty_pictures_a_second(visit: Any) -> None:
         wanted = ("ScriptDuration", "RecalcStyleDuration", "LayoutDuration")
         return sum(float(one["value"]) for one in metrics if one["name"] in wanted)
 
-    # Each moment is unpacked once, when it is first shown.
+    # Each snapshot is unpacked once, when it is first shown.
     page.page.evaluate("Q.app.run().epochs.forEach((_, j) => Q.app.run().model(j))")
     before = seconds()
     frames = page.page.evaluate(

@@ -48,6 +48,17 @@ def test_switches_over_kinds_of_networks_are_the_known_ones() -> None:
     assert not grown, f"new switches over kinds of networks: {grown}"
 
 
+def test_moments_are_the_proof_strategy_and_those_of_quadrature_rules() -> None:
+    """A run has snapshots. What else has moments: AdamW (training/), and "at any moment" in words."""
+    rooms = ("studies/", "explorer/", "cli/", "training/")
+    text = {name: count for name, count in found(r"[mM]oment").items() if name.startswith(rooms)}
+    assert text.keys() <= {
+        *("studies/over_time.py", "studies/rules.py", "cli/reading.py"),  # the proof, the bound
+        *(f"training/{name}.py" for name in ("config", "outputs", "cpu", "engine", "checkpoint", "device", "train")),
+    }, text
+    assert not [path.name for path in (SOURCE / "explorer" / "assets").iterdir() if "moment" in path.read_text("utf-8")]
+
+
 def test_the_residual_stream_is_written_out_in_three_places() -> None:
     """Where values meet W_O: the forward pass, the collapse, and the training step (by hand, and by PyTorch)."""
     places = {name for name in found(r"@ [^\n]*W_O|W_O[^\n]* @|\"W_O\"\]\)") if not name.startswith("model/formats")}

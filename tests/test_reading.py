@@ -20,7 +20,7 @@ from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import save
 from quadlens.model.task import task_from_file
 from quadlens.reading import MAX_DEPTH, MAX_DIGITS, parse_json, parse_toml, read_limited
-from quadlens.studies.moments import read_moments
+from quadlens.studies.played_run import read_run
 from quadlens.training.config import TrainConfig, load_config
 from test_formats import M, P, random
 from test_no_internal_error import problem
@@ -194,9 +194,9 @@ def test_settings_never_end_in_an_internal_error(tmp_path: Path, name: str) -> N
         assert len(run.err) < 3000
 
 
-def odd_moments(change: Callable[[dict[str, Any]], Any]) -> bytes:
+def odd_run(change: Callable[[dict[str, Any]], Any]) -> bytes:
     """The bundled run of `mainline`, its header changed."""
-    content = zlib.decompress((Path(package.__file__).parent / "data" / "mainline.moments").read_bytes())
+    content = zlib.decompress((Path(package.__file__).parent / "data" / "mainline.run").read_bytes())
     start = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:start])
     changed = change(header)
@@ -211,16 +211,16 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "huge p": lambda h: h.update(p=10**300),
     "text p": lambda h: h.update(p="59"),
     "fraction of p": lambda h: h.update(p=59.0),
-    "NaN epoch": lambda h: h["moments"][3].update(epoch=float("nan")),
-    "text epoch": lambda h: h["moments"][3].update(epoch="7"),
-    "text epoch in a row": lambda h: h["history"]["moments"][3].update(epoch="7"),
-    "epochs backwards": lambda h: h["moments"].reverse(),
-    "steps": lambda h: h["moments"][0].update(steps=[1.0]),
-    "huge step": lambda h: h["moments"][0]["steps"].__setitem__(0, 10**400),
-    "loss in words": lambda h: h["history"]["moments"][0].update(train_loss="small"),
-    "unknown key": lambda h: h["history"]["moments"][0].update(more=1),
-    "amplitudes": lambda h: h["history"]["moments"][0].update(amplitudes={}),
-    "amplitudes in a list": lambda h: h["history"]["moments"][0].update(amplitudes=[1.0]),
+    "NaN epoch": lambda h: h["weights"][3].update(epoch=float("nan")),
+    "text epoch": lambda h: h["weights"][3].update(epoch="7"),
+    "text epoch in a row": lambda h: h["history"]["snapshots"][3].update(epoch="7"),
+    "epochs backwards": lambda h: h["weights"].reverse(),
+    "steps": lambda h: h["weights"][0].update(steps=[1.0]),
+    "huge step": lambda h: h["weights"][0]["steps"].__setitem__(0, 10**400),
+    "loss in words": lambda h: h["history"]["snapshots"][0].update(train_loss="small"),
+    "unknown key": lambda h: h["history"]["snapshots"][0].update(more=1),
+    "frequencies": lambda h: h["history"]["snapshots"][0].update(frequencies={}),
+    "frequencies in a list": lambda h: h["history"]["snapshots"][0].update(frequencies=[1.0]),
     "key": lambda h: h["history"].update(key_frequencies=[5, 9, 10**9]),
     "digits": lambda h: json.dumps(h).replace('"p": 59', '"p": ' + "9" * 5000),
     "list": lambda h: "[]",
@@ -230,9 +230,9 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("name", HEADERS)
 def test_run_files_with_odd_headers(tmp_path: Path, name: str) -> None:
     package.save("mainline", tmp_path / "m.safetensors")
-    (tmp_path / "m.moments").write_bytes(odd_moments(HEADERS[name]))
-    with pytest.raises(BadFile, match=r"is not the moments of a run \("):
-        read_moments(tmp_path / "m.moments")
+    (tmp_path / "m.run").write_bytes(odd_run(HEADERS[name]))
+    with pytest.raises(BadFile, match=r"is not a run to be played \("):
+        read_run(tmp_path / "m.run")
     for words in (
         ("history", tmp_path / "m.safetensors"),
         ("explore", tmp_path / "m.safetensors", "-o", tmp_path / "x"),
@@ -244,8 +244,8 @@ def test_run_files_with_odd_headers(tmp_path: Path, name: str) -> None:
 
 
 def test_a_run_file_that_is_not_odd(tmp_path: Path) -> None:
-    (tmp_path / "m.moments").write_bytes(odd_moments(lambda h: None))
-    assert read_moments(tmp_path / "m.moments").history.keys == (5, 9, 11)
+    (tmp_path / "m.run").write_bytes(odd_run(lambda h: None))
+    assert read_run(tmp_path / "m.run").history.keys == (5, 9, 11)
 
 
 def test_snapshots_of_another_modulus(tmp_path: Path) -> None:

@@ -368,12 +368,12 @@ def test_the_reports_explorer_plays_the_training_and_stays_small(
 ) -> None:
     page = _explorer(mainline, lambda step: None)
     assert page is not None
-    assert 'id="moments"' in page
+    assert 'id="played-run"' in page
     assert len(page.encode()) <= LARGEST_EXPLORER == 3_500_000
     monkeypatch.setattr("quadlens.pages.write.LARGEST_EXPLORER", len(page.encode()) - 1)
     without = _explorer(mainline, lambda step: None)
     assert without is not None
-    assert 'id="moments"' not in without
+    assert 'id="played-run"' not in without
 
 
 def test_help_stays_light() -> None:

@@ -1,4 +1,4 @@
-"""Snapshots of a run and what `history` says of them: stated moments, small files, the same bytes after any stop."""
+"""Snapshots of a run and what `history` says of them: stated epochs, small files, the same bytes after any stop."""
 
 import hashlib
 import itertools
@@ -17,8 +17,8 @@ from quadlens.model.bundled import load
 from quadlens.model.evaluate import margins
 from quadlens.model.margins import cross_entropy
 from quadlens.model.native import load_file, save
-from quadlens.studies.moments import orthonormal_waves, read_moments
 from quadlens.studies.over_time import files_of, history, key_waves, model_in
+from quadlens.studies.played_run import orthonormal_waves, read_run
 from quadlens.training.config import load_config
 from quadlens.training.initial import start_of
 from quadlens.training.snapshots import load_snapshot, save_snapshot, snapshot_directory, snapshot_epochs
@@ -29,7 +29,7 @@ SMALL = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-h
 
 
 @given(st.integers(2, 60), st.integers(1, 20_000))
-def test_moments_are_as_many_as_asked_for_and_even_in_the_logarithm(count: int, epochs: int) -> None:
+def test_snapshots_are_as_many_as_asked_for_and_even_in_the_logarithm(count: int, epochs: int) -> None:
     if count > epochs + 1:
         with pytest.raises(quadlens_package.BadConfig, match="expected 2 … "):
             snapshot_epochs(count, epochs)
@@ -38,7 +38,7 @@ def test_moments_are_as_many_as_asked_for_and_even_in_the_logarithm(count: int, 
     assert (len(found), found[0], found[-1]) == (count, 0, epochs)
     assert all(low < high for low, high in itertools.pairwise(found))
     even = [math.expm1(i / (count - 1) * math.log1p(epochs)) for i in range(count)]
-    # Where even spacing leaves more than an epoch between all later moments, they are where it says.
+    # Where even spacing leaves more than an epoch between all later snapshots, they are where it says.
     if even[1] >= 2:
         assert all(abs(a - b) <= 0.5 for a, b in zip(found, even, strict=True))
 
@@ -81,7 +81,7 @@ def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
     part = tmp_path / "part.safetensors"
     directory = snapshot_directory(part)
     directory.mkdir()
-    save_snapshot(start_of(config).params, directory, 100)  # a moment that is not asked for
+    save_snapshot(start_of(config).params, directory, 100)  # a snapshot that is not asked for
     left = iter(range(70))
     hooks = Hooks(
         should_stop=lambda: next(left, None) is None,
@@ -94,7 +94,7 @@ def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
     assert quadlens("train", *SMALL, "--resume", "-o", part).code == 0
     assert all_hashes(directory) == wanted
     assert part.read_bytes() == whole.read_bytes()
-    # A moment lost is made again, which needs the whole run.
+    # A snapshot lost is made again, which needs the whole run.
     (directory / sorted(wanted)[3]).unlink()
     assert quadlens("train", *SMALL, "--resume", "-o", part).code == 0
     assert all_hashes(directory) == wanted
@@ -130,47 +130,63 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
     model = tmp_path / "m.safetensors"
     assert quadlens("train", *SMALL, "-o", model).code == 0
     shown = quadlens("history", model, "--json", "-o", tmp_path / "rows.parquet").document
-    rows = shown["moments"]
+    rows = shown["snapshots"]
     assert [row["epoch"] for row in rows] == list(snapshot_epochs(9, 120))
-    assert all((row["inputs_proved"] > 0) == (row["operations"] is not None) for row in rows)
-    assert rows[-1]["inputs_proved"] <= 49
-    assert quadlens_package.history(model, proofs=False).moments[-1].inputs_proved is None
+    assert all((row["certified_share"] > 0) == (row["operations"] is not None) for row in rows)
+    assert rows[-1]["certified_share"] <= 1
+    assert rows[-1].keys() == {
+        *(
+            "epoch",
+            "train_loss",
+            "test_loss",
+            "accuracy",
+            "restricted_loss",
+            "excluded_loss",
+            "frequencies",
+            "clusters",
+        ),
+        *("clustered", "lens_r2", "symmetric_part", "exact_error", "min_margin", "certified_share", "rank"),
+        *("operations", "cost_share"),
+    }
+    assert quadlens_package.history(model, proofs=False).snapshots[-1].certified_share is None
     # The manifest beside the snapshots says which pairs were trained on.
     curves = load_history_losses(tmp_path)
     assert rows[0]["train_loss"] == pytest.approx(curves[0][0], rel=1e-3)
-    assert rows[0]["validation_loss"] == pytest.approx(curves[0][1], rel=1e-3)
+    assert rows[0]["test_loss"] == pytest.approx(curves[0][1], rel=1e-3)
     other = tmp_path / "checkpoints"
     other.mkdir()
     for number, name in ((3, "mainline"), (20, "mismatched")):
         save(load(name), other / f"step-{number}.safetensors")
     (other / "notes.txt").write_text("not a checkpoint")
     found = history(other, proofs=False)
-    assert [one.epoch for one in found.moments] == [3, 20]
-    last = found.moments[-1]
-    assert (last.accuracy, last.validation_loss) == (1.0, None)
+    assert [one.epoch for one in found.snapshots] == [3, 20]
+    last = found.snapshots[-1]
+    assert (last.accuracy, last.test_loss) == (1.0, None)
     assert last.restricted_loss is not None
     assert last.excluded_loss is not None
+    lens = quadlens_package.lens("mismatched").r2
+    assert (last.lens_r2, last.symmetric_part) == pytest.approx((lens.shared, lens.symmetric_part), rel=1e-9)
     # The waves of key frequencies are the algorithm: without them a trained model knows nothing.
     assert last.restricted_loss < 0.1
     assert last.excluded_loss > 3
-    assert found.frame().columns[-len(found.keys) :] == [f"amplitude_{k}" for k in found.keys]
+    assert found.frame().columns[-len(found.keys) :] == [f"frequency_{k}" for k in found.keys]
     refused(
         quadlens("history", tmp_path / "none.safetensors"),
         "no such directory; snapshots are kept while a model is trained, with",
     )
     # A bundled model, and any other that is there, is never to be replaced.
     refused(quadlens("history", "clock"), "--set attention_rate=1.0 --snapshots 60 -o again.safetensors")
-    refused(quadlens("history", model, "-q", "--no-proofs", "-o", tmp_path / "m.moments"), "has no frequencies to play")
+    refused(quadlens("history", model, "-q", "--no-proofs", "-o", tmp_path / "m.run"), "has no frequencies to play")
     refused(quadlens("history", model, "-o", tmp_path / "rows.txt"), "expected a name that ends in .parquet or .csv")
 
 
-def test_moments_are_the_run_rounded_and_a_damaged_file_is_refused(tmp_path: Path) -> None:
+def test_a_played_run_is_the_run_rounded_and_a_damaged_file_is_refused(tmp_path: Path) -> None:
     model = tmp_path / "m.safetensors"
     assert quadlens("train", *SMALL, "--attention-rate", "0", "-o", model).code == 0
-    file = tmp_path / "m.moments"
+    file = tmp_path / "m.run"
     assert quadlens("history", model, "-o", file).code == 0
-    found, files = read_moments(file), dict(files_of(model))
-    assert [one.epoch for one in found.history.moments] == list(files)
+    found, files = read_run(file), dict(files_of(model))
+    assert [one.epoch for one in found.history.snapshots] == list(files)
     assert set(found.epochs) <= set(files)
     assert (found.epochs[0], found.epochs[-1]) == (0, 120)
     for epoch, steps, arrays in zip(found.epochs, found.steps, found.arrays(), strict=True):
@@ -181,13 +197,13 @@ def test_moments_are_the_run_rounded_and_a_damaged_file_is_refused(tmp_path: Pat
         true = margins(layer)
         assert np.abs(true - arrays[5]).max() <= steps[5]
         assert ((true > 0) == (arrays[5] > 0)).all()
-    # Without its snapshots, a run has the rows that its moments hold; the page plays either.
+    # Without its snapshots, a run has the rows that NAME.run holds; the page plays either.
     page = tmp_path / "page.html"
-    assert quadlens("explore", model, "-o", page, "--json").document["moments"] == len(found.epochs)
+    assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(found.epochs)
     snapshot_directory(model).rename(tmp_path / "away")
     assert history(model).to_dict() == found.history.to_dict()
-    assert quadlens("explore", model, "-o", page, "--json").document["moments"] == len(found.epochs)
-    assert quadlens("explore", model, "-o", page, "--no-history", "--json").document["moments"] == 0
+    assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(found.epochs)
+    assert quadlens("explore", model, "-o", page, "--no-history", "--json").document["snapshots"] == 0
     with pytest.raises(quadlens_package.BadConfig, match="the run is of a network with"):
         quadlens_package.explore("mainline", page, history=model)
     content = file.read_bytes()

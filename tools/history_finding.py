@@ -30,24 +30,24 @@ from quadlens.table import Table
 
 ROWS = Path(__file__).parent.parent / "docs" / "data" / "history.parquet"
 P = 59
-COLUMNS = ("epoch", "train_loss", "validation_loss", "accuracy", "clustered", "lens_r2", "quadrature_error",
-           "inputs_proved", "rank", "operations_share")  # fmt: skip
-held, proved = pl.col("validation_loss"), pl.col("inputs_proved")
+COLUMNS = ("epoch", "train_loss", "test_loss", "accuracy", "clustered", "symmetric_part", "exact_error",
+           "certified_share", "rank", "cost_share")  # fmt: skip
+held, proved = pl.col("test_loss"), pl.col("certified_share")
 # Name, condition, whether the first snapshot counts rather than the first for good.
 EVENTS: dict[str, tuple[pl.Expr, bool]] = {
     "held-out loss at its largest": (held == held.max(), True),
     "¼ of neurons at final key frequencies": (pl.col("clustered") >= 0.25, False),
     "½ of neurons there": (pl.col("clustered") >= 0.5, False),
     "held-out loss < log 59 (guessing)": (held < math.log(P), False),
-    "lens R² > 0.5": (pl.col("lens_r2") > 0.5, False),
+    "symmetric part > 0.5": (pl.col("symmetric_part") > 0.5, False),
     "held-out loss < 1": (held < 1, False),
-    "lens R² > 0.9": (pl.col("lens_r2") > 0.9, False),
+    "symmetric part > 0.9": (pl.col("symmetric_part") > 0.9, False),
     "all inputs right": (pl.col("accuracy") == 1, False),
-    "quadrature error < 50 %": (pl.col("quadrature_error") < 0.5, False),
+    "quadrature error < 50 %": (pl.col("exact_error") < 0.5, False),
     "first input proved": (proved > 0, True),
-    "all inputs proved": (proved == P * P, False),
-    "quadrature error < 10 %": (pl.col("quadrature_error") < 0.1, False),
-    "lens R² > 0.99": (pl.col("lens_r2") > 0.99, False),
+    "all inputs proved": (proved == 1, False),
+    "quadrature error < 10 %": (pl.col("exact_error") < 0.1, False),
+    "symmetric part > 0.99": (pl.col("symmetric_part") > 0.99, False),
     "rank m at its final value": (pl.col("rank") == pl.col("rank").last(), False),
 }
 TURNS, QUARTER, HALF, GUESSING, R50, BELOW_1, R90, RIGHT, Q50, FIRST, ALL, Q10, R99, FINAL = EVENTS
@@ -128,21 +128,21 @@ def tables(rows: pl.DataFrame) -> tuple[Table, Table]:
 
 def costs(rows: pl.DataFrame) -> str:
     """How the proof of all inputs gets shorter after every answer is right."""
-    by_seed = rows.filter(proved == P * P).sort("epoch").group_by("seed")
+    by_seed = rows.filter(proved == 1).sort("epoch").group_by("seed")
     both = by_seed.agg(pl.all().first()).join(by_seed.agg(pl.all().last()), on="seed", suffix="_end")
-    falls = both.filter(pl.col("operations_share_end") < pl.col("operations_share"))
+    falls = both.filter(pl.col("cost_share_end") < pl.col("cost_share"))
     low, high = both["rank"].min(), both["rank"].max()
     right = [epoch_of(run, *EVENTS[RIGHT]) for run in runs_of(rows)]
-    then = [run.filter(epoch=at)["quadrature_error"][0] for run, at in zip(runs_of(rows), right, strict=True)]
+    then = [run.filter(epoch=at)["exact_error"][0] for run, at in zip(runs_of(rows), right, strict=True)]
     needed = [[run.filter(epoch=at)["smallest_rank"][0] for run in runs_of(rows)] for at in (max(right), 10_000)]
     needs = [f"{min(ranks)} to {max(ranks)} (median {np.median(ranks):.0f})" for ranks in needed]
     error = f"{100 * np.median(then):.0f} % ({100 * min(then):.0f} … {100 * max(then):.0f} %)"
     return (
         f"When all inputs have become right, the quadrature error is {error} of the integral's mean size. "
         f"The first proof of all inputs has rank {low}{'' if low == high else f' to {high}'} and costs "
-        f"{100 * both['operations_share'].median():.1f} % of brute force (median of seeds). At epoch 10,000 the rank "
+        f"{100 * both['cost_share'].median():.1f} % of brute force (median of seeds). At epoch 10,000 the rank "
         f"is {both['rank_end'].min()} to {both['rank_end'].max()} and the cost "
-        f"{100 * both['operations_share_end'].median():.1f} %. It fell in {len(falls)} of {len(both)} seeds. "
+        f"{100 * both['cost_share_end'].median():.1f} %. It fell in {len(falls)} of {len(both)} seeds. "
         f"The smallest rank that would do, in float64 and without a limit, is {needs[0]} at epoch {max(right):.0f}, "
         f"the first snapshot where all inputs are right in all seeds, and {needs[1]} at the end."
     )
@@ -178,19 +178,19 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
     axes[0].set(yscale="log", ylabel="loss")
     band(axes[1], 100 * pl.col("accuracy"), colour["input"], "inputs answered right")
     band(axes[1], 100 * pl.col("clustered"), colour["output"], "neurons at final key frequencies")
-    band(axes[1], 100 * pl.col("lens_r2").clip(0, 1), colour["paper"], "lens R²")
+    band(axes[1], 100 * pl.col("symmetric_part").clip(0, 1), colour["paper"], "symmetric part of the lens")
     axes[1].set(ylabel="%")
     band(
         axes[2],
-        100 * pl.col("quadrature_error"),
+        100 * pl.col("exact_error"),
         colour["bound"],
         "largest exact error of a final key cluster",
     )
     axes[2].set(yscale="log", ylabel="% of the integral's mean size")
-    band(axes[3], 100 * proved / P**2, colour["exact"], "inputs proved, %")
+    band(axes[3], 100 * proved, colour["exact"], "inputs proved, %")
     band(
         axes[3],
-        pl.when(proved == P * P).then(pl.col("rank")),
+        pl.when(proved == 1).then(pl.col("rank")),
         colour["bound"],
         "rank m, once all seeds are proved",
     )

@@ -293,11 +293,11 @@ def history(run: str | Path, *, activation: str | None = None, proofs: bool = Tr
         run: A model's file with snapshots beside it (`quadlens train --snapshots N`), a directory of checkpoints, or
             "mainline", whose rows are bundled.
         activation: σ of other people's checkpoints, where the files do not say it.
-        proofs: Also prove what can be proved at every moment, which takes most of the time.
+        proofs: Also prove what can be proved at every snapshot, which takes most of the time.
 
     >>> import quadlens
     >>> quadlens.history("mainline")
-    RunHistory(name=mainline, moments=60, keys=(5, 9, 11))
+    RunHistory(name=mainline, snapshots=60, keys=(5, 9, 11))
     """
     from quadlens.studies.over_time import history as over_time
 
@@ -410,7 +410,7 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
     Args:
         model: A model, a study, a path or the name of a bundled model.
         output: The page.
-        history: The run to be played on it: a model's file with snapshots or NAME.moments beside it. True is what lies
+        history: The run to be played on it: a model's file with snapshots or NAME.run beside it. True is what lies
             beside `model`, if anything; False is a page without time.
 
     >>> import quadlens, tempfile
@@ -420,8 +420,8 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
     """
     from quadlens.explorer import build_page
     from quadlens.model.atomic import write_atomic
-    from quadlens.studies.moments import moments_for
+    from quadlens.studies.played_run import run_to_play
 
     mine = study(model)
-    write_atomic(Path(output), build_page(mine, mine.name, moments_for(mine, history)).encode())
+    write_atomic(Path(output), build_page(mine, mine.name, run_to_play(mine, history)).encode())
     return Path(output)

@@ -18,7 +18,7 @@ def command(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write the rows (.parquet, .csv), or a run to play (.moments)."
+            "--output", "-o", metavar="FILE", help="Also write the rows (.parquet, .csv), or a run to play (.run)."
         ),
     ] = None,
     activation: Annotated[
@@ -35,12 +35,12 @@ def command(
     import io
 
     from quadlens.model.atomic import check_writable, write_atomic
-    from quadlens.studies.moments import moments_of
     from quadlens.studies.over_time import history
+    from quadlens.studies.played_run import played_run
 
     if output is not None:
-        if output.suffix not in (".parquet", ".csv", ".moments"):
-            raise BadConfig(f"-o {output}; expected a name that ends in .parquet or .csv, or in .moments")
+        if output.suffix not in (".parquet", ".csv", ".run"):
+            raise BadConfig(f"-o {output}; expected a name that ends in .parquet or .csv, or in .run")
         check_writable(output)
     with out.step_line() as step:
         found = history(
@@ -51,8 +51,8 @@ def command(
         )
     if output is not None:
         content, frame = io.BytesIO(), found.frame()
-        if output.suffix == ".moments":
-            content.write(moments_of(run, found).to_bytes())
+        if output.suffix == ".run":
+            content.write(played_run(run, found).to_bytes())
         else:
             frame.write_parquet(content) if output.suffix == ".parquet" else frame.write_csv(content)
         write_atomic(output, content.getvalue())

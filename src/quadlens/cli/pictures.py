@@ -69,21 +69,21 @@ def explore(
     from quadlens.explorer import build_page
     from quadlens.model.atomic import check_writable, write_atomic
     from quadlens.studies import study_of
-    from quadlens.studies.moments import moments_for
+    from quadlens.studies.played_run import run_to_play
 
     check_writable(output)
     study = study_of(model)
     loaded = study.model
     with out.step_line() as step:
-        moments = moments_for(study, not no_history, lambda done, total: step(f"snapshot {done + 1} of {total}"))
+        run = run_to_play(study, not no_history, lambda done, total: step(f"snapshot {done + 1} of {total}"))
         step("page")
-        content = build_page(study, study.name, moments).encode()
+        content = build_page(study, study.name, run).encode()
     write_atomic(output, content)
     value = {
         "file": str(output),
         "bytes": len(content),
         "model": model,
-        "moments": 0 if moments is None else len(moments.epochs),
+        "snapshots": 0 if run is None else len(run.epochs),
         "p": loaded.config.p,
         "neurons": loaded.config.d_mlp,
     }

@@ -53,7 +53,7 @@ def command(
             "--snapshots",
             min=0,
             metavar="N",
-            help="Also keep the weights at N moments, evenly spaced in log(epoch + 1), in NAME.snapshots/.",
+            help="Also keep the weights at N epochs, evenly spaced in log(epoch + 1), in NAME.snapshots/.",
         ),
     ] = 0,
     resume: Annotated[
@@ -119,8 +119,8 @@ def run_one(
     from quadlens.training.train import Hooks, Interrupted, train
 
     files = RunFiles(output)
-    moments = snapshot_epochs(snapshots, config.epochs) if snapshots else ()
-    missing = snapshots_missing(output, moments)
+    kept = snapshot_epochs(snapshots, config.epochs) if snapshots else ()
+    missing = snapshots_missing(output, kept)
     if resume and not missing and (manifest := finished_manifest(files, config)) is not None:
         remove_left_over(files.checkpoint, config)
         out.note(f"{output} is already trained with these settings")
@@ -135,7 +135,7 @@ def run_one(
         out.note("the run starts again: snapshots from before its checkpoint are missing")
         checkpoint = None
     # A run from the beginning keeps no snapshot: those of another run would stand among its own until it is done.
-    directory = prepare(output, moments if checkpoint else ()) if moments else output.parent
+    directory = prepare(output, kept if checkpoint else ()) if kept else output.parent
     if output.exists():
         out.note(f"{output} exists and will be replaced when this run is done")
     # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process would abort.
@@ -153,7 +153,7 @@ def run_one(
                 lambda saved: saved[0].save(files.checkpoint),
                 checkpoint_every,
                 should_stop,
-                frozenset(moments),
+                frozenset(kept),
                 lambda epoch, models: save_snapshot(models[0], directory, epoch),
             )
             try:

@@ -15,7 +15,7 @@ from quadlens.model.native import sha256, to_bytes
 from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.studies import Study, study_of
-from quadlens.studies.moments import STEPS, Moments
+from quadlens.studies.played_run import STEPS, PlayedRun
 
 # In the order of the data's flow; each file only uses those before it.
 SCRIPTS = (
@@ -35,7 +35,7 @@ SCRIPTS = (
     "closed_form",
     "state",
     "history",
-    "moments",
+    "played_run",
     "draw",
     "view_circle",
     "view_rectangles",
@@ -56,14 +56,14 @@ WITHOUT_SCRIPT = "A report of the same model (<code>quadlens report</code>) need
 
 
 def build_page(
-    model: Weights | Anatomy | Study, name: str, moments: Moments | None = None, report: str | None = None
+    model: Weights | Anatomy | Study, name: str, run: PlayedRun | None = None, report: str | None = None
 ) -> str:
     """The whole page as HTML; the same model and name always give the same text.
 
     Args:
         model: Weights, as `quadlens.load` gives them, or what was already computed from them.
         name: What the page calls the model.
-        moments: The run that made it, to be played; None for a page without time.
+        run: The run that made it, to be played; None for a page without time.
         report: The address of the model's report, where there is one beside the page.
 
     Raises:
@@ -75,7 +75,7 @@ def build_page(
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
     if config.n_layers > 1:
         raise BadConfig(f"the model has {config.n_layers} layers, and the explorer runs one; `quadlens report` works")
-    shape, waves = None if moments is None else moments.codes[0][0].shape, study.no_waves is None
+    shape, waves = None if run is None else run.codes[0][0].shape, study.no_waves is None
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
     absent = absences(study)
@@ -97,7 +97,7 @@ def build_page(
         "script": script(),
         "model": base64.b64encode(to_bytes(weights)).decode(),
         "words": json.dumps(words_for_script(digest, study.integration), ensure_ascii=False),
-        **_run(moments, study),
+        **_run(run, study),
         "views": "\n".join(_card(view, study, view.name not in missing) for view in VIEWS),
         "without": WITHOUT_SCRIPT if report is None else f'<a href="{html.escape(report)}">{IN_REPORT}</a>',
     }
@@ -144,19 +144,20 @@ def _card(view: View, study: Study, applies: bool) -> str:
 </figure>"""
 
 
-def _run(moments: Moments | None, study: Study) -> dict[str, str]:
+def _run(run: PlayedRun | None, study: Study) -> dict[str, str]:
     """What the page says of its run, and the run itself; nothing without one."""
-    if moments is None:
-        return {"run": "", "run_keys": "", "moments": ""}
-    rows, own, end = moments.history.moments, study.evaluation.min_margin, moments.history.moments[-1].min_margin
+    if run is None:
+        return {"run": "", "run_keys": "", "played_run": ""}
+    rows, own = run.history.snapshots, study.evaluation.min_margin
+    end, packed = rows[-1].min_margin, base64.b64encode(run.to_bytes()).decode()
     repeated = f" The run was repeated with other rounding: its smallest margin is {end:.4g}, the model's {own:.4g}."
     return {
-        "run": f"{len(moments.epochs)} of the {len(rows)} snapshots of the training; pictures between two lie on "
+        "run": f"{len(run.epochs)} of the {len(rows)} snapshots of the training; pictures between two lie on "
         "the straight line. Their weights are rounded to save space, each Fourier coefficient by at most "
         f"{100 * STEPS['W_L'] / 2:.0f} % of the root mean square; numbers and curves here are of the unrounded ones. "
         "While it plays, the map of margins is the training's own; at rest everything is computed from the rounded "
         "weights, and the dials work. Rings are the frequencies that matter at the end. The last place of the slider "
         f"is the model itself, unrounded.{repeated if abs(end / own - 1) > 1e-3 else ''}",
         "run_keys": " Space plays the training; in its panel, ← → step, Home and End go to its ends.",
-        "moments": f'<script id="moments" type="text/plain">{base64.b64encode(moments.to_bytes()).decode()}</script>\n',
+        "played_run": f'<script id="played-run" type="text/plain">{packed}</script>\n',
     }

@@ -16,7 +16,7 @@ from quadlens.pages.page import page_html
 from quadlens.pages.render import drawers, render, write_rendered
 from quadlens.pages.tables import page_tables
 from quadlens.studies import Study, study_of
-from quadlens.studies.moments import moments_for
+from quadlens.studies.played_run import run_to_play
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -81,8 +81,8 @@ def _explorer(study: Study, progress: Callable[[str], None]) -> str | None:
     """The interactive page, for models that it can show; it plays the training where that is kept beside the model."""
     progress("the explorer")
     try:
-        moments = moments_for(study, True, lambda done, every: progress(f"snapshot {done + 1} of {every}"))
-        page = build_page(study, study.name, moments, PAGE)
+        run = run_to_play(study, True, lambda done, every: progress(f"snapshot {done + 1} of {every}"))
+        page = build_page(study, study.name, run, PAGE)
         return page if len(page.encode()) <= LARGEST_EXPLORER else build_page(study, study.name, report=PAGE)
     except BadConfig:
         return None

@@ -1,6 +1,6 @@
-"""How a network learned: what every snapshot of a run says, one row per moment, also of other people's checkpoints.
+"""How a network learned: what every snapshot of a run says, one row each, also of other people's checkpoints.
 
-Restricted and excluded loss are Nanda et al.'s (arXiv 2301.05217), with the key frequencies of the last moment. With
+Restricted and excluded loss are Nanda et al.'s (arXiv 2301.05217), with the key frequencies of the last snapshot. With
 L(a, b, c) the logits, the waves of frequency k are the components of L along cos(kw(a+b)) and sin(kw(a+b)). Restricted
 loss keeps the mean over all inputs and the waves of key frequencies, on all inputs; excluded loss takes those waves
 away from L, on the training pairs.
@@ -44,82 +44,84 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 CHECKPOINTS = (".pth", ".pt", ".safetensors")
-# A run in one file (`moments.py`), where its snapshots are not at hand.
-MOMENTS = ".moments"
+# A run in one file (`played_run.py`), where its snapshots are not at hand.
+PLAYED = ".run"
 
 
 @dataclass(frozen=True)
-class Moment:
-    """One row; None where a number has no meaning for the model, or was not asked for.
+class Snapshot:
+    """What one snapshot says; None where a number has no meaning for the model, or was not asked for.
 
     Attributes:
         epoch: Steps taken before, or what the file's name says.
         train_loss: Mean cross-entropy over the training pairs; over all pairs where the split is not known.
-        validation_loss: Over the others.
+        test_loss: Over the others.
         accuracy: Share of all inputs that are answered right.
         restricted_loss: With nothing but the mean and the waves of key frequencies, all inputs.
         excluded_loss: Without the waves of key frequencies, training pairs.
-        amplitudes: Size of the wave of each key frequency in the logits: its amplitude, root mean square over c.
-        clusters: How many key frequencies it has at that moment.
-        clustered: Share of the neurons that read and write one of the last moment's key frequencies.
-        lens_r2: The lens's `symmetric_part`: what of the logits every neuron keeps, spread over its rotations.
-        quadrature_error: The largest exact error of the clusters of the last moment's key frequencies, as quadrature
+        frequencies: Size of the wave of each key frequency in the logits: its amplitude, root mean square over c.
+        clusters: How many key frequencies it has then.
+        clustered: Share of the neurons that read and write one of the last snapshot's key frequencies.
+        lens_r2: The lens's `shared`: how much of the logits the integrals of the shared functions are.
+        symmetric_part: The lens's: how much of the logits every neuron keeps when it is spread over its rotations.
+        exact_error: The largest exact error of the clusters of the last snapshot's key frequencies, as quadrature
             rules, over the integral's mean size; None where one of them has fewer than two neurons.
         min_margin: Smallest margin.
-        inputs_proved: Inputs whose answer `moments` proves.
+        certified_share: Share of the inputs whose answer `moments` proves.
         rank: m of that proof; None where it proves nothing.
         operations: What it costs, the collapse included; None where it proves nothing.
-        operations_share: The same over brute force.
+        cost_share: The same over brute force.
     """
 
     epoch: int
     train_loss: float
-    validation_loss: float | None
+    test_loss: float | None
     accuracy: float
     restricted_loss: float | None
     excluded_loss: float | None
-    amplitudes: tuple[float, ...]
+    frequencies: tuple[float, ...]
     clusters: int | None
     clustered: float | None
     lens_r2: float | None
-    quadrature_error: float | None
+    symmetric_part: float | None
+    exact_error: float | None
     min_margin: float
-    inputs_proved: int | None
+    certified_share: float | None
     rank: int | None
     operations: int | None
-    operations_share: float | None
+    cost_share: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RunHistory(Displayed):
-    """All moments of a run.
+    """All snapshots of a run.
 
     Attributes:
         name: The model's or directory's name.
-        keys: The key frequencies of the last moment, in the order of `Moment.amplitudes`; none without frequencies.
-        moments: In order of epochs.
+        keys: The key frequencies of the last snapshot, in the order of `Snapshot.frequencies`; none without any.
+        snapshots: In order of epochs.
     """
 
     name: str
     keys: tuple[int, ...]
-    moments: tuple[Moment, ...]
+    snapshots: tuple[Snapshot, ...]
 
     def _facts(self) -> dict[str, object]:
-        return {"name": self.name, "moments": len(self.moments), "keys": self.keys}
+        return {"name": self.name, "snapshots": len(self.snapshots), "keys": self.keys}
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
-        rows = [{**vars(one), "amplitudes": dict(zip(map(str, self.keys), one.amplitudes, strict=True))}
-                for one in self.moments]  # fmt: skip
-        return {"name": self.name, "key_frequencies": list(self.keys), "moments": rows}
+        rows = [{**vars(one), "frequencies": dict(zip(map(str, self.keys), one.frequencies, strict=True))}
+                for one in self.snapshots]  # fmt: skip
+        return {"name": self.name, "key_frequencies": list(self.keys), "snapshots": rows}
 
     def frame(self) -> "polars.DataFrame":
-        """One row per moment, and a column `amplitude_K` per key frequency."""
+        """One row per snapshot, and a column `frequency_K` per key frequency."""
         import polars as pl
 
-        plain = [one.name for one in fields(Moment) if one.name != "amplitudes"]
-        columns = {name: [getattr(one, name) for one in self.moments] for name in plain}
-        columns |= {f"amplitude_{k}": [one.amplitudes[i] for one in self.moments] for i, k in enumerate(self.keys)}
+        plain = [one.name for one in fields(Snapshot) if one.name != "frequencies"]
+        columns = {name: [getattr(one, name) for one in self.snapshots] for name in plain}
+        columns |= {f"frequency_{k}": [one.frequencies[i] for one in self.snapshots] for i, k in enumerate(self.keys)}
         return pl.DataFrame(columns)
 
     def table(self) -> Table:
@@ -128,13 +130,13 @@ class RunHistory(Displayed):
                   *(f"wave {k}" for k in self.keys), "clusters", "neurons", "lens R²", "quadrature", "margin", "proved",
                   "m", "cost")  # fmt: skip
         rows = [
-            (str(one.epoch), _short(one.train_loss), _short(one.validation_loss), percent(one.accuracy),
-             _short(one.restricted_loss), _short(one.excluded_loss), *(_short(x) for x in one.amplitudes),
-             _whole(one.clusters), _share(one.clustered), decimals(one.lens_r2), _short(one.quadrature_error),
-             _short(one.min_margin), _whole(one.inputs_proved), _whole(one.rank), _share(one.operations_share))
-            for one in self.moments
+            (str(one.epoch), _short(one.train_loss), _short(one.test_loss), percent(one.accuracy),
+             _short(one.restricted_loss), _short(one.excluded_loss), *(_short(x) for x in one.frequencies),
+             _whole(one.clusters), _share(one.clustered), decimals(one.lens_r2), _short(one.exact_error),
+             _short(one.min_margin), _share(one.certified_share), _whole(one.rank), _share(one.cost_share))
+            for one in self.snapshots
         ]  # fmt: skip
-        return Table(f"{self.name}: {len(rows)} moments", header, rows, labels=1, left=())
+        return Table(f"{self.name}: {len(rows)} snapshots", header, rows, labels=1, left=())
 
     def render(self, console: "Console") -> None:
         """Print the table."""
@@ -165,20 +167,20 @@ def history(
     Args:
         run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the directory of snapshots, or
             a directory of checkpoints whose names have a number, in any format that `quadlens import` reads. Where
-            NAME.moments is beside the model instead, as for the bundled `mainline`, its rows.
+            NAME.run is beside the model instead, as for the bundled `mainline`, its rows.
         activation: σ of other people's checkpoints, where the files do not say it.
-        proofs: Also prove what can be proved at every moment, which takes most of the time.
-        progress: Called before each moment with how many are done and how many there are.
+        proofs: Also prove what can be proved at every snapshot, which takes most of the time.
+        progress: Called before each snapshot with how many are done and how many there are.
     """
     path = resolve(run) if str(run) in bundled_names() else Path(run)
-    if not path.is_dir() and not snapshot_directory(path).is_dir() and path.with_suffix(MOMENTS).is_file():
-        from quadlens.studies.moments import read_moments
+    if not path.is_dir() and not snapshot_directory(path).is_dir() and path.with_suffix(PLAYED).is_file():
+        from quadlens.studies.played_run import read_run
 
-        return read_moments(path.with_suffix(MOMENTS)).history
+        return read_run(path.with_suffix(PLAYED)).history
     found = files_of(path)
     last = model_in(found[-1][1], activation)
     train, keys = _training_pairs(path, last.config.p), _keys(study_of(last))
-    moments = []
+    snapshots = []
     for done, (epoch, file) in enumerate(found):
         progress(done, len(found))
         model = model_in(file, activation)
@@ -187,12 +189,12 @@ def history(
                 f"{file} is a model of {model.config.p} elements, and the last one has {last.config.p}; "
                 "keep one run per directory"
             )
-        moments.append(_moment(epoch, study_of(model), keys, train, proofs))
-    return RunHistory(path.name.removesuffix(".safetensors"), keys, tuple(moments))
+        snapshots.append(_snapshot(epoch, study_of(model), keys, train, proofs))
+    return RunHistory(path.name.removesuffix(".safetensors"), keys, tuple(snapshots))
 
 
 def files_of(path: Path) -> list[tuple[int, Path]]:
-    """Moments and their files, in order: snapshots, or checkpoints by the last number in their name."""
+    """Epochs and their files, in order: snapshots, or checkpoints by the last number in their name."""
     directory = path if path.is_dir() else snapshot_directory(path)
     if not directory.is_dir():
         manifest = _manifest(path)
@@ -214,7 +216,7 @@ def files_of(path: Path) -> list[tuple[int, Path]]:
 
 
 def model_in(file: Path, activation: str | None = None) -> Weights:
-    """The model of one moment."""
+    """The model of one snapshot."""
     if file.suffix == SUFFIX:
         return load_snapshot(file)
     if file.suffix == ".safetensors":
@@ -251,9 +253,9 @@ def _keys(study: Study) -> tuple[int, ...]:
     return study.keys if study.outline is None else study.outline.key_frequencies or ()
 
 
-def _moment(
+def _snapshot(
     epoch: int, study: Study, keys: tuple[int, ...], train: Int[np.ndarray, "m 2"] | None, proofs: bool
-) -> Moment:
+) -> Snapshot:
     layer, n, cyclic = study.anatomy.layer, study.p, study.config.task.cyclic
     logits = np.stack([layer.logits(a) for a in range(n)])
     right = study.config.task.answers
@@ -262,33 +264,35 @@ def _moment(
     a, b = (all_pairs(n) if train is None else train).T
     trained[a, b] = True
     restricted = excluded = None
-    amplitudes: tuple[float, ...] = ()
+    sizes: tuple[float, ...] = ()
     if keys and cyclic is not None:
         ordered = np.ix_(np.argsort(cyclic.of_a), np.argsort(cyclic.of_b))
         by_sum = logits[ordered]
         waves = key_waves(by_sum, keys)
-        amplitudes = tuple(float(np.sqrt(2 * np.square(one).mean())) for one in waves)
+        sizes = tuple(float(np.sqrt(2 * np.square(one).mean())) for one in waves)
         sums = np.add.outer(np.arange(n), np.arange(n)) % n
         all_waves, answers = waves.sum(axis=0)[sums], right[ordered]
         restricted = float(cross_entropy(by_sum.mean(axis=(0, 1)) + all_waves, answers).mean())
         excluded = float(cross_entropy(by_sum - all_waves, answers)[trained[ordered]].mean())
     proof = _proof(study) if proofs else None
+    lens_r2, symmetric_part = _lens_r2(study)
     bounded = () if study.bounds is None else study.bounds.bounded
     errors = {one.k: one.relative_exact_psi.upper for one in bounded if one.k in keys}
-    return Moment(
+    return Snapshot(
         epoch=epoch,
         train_loss=float(losses[trained].mean()),
-        validation_loss=float(losses[~trained].mean()) if not trained.all() else None,
+        test_loss=float(losses[~trained].mean()) if not trained.all() else None,
         accuracy=float((margins > 0).mean()),
         restricted_loss=restricted,
         excluded_loss=excluded,
-        amplitudes=amplitudes,
+        frequencies=sizes,
         clusters=None if cyclic is None else len(_keys(study)),
         clustered=_clustered(study, keys),
-        lens_r2=_integral_r2(study),
-        quadrature_error=max(errors.values()) if keys and len(errors) == len(keys) else None,
+        lens_r2=lens_r2,
+        symmetric_part=symmetric_part,
+        exact_error=max(errors.values()) if keys and len(errors) == len(keys) else None,
         min_margin=float(margins.min()),
-        **(proof or dict.fromkeys(("inputs_proved", "rank", "operations", "operations_share"))),
+        **(proof or dict.fromkeys(("certified_share", "rank", "operations", "cost_share"))),
     )
 
 
@@ -299,14 +303,14 @@ def _clustered(study: Study, keys: tuple[int, ...]) -> float | None:
     return sum(len(one.neurons) for one in study.anatomy.clusters if one.k in keys) / study.config.d_mlp
 
 
-def _integral_r2(study: Study) -> float | None:
-    """The lens's `symmetric_part`, without all else that a lens says."""
+def _lens_r2(study: Study) -> tuple[float | None, float | None]:
+    """R² of the shared integrals and of the symmetric part, as `Study.lens` has them, without all else that it says."""
     try:
         with within_float64("the lens"):
             parts = take_apart(inputs_of(study.anatomy.layer))
-            return parts.r2(parts.integral) if parts.readings else None
+            return (parts.r2(parts.shared), parts.r2(parts.integral)) if parts.readings else (None, None)
     except (BadConfig, BadWeights):
-        return None
+        return None, None
 
 
 def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Float[np.ndarray, "k n c"]:
@@ -326,7 +330,7 @@ def _proof(study: Study) -> dict[str, Any] | None:
     """What `moments` proves; None where it does not apply."""
     if study.config.n_layers > 1:
         return None
-    nothing = {"inputs_proved": 0, "rank": None, "operations": None, "operations_share": None}
+    nothing = {"certified_share": 0.0, "rank": None, "operations": None, "cost_share": None}
     if _hopeless(study.anatomy.layer):
         return nothing
     proof = attempt(Moments(), study.anatomy)
@@ -336,10 +340,10 @@ def _proof(study: Study) -> dict[str, Any] | None:
     collapse = study.prover.collapse_flops
     operations = proof.operations + (0 if proof.own_collapse else collapse)
     return {
-        "inputs_proved": int(proof.certified.sum()),
+        "certified_share": float(proof.certified.mean()),
         "rank": None if basis is None else len(basis),
         "operations": operations,
-        "operations_share": operations / (brute_force_cost(study.config) + collapse),
+        "cost_share": operations / (brute_force_cost(study.config) + collapse),
     }
 
 

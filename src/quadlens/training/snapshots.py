@@ -1,4 +1,4 @@
-"""Snapshots: the weights at chosen moments of a run, one compressed file each, in a directory beside the model.
+"""Snapshots: the weights at chosen epochs of a run, one compressed file each, in a directory beside the model.
 
 A snapshot is a model file like any other whose float32 weights are rounded to 14 bits after the leading one (a relative
 change of at most 2^-15), its bytes sorted by significance and compressed by zlib: a third of the size is saved. Each
@@ -26,13 +26,13 @@ MAX_BYTES = 1 << 28
 
 
 def snapshot_epochs(count: int, epochs: int) -> tuple[int, ...]:
-    """`count` moments from 0 to `epochs`, evenly spaced in log(epoch + 1) and at least one epoch apart.
+    """`count` epochs from 0 to `epochs`, evenly spaced in log(epoch + 1) and at least one epoch apart.
 
     >>> snapshot_epochs(8, 1000)
     (0, 2, 6, 18, 51, 138, 372, 1000)
     """
     if not 2 <= count <= epochs + 1:
-        raise BadConfig(f"--snapshots {count}; expected 2 … {epochs + 1} moments of {epochs} epochs")
+        raise BadConfig(f"--snapshots {count}; expected 2 … {epochs + 1} of them in {epochs} epochs")
     found: list[int] = []
     for i in range(count):
         even = round(math.expm1(i / (count - 1) * math.log1p(epochs)))
@@ -47,7 +47,7 @@ def snapshot_directory(model: Path) -> Path:
 
 
 def prepare(model: Path, epochs: tuple[int, ...]) -> Path:
-    """Make the directory, and clear it of all but these moments of the run that is resumed; returns it."""
+    """Make the directory, and clear it of all but these snapshots of the run that is resumed; returns it."""
     directory = snapshot_directory(model)
     make_directory(directory)
     wanted = {snapshot_file(directory, epoch) for epoch in epochs}
@@ -58,13 +58,13 @@ def prepare(model: Path, epochs: tuple[int, ...]) -> Path:
 
 
 def snapshots_missing(model: Path, epochs: tuple[int, ...]) -> tuple[int, ...]:
-    """Which moments have no file yet."""
+    """Which snapshots have no file yet."""
     directory = snapshot_directory(model)
     return tuple(epoch for epoch in epochs if not snapshot_file(directory, epoch).is_file())
 
 
 def snapshot_file(directory: Path, epoch: int) -> Path:
-    """The file of one moment."""
+    """The file of one snapshot."""
     return directory / f"{epoch:07d}{SUFFIX}"
 
 

@@ -79,9 +79,9 @@ class Hooks:
         on_checkpoint: Called with one checkpoint per seed, every `checkpoint_every` epochs.
         checkpoint_every: Epochs between two checkpoints.
         should_stop: Asked before every step; true ends the run with `Interrupted`.
-        snapshots: Moments at which `on_snapshot` is called, by the index of the step they precede; the last may be
+        snapshots: Epochs at which `on_snapshot` is called, by the index of the step they precede; the last may be
             `epochs`, the trained model.
-        on_snapshot: Called with the moment and one model per seed.
+        on_snapshot: Called with the epoch and one model per seed.
     """
 
     on_step: Callable[[int, list[StepMeasures]], None] = lambda epoch, measures: None

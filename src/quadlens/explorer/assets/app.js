@@ -13,7 +13,7 @@ Q.app = (() => {
   // The page's own model and what is known of it; the run that made it, the place in it that the engine is at (null: its end,
   // the model itself), the place while it plays or is scrubbed, and the time of the last picture.
   let home = null, run = null, place = null, passing = null, playing = false, then = 0;
-  // Moments per second.
+  // Snapshots per second.
   const PACE = 5;
   const CALM = matchMedia("(prefers-reduced-motion: reduce)");
   // Views on the screen; while a run plays, the others wait.
@@ -78,24 +78,24 @@ Q.app = (() => {
   }
 
   /** Place j of the run, or its end: the dials go back, since they bend another network. While `moving`, nothing is summed. */
-  function goToMoment(j, moving) {
+  function goToSnapshot(j, moving) {
     const end = j >= run.epochs.length, epoch = end ? null : run.epochs[Math.max(0, j)];
     playing = false;
     passing = moving && !end ? Math.max(0, j) : null;
     set({ ...Q.state.atRest, epoch });
   }
 
-  const moment = () => (state.epoch === null ? run.epochs.length : run.epochs.indexOf(state.epoch));
+  const snapshot = () => (state.epoch === null ? run.epochs.length : run.epochs.indexOf(state.epoch));
 
   function play() {
-    if (playing) return goToMoment(Math.round(passing));
-    passing = moment() >= run.epochs.length - 1 ? 0 : moment();
+    if (playing) return goToSnapshot(Math.round(passing));
+    passing = snapshot() >= run.epochs.length - 1 ? 0 : snapshot();
     set({ ...Q.state.atRest, epoch: run.epochs[passing] });
     [playing, then] = [true, performance.now()];
     return requestAnimationFrame(tick);
   }
 
-  /** The next picture of a run that plays; from moment to moment, twice a second, where the reader wants no motion. */
+  /** The next picture of a run that plays; from snapshot to snapshot, twice a second, where the reader wants no motion. */
   function tick(now) {
     if (!playing) return;
     const calm = CALM.matches, step = Math.max(0, Math.min(0.2, (now - then) / 1000)) * PACE, last = run.epochs.length - 1;
@@ -105,7 +105,7 @@ Q.app = (() => {
       state = { ...state, epoch: run.epochs[Math.floor(passing)] };
       render();
     }
-    if (passing >= last) goToMoment(last + 1);
+    if (passing >= last) goToSnapshot(last + 1);
     else requestAnimationFrame(tick);
   }
 
@@ -194,7 +194,7 @@ Q.app = (() => {
     frame = compute();
     for (const id of shown) paint(id);
     Q.controls.show(frame);
-    if (run) Q.time.show(run, passing !== null ? passing : state.epoch === null ? null : moment(), playing, engine.model.p);
+    if (run) Q.time.show(run, passing !== null ? passing : state.epoch === null ? null : snapshot(), playing, engine.model.p);
     status();
     tour();
     const done = engine.settled;
@@ -363,7 +363,7 @@ Q.app = (() => {
     VIEWS, shown: () => shown, open, set, hover, hoverC, choose, move, turn, amplify, toggleOff, neighbour, settle, goTo, leaveTour, reveal, linkTo, read,
     colourOf, colourOfK, inkOf, redraw: schedule, schedule, info, timings, frame: () => frame, engine: () => engine, state: () => state, chosen, answerOn,
     name: () => name,
-    run: () => run, attach, play, goToMoment, moment, playing: () => playing,
+    run: () => run, attach, play, goToSnapshot, snapshot, playing: () => playing,
     reset: () => set({ ...Q.state.defaults(info()), tour: state.tour, epoch: state.epoch }),
     undo: () => step(past.undo()),
     redo: () => step(past.redo()),

@@ -16,9 +16,9 @@
     performance.mark("quadlens-ready");
     document.documentElement.dataset.ready = "true";
   };
-  const moments = document.getElementById("moments");
-  if (!moments) return ready();
+  const played = document.getElementById("played-run");
+  if (!played) return ready();
   // A browser that cannot unpack the run shows the model without it.
   const unable = (error) => Q.controls.say(`The run that made this model cannot be played here (${error.message}); everything else works.`, true);
-  return Q.moments.load(moments.textContent, Q.app.engine().model).then((run) => Q.app.attach(run, fragment), unable).then(ready);
+  return Q.playedRun.load(played.textContent, Q.app.engine().model).then((run) => Q.app.attach(run, fragment), unable).then(ready);
 })();

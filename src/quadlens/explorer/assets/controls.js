@@ -106,8 +106,8 @@ Q.controls = (() => {
     at("undo").addEventListener("click", () => app.undo());
     at("redo").addEventListener("click", () => app.redo());
     at("play").addEventListener("click", () => app.play());
-    at("in-time").addEventListener("input", (event) => app.goToMoment(Number(event.target.value), true));
-    at("in-time").addEventListener("change", (event) => app.goToMoment(Number(event.target.value)));
+    at("in-time").addEventListener("input", (event) => app.goToSnapshot(Number(event.target.value), true));
+    at("in-time").addEventListener("change", (event) => app.goToSnapshot(Number(event.target.value)));
     addEventListener("keydown", (event) => shortcut(app, event) || timeKey(app, event));
     for (const id of app.VIEWS) {
       at(`link-${id}`).addEventListener("click", () => copy(app.linkTo(id)));
@@ -141,9 +141,9 @@ Q.controls = (() => {
   function timeKey(app, event) {
     const inPanel = at("time").contains(event.target), slider = event.target === at("in-time");
     if (!app.run() || event.ctrlKey || event.metaKey || event.altKey || !(inPanel || event.target === document.body)) return;
-    const steps = { ArrowLeft: app.moment() - 1, ArrowRight: app.moment() + 1, Home: 0, End: Infinity };
+    const steps = { ArrowLeft: app.snapshot() - 1, ArrowRight: app.snapshot() + 1, Home: 0, End: Infinity };
     if (event.key === " " && event.target !== at("play")) app.play();
-    else if (inPanel && !slider && event.key in steps) app.goToMoment(steps[event.key]);
+    else if (inPanel && !slider && event.key in steps) app.goToSnapshot(steps[event.key]);
     else return;
     event.preventDefault();
   }

@@ -7,7 +7,7 @@ Q.time = (() => {
     ["right", "accent", (row) => row.accuracy],
     ["neurons at key frequencies", "output", (row) => row.clustered],
     ["lens R²", "identity", (row) => row.lens_r2],
-    ["proved", "good", (row, inputs) => (row.inputs_proved === null ? null : row.inputs_proved / inputs)],
+    ["proved", "good", (row) => row.certified_share],
   ];
   let canvas, place = null;
 
@@ -25,7 +25,7 @@ Q.time = (() => {
       if (!place) return;
       const x = (event.clientX - canvas.getBoundingClientRect().left - place.left) / place.width, wanted = x * place.last;
       const far = (epoch) => Math.abs(Math.log1p(epoch) - wanted);
-      app.goToMoment(run.epochs.reduce((best, epoch, j) => (far(epoch) < far(run.epochs[best]) ? j : best), 0));
+      app.goToSnapshot(run.epochs.reduce((best, epoch, j) => (far(epoch) < far(run.epochs[best]) ? j : best), 0));
     });
   }
 
@@ -47,11 +47,11 @@ Q.time = (() => {
   }
 
   const proofWords = (row, p) =>
-    row.inputs_proved === null ? "" : ` A short proof covers ${count(row.inputs_proved)} of ${count(p * p)} inputs${row.rank === null ? "" : ` (rank ${row.rank}, ${percent(row.operations_share)} of brute force)`}.`;
+    row.certified_share === null ? "" : ` A short proof covers ${count(Math.round(row.certified_share * p * p))} of ${count(p * p)} inputs${row.rank === null ? "" : ` (rank ${row.rank}, ${percent(row.cost_share)} of brute force)`}.`;
 
   function rowWords(row, p) {
-    const held = row.validation_loss === null ? "" : `, held-out loss ${short(row.validation_loss)}`;
-    const lens = row.lens_r2 === null ? "there is no integral to speak of" : `its part that depends on a − b and c − a − b is ${percent(Math.max(0, row.lens_r2))} of the logits`;
+    const held = row.test_loss === null ? "" : `, held-out loss ${short(row.test_loss)}`;
+    const lens = row.lens_r2 === null ? "there is no integral to speak of" : `the shared integral is ${percent(Math.max(0, row.lens_r2))} of the logits`;
     return `Loss ${short(row.train_loss)}${held}; ${percent(row.accuracy)} of all inputs right, ${percent(row.clustered || 0)} of the neurons read and write a key frequency, ${lens}.${proofWords(row, p)}`;
   }
 
@@ -83,14 +83,14 @@ Q.time = (() => {
     }
     for (const e of [0, 10, 100, 1000, 10000, 100000].filter((x) => Math.log1p(x) <= last * 1.001))
       D.text(g, e ? count(e) : "epoch 0", X(e), height - 3, e === 0 ? "left" : X(e) > left + w - 20 ? "right" : "center");
-    const losses = run.rows.map((row) => Math.log(Math.max(1e-12, row.validation_loss === null ? row.train_loss : row.validation_loss)));
+    const losses = run.rows.map((row) => Math.log(Math.max(1e-12, row.test_loss === null ? row.train_loss : row.test_loss)));
     const most = Math.max(...losses), least = Math.min(...losses);
     CURVES.forEach(([, name, of]) => {
       g.strokeStyle = D.colour(name);
       g.lineWidth = 1.8;
       g.beginPath();
       run.rows.forEach((row, j) => {
-        const share = of ? of(row, p * p) : (losses[j] - least) / (most - least || 1);
+        const share = of ? of(row) : (losses[j] - least) / (most - least || 1);
         if (share !== null) g.lineTo(X(row.epoch), Y(Math.max(0, share)));
       });
       g.stroke();

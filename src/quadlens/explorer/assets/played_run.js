@@ -1,6 +1,6 @@
-// The run that made the page's model: its collapsed weights at some moments, rounded, and what `quadlens history` says of
-// every snapshot. The format is that of quadlens.studies.moments.
-Q.moments = (() => {
+// The run that made the page's model: its collapsed weights at some snapshots, rounded, and what `quadlens history` says of
+// every snapshot. The format is that of quadlens.studies.played_run.
+Q.playedRun = (() => {
   const ARRAYS = 6;
 
   /** The bytes that zlib packed into base64 text. */
@@ -24,17 +24,17 @@ Q.moments = (() => {
   }
 
   class Run {
-    /** @param home the page's own model, whose task, shape and activation every moment has. */
+    /** @param home the page's own model, whose task, shape and activation every snapshot has. */
     constructor(bytes, home) {
       const view = new DataView(bytes.buffer), length = view.getUint32(0, true);
       const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length))), { p, d_mlp: d } = header;
       this.home = home;
-      this.rows = header.history.moments;
-      this.epochs = header.moments.map(({ epoch }) => epoch);
+      this.rows = header.history.snapshots;
+      this.epochs = header.weights.map(({ epoch }) => epoch);
       this.basis = basis(p);
       this.models = [];
       let at = 8 + length, before = null;
-      this.stored = header.moments.map(({ steps }) => {
+      this.stored = header.weights.map(({ steps }) => {
         before = Array.from({ length: ARRAYS }, (_, j) => {
           const n = j < 3 ? p * d : p * p, out = new Float32Array(n), was = before && before[j];
           for (let i = 0; i < n; i++) out[i] = (was ? was[i] : 0) + steps[j] * (((bytes[at + i] | (bytes[at + n + i] << 8)) << 16) >> 16);
@@ -45,13 +45,13 @@ Q.moments = (() => {
       });
     }
 
-    /** What `quadlens history` says of the moment at or before place t. */
+    /** What `quadlens history` says of the snapshot at or before place t. */
     rowAt(t) {
       const epoch = this.epochs[Math.floor(t)];
       return this.rows.find((row) => row.epoch === epoch);
     }
 
-    /** The model of moment j with its spectra, neuron-major, elements as the page numbers them. */
+    /** The model of snapshot j with its spectra, neuron-major, elements as the page numbers them. */
     model(j) {
       if (!this.models[j]) this.models[j] = this.unpack(this.stored[j]);
       return this.models[j];
@@ -88,7 +88,7 @@ Q.moments = (() => {
       };
     }
 
-    /** The model at place t: a moment, or on the straight line from one to the next. */
+    /** The model at place t: a snapshot, or on the straight line from one to the next. */
     at(t) {
       const j = Math.floor(t), f = t - j, from = this.model(j);
       if (f === 0) return from;

@@ -1,9 +1,9 @@
-"""A run in one small file: what `history` says of it, and its collapsed weights, rounded, at moments to look at.
+"""A run in one small file: what `history` says of it, and its collapsed weights, rounded, at epochs to look at.
 
-The explorer's scrubber plays it, and a bundled model has one where 60 snapshots would not fit. `NAME.moments` is
+The explorer's scrubber plays it, and a bundled model has one where 60 snapshots would not fit. `NAME.run` is
 compressed by zlib: the length of a JSON header (8 bytes, little-endian), the header, then six arrays of 16-bit integers
-per moment, low bytes before high bytes. An array is what the moment before has, plus these integers times a step that
-the header names. In order: the real Fourier transforms over tokens of (U_a + U_b)/2, of (U_b - U_a)/2 and of W_L
+per snapshot, low bytes before high bytes. An array is what the snapshot before has, plus these integers times a step
+that the header names. In order: the real Fourier transforms over tokens of (U_a + U_b)/2, of (U_b - U_a)/2 and of W_L
 (math.md §1; frequency by neuron: constant, cosines, sines, orthonormal), then S_a, S_b and the margins. All of it is in
 the elements' names that make the task addition. Steps are shares of the root mean square, `STEPS`, so that every number
 is off by at most half a step; margins, which were not made from the rounded weights, keep their sign.
@@ -27,27 +27,27 @@ from quadlens.reading import parse_json
 from quadlens.schema import parse_dataclass, plain
 from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.spectrum.fourier import waves_of
-from quadlens.studies.over_time import MOMENTS, Moment, RunHistory, files_of, history, model_in
+from quadlens.studies.over_time import PLAYED, RunHistory, Snapshot, files_of, history, model_in
 from quadlens.studies.study import Study
 from quadlens.training.snapshots import inflated, snapshot_directory
 
-FORMAT = 1
+FORMAT = 2
 # Steps over the root mean square of the array; the half difference has the mean's step.
 STEPS = {"mean": 0.3, "difference": 0.3, "W_L": 0.3, "S_a": 0.2, "S_b": 0.2, "margins": 0.1}
-# A moment is kept when it has this many times as many epochs as the last one kept, both counted from -FROM.
+# A snapshot is kept when it has this many times as many epochs as the last one kept, both counted from -FROM.
 APART, FROM = 1.12, 6
 LARGEST = 32767
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class PlayedRun:
     """A run that can be played.
 
     Attributes:
         history: One row per snapshot.
-        epochs: The moments that have weights.
-        steps: The steps of the six arrays, one row per moment.
-        codes: The integers of the six arrays, one tuple per moment.
+        epochs: Of the snapshots that have weights.
+        steps: The steps of the six arrays, one row per snapshot.
+        codes: The integers of the six arrays, one tuple per snapshot.
     """
 
     history: RunHistory
@@ -56,7 +56,7 @@ class Moments:
     codes: tuple[tuple[np.ndarray, ...], ...]
 
     def arrays(self) -> list[tuple[Float[np.ndarray, "rows columns"], ...]]:
-        """The six arrays at every moment."""
+        """The six arrays of every snapshot that has weights."""
         found: list[tuple[np.ndarray, ...]] = []
         for steps, codes in zip(self.steps, self.codes, strict=True):
             before: tuple[Any, ...] = found[-1] if found else (0.0,) * len(STEPS)
@@ -67,36 +67,36 @@ class Moments:
         """The file."""
         p, d = self.codes[0][0].shape
         weights = [{"epoch": epoch, "steps": steps} for epoch, steps in zip(self.epochs, self.steps, strict=True)]
-        header = {"format": FORMAT, "p": p, "d_mlp": d, "moments": weights, "history": self.history.to_dict()}
+        header = {"format": FORMAT, "p": p, "d_mlp": d, "weights": weights, "history": self.history.to_dict()}
         text = json.dumps(plain(header)).encode()
         flat = [np.ascontiguousarray(q, "<i2").view(np.uint8) for codes in self.codes for q in codes]
         planes = [one.reshape(-1, 2).T.tobytes() for one in flat]
         return zlib.compress(len(text).to_bytes(8, "little") + text + b"".join(planes), 9)
 
 
-def moments_for(
+def run_to_play(
     study: Study, run: str | Path | bool = True, progress: Callable[[int, int], None] = lambda done, total: None
-) -> Moments | None:
-    """The run to be played on the page of a model: from snapshots, or from NAME.moments.
+) -> PlayedRun | None:
+    """The run to be played on the page of a model: from snapshots, or from NAME.run.
 
     Args:
         study: The model.
-        run: A file with snapshots or NAME.moments beside it; True is the model's own file, which need not have any (nor
+        run: A file with snapshots or NAME.run beside it; True is the model's own file, which need not have any (nor
             is a run without frequencies played), False is none.
         progress: As for `history`.
     """
     file = study.file if run is True else None if run is False else Path(run)
     if file is None:
         return None
-    found = snapshot_directory(file).is_dir(), file.with_suffix(MOMENTS).is_file()
+    found = snapshot_directory(file).is_dir(), file.with_suffix(PLAYED).is_file()
     playable = study.no_waves is None and study.anatomy.layer.is_additive
     if run is True and not (playable and any(found)):
         return None
-    return moments_of(file, history(file, progress=progress)) if found[0] else read_moments(file.with_suffix(MOMENTS))
+    return played_run(file, history(file, progress=progress)) if found[0] else read_run(file.with_suffix(PLAYED))
 
 
-def moments_of(run: Path, rows: RunHistory) -> Moments:
-    """The moments of a run whose rows are known; of its snapshots, those that are far enough apart.
+def played_run(run: Path, rows: RunHistory) -> PlayedRun:
+    """A run whose rows are known, with the weights of those of its snapshots that are far enough apart.
 
     Raises:
         BadConfig: for models without frequencies: softmax attention, several layers, a task that is not cyclic.
@@ -114,8 +114,8 @@ def moments_of(run: Path, rows: RunHistory) -> Moments:
     return record(rows, layers)
 
 
-def record(history: RunHistory, layers: list[tuple[int, FloatTables]]) -> Moments:
-    """The moments of a run: its rows, and its collapsed models by epoch, as they are numbered in their files."""
+def record(history: RunHistory, layers: list[tuple[int, FloatTables]]) -> PlayedRun:
+    """A run to be played: its rows, and its collapsed models by epoch, as they are numbered in their files."""
     steps: list[tuple[float, ...]] = []
     codes: list[tuple[np.ndarray, ...]] = []
     now: list[Any] = [0.0] * len(STEPS)
@@ -132,7 +132,7 @@ def record(history: RunHistory, layers: list[tuple[int, FloatTables]]) -> Moment
         now = [x + step * q for x, step, q in zip(now, sizes, rounded, strict=True)]
         steps.append(tuple(sizes))
         codes.append(tuple(rounded))
-    return Moments(history, tuple(epoch for epoch, _ in layers), tuple(steps), tuple(codes))
+    return PlayedRun(history, tuple(epoch for epoch, _ in layers), tuple(steps), tuple(codes))
 
 
 def _arrays(layer: FloatTables) -> dict[str, Float[np.ndarray, "rows columns"]]:
@@ -152,15 +152,15 @@ def orthonormal_waves(x: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "p d"]:
 
 @dataclass(frozen=True)
 class _Weights:
-    """What the header says of one moment's arrays."""
+    """What the header says of one snapshot's arrays."""
 
     epoch: int
     steps: tuple[float, float, float, float, float, float]
 
 
-def read_moments(path: Path) -> Moments:
-    """The moments in a file that `to_bytes` made; a damaged one is refused."""
-    content = inflated(path, "the moments of a run; make it again with quadlens history -o")
+def read_run(path: Path) -> PlayedRun:
+    """The run in a file that `to_bytes` made; a damaged one is refused."""
+    content = inflated(path, "a run to be played; make it again with quadlens history -o")
     try:
         start = 8 + int.from_bytes(content[:8], "little")
         header = parse_json(content[8:start], "its header", strict=True)
@@ -171,29 +171,29 @@ def read_moments(path: Path) -> Moments:
             raise ValueError("p and d_mlp that are no sizes")
         shapes = [(p, d)] * 3 + [(p, p)] * 3
         size = 2 * sum(rows * columns for rows, columns in shapes)
-        if not header["moments"] or len(content) != start + size * len(header["moments"]):
+        if not header["weights"] or len(content) != start + size * len(header["weights"]):
             raise ValueError(f"{len(content)} bytes")
         codes = []
-        for _ in header["moments"]:
+        for _ in header["weights"]:
             arrays = []
             for rows, columns in shapes:
                 planes = np.frombuffer(content, np.uint8, 2 * rows * columns, start).reshape(2, -1).T
                 arrays.append(np.ascontiguousarray(planes).view("<i2").reshape(rows, columns).astype(np.int64))
                 start += 2 * rows * columns
             codes.append(tuple(arrays))
-        keys, rows_of = tuple(header["history"]["key_frequencies"]), header["history"]["moments"]
-        listed = [{**row, "amplitudes": list(row["amplitudes"].values())} for row in rows_of]
-        found = tuple(parse_dataclass(Moment, row, "a row") for row in listed)
+        keys, rows_of = tuple(header["history"]["key_frequencies"]), header["history"]["snapshots"]
+        listed = [{**row, "frequencies": list(row["frequencies"].values())} for row in rows_of]
+        found = tuple(parse_dataclass(Snapshot, row, "a row") for row in listed)
         history = RunHistory(str(header["history"]["name"])[:200], keys, found)
-        weights = [parse_dataclass(_Weights, one, "a moment") for one in header["moments"]]
+        weights = [parse_dataclass(_Weights, one, "the header") for one in header["weights"]]
         epochs, steps = tuple(one.epoch for one in weights), tuple(one.steps for one in weights)
         if not all(type(k) is int and 0 < k <= p // 2 for k in keys) or any(
-            len(x.amplitudes) != len(keys) for x in found
+            len(x.frequencies) != len(keys) for x in found
         ):
             raise ValueError("key frequencies that are none, or of other rows")
         for row in (epochs, tuple(one.epoch for one in found)):
             if not row or row[0] < 0 or any(x >= y for x, y in pairwise(row)):
                 raise ValueError("epochs that do not ascend from 0 on")
     except (ValueError, KeyError, TypeError, AttributeError, BadConfig, BadFile) as error:
-        raise BadFile(f"{path} is not the moments of a run ({error}); make it again with quadlens history -o") from None
-    return Moments(history, epochs, steps, tuple(codes))
+        raise BadFile(f"{path} is not a run to be played ({error}); make it again with quadlens history -o") from None
+    return PlayedRun(history, epochs, steps, tuple(codes))
