@@ -22,7 +22,7 @@ from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.exact import collapse_exactly, exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, plant_error
-from quadlens.model.integers import integer_model
+from quadlens.model.integers import IntegerModel, integer_model
 from quadlens.model.native import to_bytes
 from quadlens.model.weights import Weights
 from quadlens.proofs import STRATEGIES, certify, float32
@@ -34,8 +34,8 @@ from quadlens.proofs.lipschitz import TERMS, Lipschitz, lipschitz_operations
 from quadlens.proofs.low_rank import LowRank
 from quadlens.proofs.moments import MomentHints, Moments, moments_operations, score_margins
 from quadlens.proofs.moments_large import moments_large_operations, prove_large
-from quadlens.proofs.operations import Operations, collapse_operations
-from quadlens.proofs.plan import group_by_frequency
+from quadlens.proofs.operations import collapse_operations
+from quadlens.proofs.plan import ArcPlan, group_by_frequency
 from quadlens.proofs.proof import Proof, attempt
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
@@ -93,13 +93,10 @@ def test_any_basis_whatever_gives_a_true_bound(model: Weights, rank: int, seed: 
     form = LowRank(
         rng.integers(-9, 9, (rank, exact.p)), rng.integers(-9, 9, (rank, exact.d_mlp)), int(rng.integers(70))
     )
-    ops = Operations()
-    scores, rho, plan, _ = score_margins(exact, rng.permutation(exact.d_mlp), form, ops)
+    scores, rho, _, _ = score_margins(exact, rng.permutation(exact.d_mlp), form)
     for a, row in enumerate(true_margins(model)):
         for b, margin in enumerate(row):
             assert Fraction(int(scores.margins[a, b] - rho[a, b]), 1 << scores.shift) <= margin
-    counted = moments_operations(exact.p, exact.d_mlp, rank, plan.counted_ends, plan.mispredicted)
-    assert ops.total + exact.p**2 == counted
 
 
 @settings(max_examples=80)
@@ -122,7 +119,7 @@ def test_moments_in_float64_prove_a_clean_model_and_count_their_operations() -> 
     assert proof.margin > min(map(min, truth)) / 2
     assert proof.terms["rounding"].bound < Fraction(1, 10**8)
     order = np.concatenate([group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)])
-    plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order], Operations())
+    plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order])
     counted = moments_large_operations(31, 200, 4, plan.counted_ends, plan.mispredicted)
     assert proof.operations == counted
 
@@ -147,7 +144,7 @@ def test_one_wrong_input_is_found_and_named_and_the_others_are_proved(largest_in
     assert "5 + 20" in str(proof.reason)
     collapsed = model.collapse()
     order = np.concatenate([group.neurons for group in group_by_frequency(neuron_spectra(collapsed).input)])
-    plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order], Operations())
+    plan = plan_module.plan_arcs(collapsed.U_a[:, order], collapsed.U_b[:, order])
     ends = plan.counted_ends, plan.mispredicted
     if largest_integer_p:
         assert isinstance(proof.hints, MomentHints)
@@ -289,8 +286,8 @@ def test_every_strategy_is_sound_on_every_transformer(model: Weights) -> None:
 def test_any_order_of_the_neurons_gives_the_same_answers(model: Weights, seed: int) -> None:
     exact = integer_model(collapse_exactly(model))
     order = np.random.default_rng(seed).permutation(exact.d_mlp)
-    mixed, _ = arc_answers(exact, order, Operations())
-    straight, _ = arc_answers(exact, np.arange(exact.d_mlp), Operations())
+    mixed, _ = arc_answers(exact, order)
+    straight, _ = arc_answers(exact, np.arange(exact.d_mlp))
     assert (mixed.margins == straight.margins).all()
     assert (mixed.rival == straight.rival).all()
 
@@ -329,15 +326,52 @@ def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
     assert "try --strategy brute" not in failed.reason
 
 
-@settings(max_examples=100)
+def written_out(exact: IntegerModel, plan: ArcPlan, weights: np.ndarray) -> tuple[np.ndarray, int]:
+    """Σ_i v_i ReLU(pre_i) of every input for each row v, by arcs and corrections in loops; and how many operations."""
+    p, d_mlp = exact.p, exact.d_mlp
+    # Every sign, and every neighbour's sign beside it.
+    counted = 2 * p * p * d_mlp + plan.mispredicted
+    found = np.zeros((len(weights), p, p), dtype=object)
+    for row, v in enumerate(weights):
+        tables = []
+        for U in (exact.U_a, exact.U_b):
+            table = [[0] for _ in range(p)]
+            for token in range(p):
+                for i in range(d_mlp):
+                    table[token].append(table[token][-1] + v[i] * U[token, i])
+                    counted += 2
+            tables.append(table)
+        for n in range(plan.inputs):
+            a, b = divmod(n, p)
+            for j, end in enumerate(plan.end[plan.end_row == n]):
+                found[row, a, b] += (tables[0][a][end] + tables[1][b][end]) * (1 if j % 2 else -1)
+                counted += 2 if end else 0
+            for i in plan.wrong[plan.wrong_row == n]:
+                found[row, a, b] += v[i] * abs(exact.U_a[a, i] + exact.U_b[b, i])
+                counted += 2
+    return found, counted
+
+
+@settings(max_examples=60)
 @given(tied_mlps())
-def test_operations_counted_equal_the_formula(model: Weights) -> None:
+def test_operations_are_those_of_the_proof_written_out(model: Weights) -> None:
+    """The obvious loops give the same logits and sums, and what they count is the closed formula."""
     p, d_mlp = model.config.p, model.config.d_mlp
-    assert Brute().prove(model).operations == brute_force_operations(p, d_mlp)
-    ops = Operations()
     exact = integer_model(collapse_exactly(model))
-    _, plan = arc_answers(exact, np.arange(d_mlp), ops)
-    assert ops.total == arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+    answers, plan = arc_answers(exact, np.arange(d_mlp))
+    sums, counted = written_out(exact, plan, exact.W_L)
+    logits = sums + exact.S_a.T[:, :, None] + exact.S_b.T[:, None, :]
+    right, others = np.take_along_axis(logits, exact.task.answers[None], 0)[0], logits.copy()
+    np.put_along_axis(others, exact.task.answers[None], -(10**400), 0)
+    assert (right - others.max(axis=0) == answers.margins).all()
+    # Skip terms, comparisons of answers and the margin itself, for every input.
+    assert counted + 3 * p**3 == arcs_operations(p, d_mlp, plan.counted_ends, plan.mispredicted)
+    assert ArcsStrategy().prove(model).operations > 0
+    rank, rng = 2, np.random.default_rng(0)
+    _, counted = written_out(exact, plan, rng.integers(-9, 9, (rank + 1, d_mlp)).astype(object))
+    rest = 2 * rank * p * d_mlp + 2 * p * d_mlp + d_mlp + (2 * rank + 2) * p**3 + p**2
+    assert counted + rest == moments_operations(p, d_mlp, rank, plan.counted_ends, plan.mispredicted)
+    assert Brute().prove(model).operations == brute_force_operations(p, d_mlp)
 
 
 @settings(max_examples=100)
@@ -348,7 +382,7 @@ def test_arcs_and_corrections_together_are_the_active_neurons(model: Weights, mo
     p, d_mlp = exact.p, exact.d_mlp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_module, "MAX_ENDS_PER_INPUT", most_ends)
-        plan = plan_module.plan_arcs(exact.U_a, exact.U_b, Operations())
+        plan = plan_module.plan_arcs(exact.U_a, exact.U_b)
     assert len(plan.end) <= most_ends * p * p
     covered = np.zeros((p * p, d_mlp), dtype=bool)
     for n in range(p * p):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from quadlens.model import load
 from quadlens.model.bundled import resolve
-from quadlens.model.dyadic import Dyadic
+from quadlens.model.collapse import attended_streams
+from quadlens.model.dyadic import DYADICS, Dyadic
 from quadlens.model.exact import collapse_exactly
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save
@@ -20,15 +21,13 @@ from quadlens.model.task import task_by_name
 from quadlens.model.weights import Weights
 from quadlens.proofs import best_certificate, certify
 from quadlens.proofs.brute import brute_force_operations
-from quadlens.proofs.operations import Operations, collapse_operations
-from quadlens.proofs.streams import residual_streams
+from quadlens.proofs.operations import collapse_operations
 from quadlens.proofs.thin import (
     INPUT_BITS,
     Thin,
     reading,
     skip_terms,
     thin_margins,
-    thin_operations,
     writing,
 )
 from quadlens_checker import check
@@ -50,27 +49,27 @@ def any_directions(rng: np.random.Generator, d: int, r: int) -> Dyadic:
 @settings(max_examples=60)
 @given(random_transformers())
 def test_streams_and_skip_terms_are_exact(model: Weights) -> None:
-    exact, streams = collapse_exactly(model), residual_streams(model, Operations())
-    _, S_a, S_b = skip_terms(model, streams, Operations())
+    exact, streams = collapse_exactly(model), attended_streams(model, DYADICS, thrifty=True)
+    _, S_a, S_b = skip_terms(model, streams)
     for mine, theirs in ((S_a, exact.S_a), (S_b, exact.S_b)):
         assert (entries(mine) == entries(theirs)).all()
     W_in, b_in = Dyadic.from_floats(model.W_in), Dyadic.from_floats(model.b_in[None]).repeated(model.config.p)
-    assert (entries(streams.X_a @ W_in) == entries(exact.U_a)).all()
-    assert (entries(streams.X_b @ W_in + b_in) == entries(exact.U_b)).all()
+    assert (entries(streams[0] @ W_in) == entries(exact.U_a)).all()
+    assert (entries(streams[1] @ W_in + b_in) == entries(exact.U_b)).all()
 
 
 @settings(max_examples=80)
 @given(random_transformers(), st.integers(1, 9), st.integers(1, 9), seeds)
 def test_any_directions_whatever_give_true_bounds(model: Weights, r: int, r_out: int, seed: int) -> None:
     """|U - Ũ|, the residual of W_L, the margins, and the cost: against the exact collapse, without tolerance."""
-    config, rng, ops = model.config, np.random.default_rng(seed), Operations()
+    config, rng = model.config, np.random.default_rng(seed)
     p, d, n = config.p, config.d_model, config.d_mlp
     exact = collapse_exactly(model)
-    streams = residual_streams(model, ops)
-    W_U, S_a, S_b = skip_terms(model, streams, ops)
+    streams = attended_streams(model, DYADICS, thrifty=True)
+    W_U, S_a, S_b = skip_terms(model, streams)
     means = any_directions(rng, 1, d), any_directions(rng, 1, d)
-    read = reading(model, streams, any_directions(rng, d, r), means, ops)
-    write = writing(model, W_U, any_directions(rng, d, r_out), ops)
+    read = reading(model, streams, any_directions(rng, d, r), means)
+    write = writing(model, W_U, any_directions(rng, d, r_out))
     sides = ((exact.U_a, read.U_a, read.Y_a, read.A_a), (exact.U_b, read.U_b, read.Y_b, read.A_b))
     for U, rounded, Y, A in sides:
         for (token, i), value in np.ndenumerate(entries(U)):
@@ -83,11 +82,9 @@ def test_any_directions_whatever_give_true_bounds(model: Weights, r: int, r_out:
         assert max(remainder[:, i]) - min(remainder[:, i]) <= write.residual[i]
         assert max(W_L[:, i]) - min(W_L[:, i]) <= write.spread[i]
     if config.activation == "relu":
-        margins, rho, loss, plan = thin_margins(task_by_name("add", p), read, write, S_a, S_b, rng.permutation(n), ops)
+        margins, rho, loss, _ = thin_margins(task_by_name("add", p), read, write, S_a, S_b, rng.permutation(n))
         for (a, b), margin in np.ndenumerate(np.array(true_margins(model), dtype=object)):
             assert margins[a, b] - rho[a, b] - loss[a, b] <= margin
-        counted = thin_operations(config, r, r_out, plan.counted_ends, plan.mispredicted)
-        assert ops.total + 3 * p**2 == counted
 
 
 @settings(max_examples=60)

@@ -61,7 +61,7 @@ def collapse(weights: Weights, ring: Ring[R]) -> Tables[R]:
         )
 
 
-def attended_streams(weights: Weights, ring: Ring[R]) -> tuple[Any, Any]:
+def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> tuple[Any, Any]:
     """The residual stream after attention at the position read, as one part per token: from_a[a] + from_b[b].
 
     Constants (biases, the '=' token, the value biases that softmax brings) belong to b's part; the rest of softmax is
@@ -70,7 +70,9 @@ def attended_streams(weights: Weights, ring: Ring[R]) -> tuple[Any, Any]:
     config, p, block = weights.config, weights.config.p, weights.blocks[-1]
     parts = [
         part + x if position == config.read_position else part
-        for position, (part, x) in enumerate(zip(attended_parts(weights, ring), _streams(weights, ring), strict=True))
+        for position, (part, x) in enumerate(
+            zip(attended_parts(weights, ring, thrifty), _streams(weights, ring), strict=True)
+        )
     ]
     # Every position brings each head's value bias as often as it is attended to, and softmax adds up to its scale.
     bias = sum_of(_row(ring, block["b_V"][h]) @ ring.of(block["W_O"][h]) for h in range(config.n_heads))
@@ -79,15 +81,44 @@ def attended_streams(weights: Weights, ring: Ring[R]) -> tuple[Any, Any]:
     return parts[0], sum_of([parts[1], *(ring.repeated(x, p) for x in (constant, *parts[2:]))])
 
 
-def attended_parts(weights: Weights, ring: Ring[R]) -> list[Any]:
-    """α_t x_t OV of each position: what attention's constant part brings of all its tokens, without value biases."""
+def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> list[Any]:
+    """α_t x_t OV of each position: what attention's constant part brings of all its tokens, without value biases.
+
+    With `thrifty`, tokens that a and b share go through attention once, and head by head where that takes fewer
+    operations than OV: `thin`, whose cost they are a large part of, does so; the collapse is the plain yardstick.
+    """
     config, block = weights.config, weights.blocks[-1]
-    streams: list[Any] = _streams(weights, ring)
     if config.softmax is not None and not any(config.attention):
         return [ring.of(np.zeros((stop - start, config.d_model))) for start, stop in config.token_rows]
     heads: list[tuple[Any, Any]] = [(ring.of(V), ring.of(O_)) for V, O_ in zip(block["W_V"], block["W_O"], strict=True)]
-    OV = sum_of(W_V @ W_O for W_V, W_O in heads)
-    return [ring.scaled(x @ OV, alpha) for alpha, x in zip(config.attention, streams, strict=True)]
+
+    if not thrifty:
+        OV = sum_of(W_V @ W_O for W_V, W_O in heads)
+        return [ring.scaled(x @ OV, alpha) for alpha, x in zip(config.attention, _streams(weights, ring), strict=True)]
+
+    def mixed(x: Any, rows: int) -> Any:
+        if by_heads(config, rows):
+            return sum_of(x @ W_V @ W_O for W_V, W_O in heads)
+        return x @ sum_of(W_V @ W_O for W_V, W_O in heads)
+
+    through: dict[int, Any] = {}
+    found = []
+    for position, (alpha, (start, stop)) in enumerate(zip(config.attention, config.token_rows, strict=True)):
+        tokens, place = ring.of(weights.W_E[start:stop]), ring.of(weights.W_pos[position : position + 1])
+        if stop - start == 1:
+            found.append(ring.scaled(mixed(tokens + place, 1), alpha))  # type: ignore[operator]
+            continue
+        # Where a and b share their tokens, only what their positions add differs.
+        if start not in through:
+            through[start] = mixed(tokens, stop - start)
+        found.append(ring.scaled(through[start] + ring.repeated(mixed(place, 1), stop - start), alpha))
+    return found
+
+
+def by_heads(config: Config, rows: int) -> bool:
+    """Whether so many rows go through attention head by head for less than through Σ_h W_V W_O."""
+    inner, d = config.n_heads * config.d_head, config.d_model
+    return 2 * rows * d * inner <= d * inner * d + rows * d * d
 
 
 def token_streams(weights: Weights) -> list[Float[np.ndarray, "_ d_model"]]:

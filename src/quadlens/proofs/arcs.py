@@ -18,7 +18,6 @@ from quadlens.model.integers import IntegerModel
 from quadlens.model.weights import Weights
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.margins import ExactAnswers, MarginTally
-from quadlens.proofs.operations import Operations
 from quadlens.proofs.plan import (
     ArcPlan,
     Group,
@@ -85,11 +84,11 @@ class ArcsStrategy:
 
     def prove(self, subject: Weights | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
-        anatomy, ops = anatomy_of(subject), Operations()
+        anatomy = anatomy_of(subject)
         if anatomy.config.activation not in self.facts.activations or not is_exact(anatomy.config):
             return needs_arcs(self.facts.name, anatomy)
         groups = neuron_groups(anatomy)
-        answers, plan = arc_answers(anatomy.integers, np.concatenate([group.neurons for group in groups]), ops)
+        answers, plan = arc_answers(anatomy.integers, np.concatenate([group.neurons for group in groups]))
         return Proof(
             strategy=self.facts.name,
             certified=answers.right,
@@ -98,7 +97,7 @@ class ArcsStrategy:
             witnesses=answers.witnesses,
             tied=answers.tied,
             hints=ArcHints(groups, plan),
-            operations=ops.total,
+            operations=arcs_operations(answers.task.n, anatomy.config.d_mlp, plan.counted_ends, plan.mispredicted),
             reason=answers.reason,
         )
 
@@ -124,14 +123,14 @@ def needs_arcs(strategy: str, anatomy: Anatomy) -> Proof:
     )
 
 
-def arc_answers(model: IntegerModel, order: Int[np.ndarray, " d_mlp"], ops: Operations) -> tuple[ExactAnswers, ArcPlan]:
+def arc_answers(model: IntegerModel, order: Int[np.ndarray, " d_mlp"]) -> tuple[ExactAnswers, ArcPlan]:
     """Exact margins of all inputs by the theorem above, with arcs that follow the true signs."""
     p = model.p
     U_a, U_b, W_L = model.U_a[:, order], model.U_b[:, order], model.W_L[:, order]
-    plan = plan_arcs(U_a, U_b, ops)
-    sizes = correction_sizes(U_a, U_b, plan, ops)
-    tally = MarginTally(model.task, ops)
+    plan = plan_arcs(U_a, U_b)
+    sizes = correction_sizes(U_a, U_b, plan)
+    tally = MarginTally(model.task)
     for c in range(p):
-        hidden = hidden_sums(W_L[c], U_a, U_b, plan, sizes, ops).reshape(p, p)
-        tally.take(c, ops.add(ops.add(hidden, model.S_a[:, c][:, None]), model.S_b[:, c][None, :]))
+        hidden = hidden_sums(W_L[c], U_a, U_b, plan, sizes).reshape(p, p)
+        tally.take(c, hidden + model.S_a[:, c][:, None] + model.S_b[:, c][None, :])
     return tally.answers(model.shift), plan

@@ -22,7 +22,6 @@ from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
 from quadlens.proofs.direct import direct_operations, prove_brute
 from quadlens.proofs.margins import ExactAnswers, MarginTally
-from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import Mark, NoHints, Proof, StrategyFacts
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
@@ -64,10 +63,10 @@ class Brute:
         Where logits are not rational, or too many, they are enclosed in float64 (`direct.py`): the margin is then a
         little below the true one, and an input that is nearly tied is left out.
         """
-        anatomy, ops = anatomy_of(subject), Operations()
+        anatomy = anatomy_of(subject)
         if not is_exact(anatomy.config) or brute_force_operations(anatomy.config.p, anatomy.config.d_mlp) > MOST_EXACT:
             return prove_brute(self.facts.name, anatomy)
-        answers = all_answers(anatomy.exact, ops)
+        answers = all_answers(anatomy.exact)
         return Proof(
             strategy=self.facts.name,
             certified=answers.right,
@@ -76,12 +75,12 @@ class Brute:
             witnesses=answers.witnesses,
             tied=answers.tied,
             hints=NoHints(),
-            operations=ops.total,
+            operations=brute_force_operations(anatomy.config.p, anatomy.config.d_mlp),
             reason=answers.reason,
         )
 
 
-def all_answers(exact: Tables[Dyadic], ops: Operations) -> ExactAnswers:
+def all_answers(exact: Tables[Dyadic]) -> ExactAnswers:
     """Margins of all p² inputs from all p³ logits."""
     p = exact.p
     sigma_of_integer, degree = exact_activation(exact.activation)
@@ -93,25 +92,23 @@ def all_answers(exact: Tables[Dyadic], ops: Operations) -> ExactAnswers:
     sigma = np.frompyfunc(sigma_of_integer, 1, 1)
     logits = np.empty((p, p, p), dtype=object)
     for a in range(p):
-        pre = ops.add(U_a[a][None, :], U_b)
+        pre = U_a[a][None, :] + U_b
         hidden = sigma(pre)
-        ops.comparisons += hidden.size
-        logits[a] = ops.add(ops.add(integer_product(hidden, W_L.T, ops), S_a[a][None, :]), S_b)
-    tally = MarginTally(exact.task, ops)
+        logits[a] = integer_product(hidden, W_L.T) + S_a[a][None, :] + S_b
+    tally = MarginTally(exact.task)
     for c in range(p):
         tally.take(c, logits[:, :, c])
     return tally.answers(shift)
 
 
 def integer_product(
-    x: Shaped[np.ndarray, "rows inner"], y: Shaped[np.ndarray, "inner columns"], ops: Operations
+    x: Shaped[np.ndarray, "rows inner"], y: Shaped[np.ndarray, "inner columns"]
 ) -> Shaped[np.ndarray, "rows columns"]:
     """The matrix product x y in integers, through FLINT."""
     from flint import fmpz_mat
 
     left = fmpz_mat(x.shape[0], x.shape[1], x.ravel().tolist())
     product = left * fmpz_mat(y.shape[0], y.shape[1], y.ravel().tolist())
-    ops.count_product(x.shape[0], x.shape[1], y.shape[1])
     result = np.empty(x.shape[0] * y.shape[1], dtype=object)
     result[:] = [int(entry) for entry in product.entries()]
     return result.reshape(x.shape[0], y.shape[1])

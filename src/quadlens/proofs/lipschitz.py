@@ -50,7 +50,6 @@ from quadlens.proofs.enclosed import (
     upward,
     upward_sum,
 )
-from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
 from quadlens.spectrum.amplitude_phase import AmplitudePhase
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
@@ -125,13 +124,13 @@ class Lipschitz:
             words = "lipschitz knows the pizza form of constant attention and a + b modulo an odd number"
             return nothing_proved(self.facts.name, p, f"{words}; this model is asked {anatomy.config.task.words}")
         too_large = "numbers of this model or their products are beyond float64: use --strategy brute, arcs or moments"
-        spectra, clusters, ops = anatomy.spectra, anatomy.clusters, Operations()
+        spectra, clusters = anatomy.spectra, anatomy.clusters
         try:
             collapsed = enclosed_collapse(anatomy)
         except OverflowError:
             return nothing_proved(self.facts.name, p, too_large)
         with np.errstate(over="ignore", invalid="ignore"):
-            budget = error_budget(p, collapsed, spectra, clusters, ops)
+            budget = error_budget(p, collapsed, spectra, clusters)
             tables = {name: budget.table(name) for name in TERMS}
             total = np.sum(list(tables.values()), axis=0)
             # Seven additions and one more lose less than 16 u of what is added up; this is 32 u.
@@ -142,9 +141,6 @@ class Lipschitz:
         if not (np.isfinite(error).all() and np.isfinite(margins).all()):
             return nothing_proved(self.facts.name, p, too_large)
         certified = margins > 0
-        # Eight tables added up, one doubled and taken from the lead, one comparison.
-        ops.additions += 9 * p * p
-        ops.comparisons += p * p
         terms = {name: Term(Fraction(float(table.max())), _where(table)) for name, table in tables.items()}
         worst = max(tables, key=lambda name: float(tables[name].max()))
         return Proof(
@@ -154,7 +150,9 @@ class Lipschitz:
             exact=False,
             witnesses=(),
             hints=None,
-            operations=ops.total,
+            operations=lipschitz_operations(
+                p, anatomy.config.d_mlp, sum(len(one.neurons) for one in clusters), len(clusters)
+            ),
             terms={**terms, "rounding": Term(Fraction(rounding))},
             logit_error=Fraction(float(error.max())),
             reason=None
@@ -172,9 +170,7 @@ def _where(table: Float[np.ndarray, "p p"]) -> tuple[int, int]:
     return int(a), int(b)
 
 
-def error_budget(
-    p: int, collapsed: Tables[Enclosed], spectra: NeuronSpectra, clusters: tuple[Cluster, ...], ops: Operations
-) -> Budget:
+def error_budget(p: int, collapsed: Tables[Enclosed], spectra: NeuronSpectra, clusters: tuple[Cluster, ...]) -> Budget:
     """All terms but rounding.
 
     Raises:
@@ -187,9 +183,7 @@ def error_budget(
     of_difference = {name: np.zeros(p) for name in ("quadrature", "phase")}
     half = enclosed_circle(2 * p)
     residual = collapsed.W_L - _mean(collapsed.W_L, 0)
-    ops.additions += 2 * residual.size
     reach = np.ascontiguousarray(residual.magnitude().max(axis=0))
-    ops.comparisons += 2 * residual.size
     lead = Enclosed.exactly(np.zeros((p, p)))
     for cluster in clusters:
         mine, omega = cluster.neurons, np.abs(cluster.omega)
@@ -202,34 +196,18 @@ def error_budget(
             terms["cross-frequency"] = upward_sum(
                 terms["cross-frequency"] + bound_weighted_sum(other.magnitude(), omega)
             )
-            # two waves, three differences, two weighted sums
-            ops.multiplications += 6 * other.size
-            ops.additions += 7 * other.size
         constant = Enclosed.exactly(spectra.path_a.mean[mine]) + Enclosed.exactly(spectra.path_b.mean[mine])
         of_b["kink"] = upward_sum(of_b["kink"] + bound_weighted_sum(constant.magnitude(), omega))
         cos_psi, sin_psi = enclosed_waves(cluster.psi)
         wave = _wave(half, cluster.k, _times(cluster.omega, cos_psi), _times(cluster.omega, sin_psi))
         reach[mine] = (residual[:, mine] - wave).magnitude().max(axis=0)
-        ops.multiplications += 2 * wave.size
-        ops.additions += 2 * wave.size
         _add_rule(cluster, half, of_difference)
         lead = lead + _lead(cluster, half)
-        # four products of amplitudes with cos or sin, 3 for the constant term, 17 for phase and rectangle
-        ops.multiplications += 12 * len(mine)
-        ops.additions += 12 * len(mine)
-        ops.multiplications += 2 * lead.size
-        ops.additions += lead.size
     of_a["output residual"] = bound_weighted_sum(np.maximum(collapsed.U_a.upper(), 0), reach)
     of_b["output residual"] = bound_weighted_sum(np.maximum(collapsed.U_b.upper(), 0), reach)
-    ops.comparisons += 2 * residual.size
-    ops.multiplications += residual.size
-    ops.additions += residual.size
     for terms, S in ((of_a, collapsed.S_a), (of_b, collapsed.S_b)):
         if S.middle.any() or S.radius.any():
             terms["skip"] = (S - _mean(S, 1)).magnitude().max(axis=1)
-    # Skip terms less their mean and the largest of them, on two paths; the smallest lead.
-    ops.additions += 4 * p * p
-    ops.comparisons += 6 * p * p
     return Budget(of_a, of_b, of_difference, np.ascontiguousarray(lead.lower()[:, 1:].min(axis=1)))
 
 

@@ -14,7 +14,6 @@ from jaxtyping import Float, Int
 
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.tables import FloatTables
-from quadlens.proofs.streams import Streams
 from quadlens_checker import limits
 
 BASIS_BITS = 20
@@ -29,6 +28,10 @@ TURNS = 100
 DIRECTION_BITS = 24
 # How much more the reading side weighs than the writing side when directions are chosen; the best is kept.
 BALANCES = (0.5, 1.0, 2.0, 4.0)
+
+
+# What the tokens a and b bring to the MLP's input, exactly; everything constant is in b's part.
+Streams = tuple[Dyadic, Dyadic]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +155,7 @@ def token_mean(X: Dyadic) -> Dyadic:
 
 def stacked(streams: Streams) -> Float[np.ndarray, "rows d"]:
     """X_a and X_b less their means, in float64: what directions are chosen by."""
-    both = [floats_of(X) for X in (streams.X_a, streams.X_b)]
+    both = [floats_of(X) for X in streams]
     return np.vstack([x - x.mean(axis=0) for x in both])
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
 from quadlens.model.task import Task
-from quadlens.proofs.operations import Operations
 from quadlens.proofs.proof import MAX_WITNESSES
 
 
@@ -98,10 +97,9 @@ def lead_in_words(right: int, rival: int, lead: float) -> str:
 class MarginTally:
     """Keeps the right answer's logit and the best other one while logits arrive, one answer c at a time."""
 
-    def __init__(self, task: Task, ops: Operations) -> None:
+    def __init__(self, task: Task) -> None:
         """Start with no logits seen."""
         self.task, p = task, task.n
-        self.ops = ops
         self.right = np.zeros((p, p), dtype=object)
         self.best: Shaped[np.ndarray, "p p"] | None = None
         self.rival = np.zeros((p, p), dtype=np.int64)
@@ -115,7 +113,7 @@ class MarginTally:
             # Where c = 0 is right there is no rival yet: `unset` lets c = 1 take the place whatever its logit.
             self.best, self.unset = logits, here
             return
-        better = self.ops.greater(logits, self.best) | self.unset
+        better = np.asarray(logits > self.best, dtype=bool) | self.unset
         better &= ~here
         self.best = np.where(better, logits, self.best)
         self.rival = np.where(better, c, self.rival)
@@ -125,4 +123,4 @@ class MarginTally:
         """The margins, once all answers have been taken."""
         if self.best is None or self.unset.any():
             raise ValueError("not all answers have been taken")
-        return ExactAnswers(shift, self.ops.subtract(self.right, self.best), self.rival, self.task)
+        return ExactAnswers(shift, self.right - self.best, self.rival, self.task)

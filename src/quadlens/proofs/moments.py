@@ -39,7 +39,6 @@ from quadlens.proofs.direct import prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, not_right
 from quadlens.proofs.moments_large import prove_large
-from quadlens.proofs.operations import Operations
 from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, hidden_sums, plan_arcs
 from quadlens.proofs.proof import MAX_WITNESSES, Mark, Proof, StrategyFacts, Term
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
@@ -58,11 +57,16 @@ def moments_operations(p: int, d_mlp: int, rank: int, ends: int, mispredicted: i
 
     F and Q as for arcs. Signs and arcs 2 p² d_mlp; remainder 2 m p d_mlp, its spread 2 p d_mlp + d_mlp; m + 1 sums over
     active neurons; scores 2 m p³, skip terms p³, margins p³, and ρ taken off. Each input settled exactly adds
-    2 p d_mlp + 2 d_mlp + 3 p.
+    `settling_operations`.
     """
     sums = (rank + 1) * (4 * p * d_mlp + 2 * ends + 2 * mispredicted) + mispredicted
-    rest = settled * (2 * p * d_mlp + 2 * d_mlp + 3 * p)
+    rest = settled * settling_operations(p, d_mlp)
     return 2 * p**2 * d_mlp + (2 * rank + 2) * p * d_mlp + d_mlp + sums + (2 * rank + 2) * p**3 + p**2 + rest
+
+
+def settling_operations(p: int, d_mlp: int) -> int:
+    """One input by all its logits: ReLU of its pre-activations 2 d_mlp, logits 2 p d_mlp, skip terms 2 p, margin p."""
+    return 2 * p * d_mlp + 2 * d_mlp + 3 * p
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +125,10 @@ class Moments:
 
     def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:
         """The theorem with one low-rank form."""
-        ops, p = Operations(), exact.p
+        p = exact.p
         order = np.concatenate([group.neurons for group in groups])
-        scores, rho, plan, spread = score_margins(exact, order, form, ops)
-        margins = ops.subtract(scores.margins, rho)
+        scores, rho, plan, spread = score_margins(exact, order, form)
+        margins = scores.margins - rho
         certified = np.asarray(margins > 0, dtype=bool)
         unit = 1 << scores.shift
         worst = np.unravel_index(int(np.argmax(rho)), (p, p))
@@ -146,7 +150,7 @@ class Moments:
             exact=False,
             witnesses=(),
             hints=MomentHints(ArcHints(groups, plan), form, order),
-            operations=ops.total,
+            operations=moments_operations(p, exact.d_mlp, form.rank, plan.counted_ends, plan.mispredicted),
             terms={"output residual": Term(Fraction(int(rho.max()), unit), (int(worst[0]), int(worst[1])))},
             reason=reason,
         )
@@ -160,11 +164,9 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
     margins: list[tuple[int, int, int, int]] = []
     wrong: list[tuple[int, int, int, int]] = []
     a, b = np.array(pairs).T
-    ops = Operations()
-    pre = ops.add(exact.U_a[a], exact.U_b[b])
-    hidden = ops.maximum(pre, np.zeros_like(pre))
-    logits = ops.add(ops.add(integer_product(hidden, exact.W_L.T, ops), exact.S_a[a]), exact.S_b[b])
-    ops.comparisons += logits.size
+    pre = exact.U_a[a] + exact.U_b[b]
+    hidden = np.maximum(pre, np.zeros_like(pre))
+    logits = integer_product(hidden, exact.W_L.T) + exact.S_a[a] + exact.S_b[b]
     for pair, row in zip(pairs, logits.tolist(), strict=True):
         right = int(exact.task.answers[pair])
         rival = max((c for c in range(exact.p) if c != right), key=row.__getitem__)
@@ -181,14 +183,14 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
         witnesses=witnesses[:MAX_WITNESSES],
         tied=tied[:MAX_WITNESSES],
         hints=replace(proof.hints, exact=pairs),
-        operations=proof.operations + ops.total,
+        operations=proof.operations + len(pairs) * settling_operations(exact.p, exact.d_mlp),
         reason=not_right(exact.task, len(witnesses), len(tied), (*witnesses, *tied)),
         complete=True,
     )
 
 
 def score_margins(
-    exact: IntegerModel, order: Int[np.ndarray, " d_mlp"], form: LowRank, ops: Operations
+    exact: IntegerModel, order: Int[np.ndarray, " d_mlp"], form: LowRank
 ) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"], ArcPlan, Shaped[np.ndarray, " d_mlp"]]:
     """Margins of the scores, ρ, the plan, and the spread r_i in the order of the neurons given; all over 2^shift."""
     exact = finer(exact, form.shift)
@@ -198,12 +200,12 @@ def score_margins(
     weights = form.coefficients[:, order].astype(object) * scale
     remainder = W_L
     for f in range(form.rank):
-        remainder = ops.subtract(remainder, ops.multiply(basis[f][:, None], weights[f][None, :]))
-    spread = _spread(remainder, ops)
-    plan = plan_arcs(U_a, U_b, ops)
-    sizes = correction_sizes(U_a, U_b, plan, ops)
+        remainder = remainder - basis[f][:, None] * weights[f][None, :]
+    spread = _spread(remainder)
+    plan = plan_arcs(U_a, U_b)
+    sizes = correction_sizes(U_a, U_b, plan)
     scores, rho = scores_and_residual(
-        exact.task, U_a, U_b, (exact.S_a, exact.S_b), basis, weights, spread, plan, sizes, exact.shift, ops
+        exact.task, U_a, U_b, (exact.S_a, exact.S_b), basis, weights, spread, plan, sizes, exact.shift
     )
     return scores, rho, plan, spread
 
@@ -219,17 +221,16 @@ def scores_and_residual(
     plan: ArcPlan,
     sizes: Shaped[np.ndarray, " wrong"],
     shift: int,
-    ops: Operations,
 ) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"]]:
     """Margins of the scores, and ρ, over 2^shift; neurons in the order of the plan, S_a and S_b as `skips`."""
     p = len(U_b)
-    h = [hidden_sums(row, U_a, U_b, plan, sizes, ops).reshape(p, p) for row in weights]
-    rho = hidden_sums(spread, U_a, U_b, plan, sizes, ops).reshape(p, p)
-    tally = MarginTally(task, ops)
+    h = [hidden_sums(row, U_a, U_b, plan, sizes).reshape(p, p) for row in weights]
+    rho = hidden_sums(spread, U_a, U_b, plan, sizes).reshape(p, p)
+    tally = MarginTally(task)
     for c in range(p):
-        score = ops.add(skips[0][:, c][:, None], skips[1][:, c][None, :])
+        score = skips[0][:, c][:, None] + skips[1][:, c][None, :]
         for f, sums in enumerate(h):
-            score = ops.add(score, ops.multiply(sums, np.array([[basis[f, c]]], dtype=object)))
+            score = score + sums * np.array([[basis[f, c]]], dtype=object)
         tally.take(c, score)
     return tally.answers(shift), rho
 
@@ -245,10 +246,9 @@ def _suits_float64(model: Weights) -> bool:
     )
 
 
-def _spread(remainder: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> Shaped[np.ndarray, " d_mlp"]:
+def _spread(remainder: Shaped[np.ndarray, "p d_mlp"]) -> Shaped[np.ndarray, " d_mlp"]:
     """r_i = max_c R[c,i] - min_c R[c,i]."""
-    ops.comparisons += 2 * remainder.size
-    return ops.subtract(remainder.max(axis=0), remainder.min(axis=0))
+    return remainder.max(axis=0) - remainder.min(axis=0)
 
 
 def _largest(

@@ -39,7 +39,6 @@ from quadlens.model.margins import leads
 from quadlens.model.tables import FloatTables
 from quadlens.proofs.enclosed import TRIGONOMETRY, UNIT, circle
 from quadlens.proofs.margins import proved_wrong
-from quadlens.proofs.operations import Operations
 from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes, group_by_frequency
 from quadlens.proofs.proof import MAX_WITNESSES, Proof, Term
 from quadlens.spectrum.cluster import NeuronSpectra
@@ -99,6 +98,8 @@ class Groups:
         rho: [d].
         ends: Most arc ends of an input.
         wrong: Most corrections of an input.
+        counted: Arc ends of all inputs that cost a look-up.
+        corrected: Corrections of all inputs.
     """
 
     A: Float[np.ndarray, "K p"]
@@ -106,6 +107,8 @@ class Groups:
     rho: Float[np.ndarray, " p"]
     ends: int
     wrong: int
+    counted: int
+    corrected: int
 
 
 def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -> Proof:
@@ -115,22 +118,23 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
     """
     if collapsed.activation != "relu" or collapsed.S_a.any() or collapsed.S_b.any():
         raise ValueError("moments in float64 are for relu models without skip terms")
-    ops, p = Operations(), collapsed.p
+    p = collapsed.p
     order = np.concatenate([group.neurons for group in group_by_frequency(spectra.input)])
     U_a, U_b, W_L = (np.ascontiguousarray(x[:, order]) for x in (collapsed.U_a, collapsed.U_b, collapsed.W_L))
-    tables = build_tables(U_a, U_b, W_L, loud_frequencies(collapsed, spectra), ops)
-    groups = turn_and_group(tables, U_a, U_b, ops)
+    tables = build_tables(U_a, U_b, W_L, loud_frequencies(collapsed, spectra))
+    groups = turn_and_group(tables, U_a, U_b)
     rounding = bound_rounding(tables, groups, collapsed.d_mlp)
     # One part in 2^50 more covers this last subtraction itself.
-    margins = ops.subtract(group_margins(tables, groups, ops), (groups.rho + rounding) * (1 + TRIGONOMETRY))
+    margins = group_margins(tables, groups) - (groups.rho + rounding) * (1 + TRIGONOMETRY)
     margins = margins * (1 - TRIGONOMETRY)
     sure = margins > 0
     certified = np.ascontiguousarray(sure[np.subtract.outer(np.arange(p), np.arange(p)) % p])
     worst, d = int(np.argmax(groups.rho)), int(np.argmin(margins))
     smallest, wrong = float(margins[sure].min(initial=np.inf)), np.empty((0, 3), dtype=np.int64)
     left = np.flatnonzero(~sure)
-    if 0 < len(left) <= p / SETTLED_SHARE:
-        rest = [settle(U_a, U_b, W_L, int(group), ops) for group in left]
+    settled = len(left) if len(left) <= p / SETTLED_SHARE else 0
+    if settled:
+        rest = [settle(U_a, U_b, W_L, int(group)) for group in left]
         for a, b, leads, _ in rest:
             certified[a, b] = leads > 0
             smallest = min(smallest, float(leads[leads > 0].min(initial=np.inf)))
@@ -142,7 +146,7 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
         exact=False,
         witnesses=tuple((int(a), int(b), int(c)) for a, b, c in wrong[:MAX_WITNESSES]),
         hints=None,
-        operations=ops.total,
+        operations=moments_large_operations(p, len(order), len(tables.keys), groups.counted, groups.corrected, settled),
         terms={
             # rho is itself a rounded sum: with the rounding term added it is an upper bound.
             "output residual": Term(Fraction(float(groups.rho.max())) + Fraction(rounding), (worst, 0)),
@@ -162,11 +166,7 @@ Found = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"], Float[np.ndarray, " 
 
 
 def settle(
-    U_a: Float[np.ndarray, "p d_mlp"],
-    U_b: Float[np.ndarray, "p d_mlp"],
-    W_L: Float[np.ndarray, "p d_mlp"],
-    group: int,
-    ops: Operations,
+    U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"], W_L: Float[np.ndarray, "p d_mlp"], group: int
 ) -> Found:
     """Every logit of the inputs with a - b = group: a, b, lower bounds of the margins, and (a, b, c) answered wrongly.
 
@@ -176,9 +176,6 @@ def settle(
     a = np.arange(p)
     b = (a - group) % p
     logits = np.maximum(U_a + U_b[b], 0.0) @ W_L.T
-    ops.additions += p * d_mlp
-    ops.comparisons += p * d_mlp + p * p
-    ops.count_product(p, d_mlp, p)
     size = float((np.abs(W_L) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0))).max())
     off = 2 * SECOND_ORDER**2 * (d_mlp + 4) * UNIT * size + SMALLEST
     lead, rival = leads(logits, (a + b) % p)
@@ -201,58 +198,50 @@ def build_tables(
     U_b: Float[np.ndarray, "p d_mlp"],
     W_L: Float[np.ndarray, "p d_mlp"],
     keys: Int[np.ndarray, " K"],
-    ops: Operations,
 ) -> Tables:
     """Weights M, the spread r of the remainder with its own rounding added, and all running sums."""
-    p, d_mlp = W_L.shape
+    p = len(W_L)
     turns = np.outer(keys, np.arange(p)) % p
     cos, sin = (table[turns] for table in circle(p))
     basis = np.concatenate([cos, sin])
     M = basis @ W_L * (2 / p)
     remainder = W_L - basis.T @ M
-    ops.count_product(p, len(basis), d_mlp)
     size = np.abs(M).sum(axis=0)
     error = size * (TRIGONOMETRY + (len(basis) + 3) * UNIT) + 2 * UNIT * np.abs(W_L).max(axis=0)
-    ops.comparisons += 2 * remainder.size
-    spread = ops.subtract(remainder.max(axis=0), remainder.min(axis=0)) * (1 + 4 * UNIT) + 3 * error
+    spread = (remainder.max(axis=0) - remainder.min(axis=0)) * (1 + 4 * UNIT) + 3 * error
     weights = np.concatenate([M, spread[None]])
-    P_a, P_b = running_sums(U_a, weights, ops), running_sums(U_b, weights, ops)
+    P_a, P_b = running_sums(U_a, weights), running_sums(U_b, weights)
     sizes = np.abs(weights) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0)) * SECOND_ORDER
     return Tables(keys, cos, sin, weights, P_a, P_b, sizes)
 
 
 def running_sums(
-    U: Float[np.ndarray, "p d_mlp"], weights: Float[np.ndarray, "functions d_mlp"], ops: Operations
+    U: Float[np.ndarray, "p d_mlp"], weights: Float[np.ndarray, "functions d_mlp"]
 ) -> Float[np.ndarray, "p d_mlp_plus_1 functions"]:
     """Σ_{i<j} weights[f,i] U[token,i] for every token, j and f; functions side by side in memory."""
     sums = np.zeros((len(U), U.shape[1] + 1, len(weights)))
     columns = np.ascontiguousarray(weights.T)
     for token, row in enumerate(U):
         np.add.accumulate(row[:, None] * columns, axis=0, out=sums[token, 1:])
-    ops.multiplications += U.size * len(weights)
-    ops.additions += U.size * len(weights)
     return sums
 
 
-def turn_and_group(
-    tables: Tables, U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"], ops: Operations
-) -> Groups:
+def turn_and_group(tables: Tables, U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"]) -> Groups:
     """All blocks of tokens a, on a few threads (NumPy works outside Python's lock); the order does not matter."""
     p = len(U_b)
     signs, step = Signs.of(U_a, U_b), max(1, PLAN_BYTES // U_b.size)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        blocks = list(
+        groups = list(
             pool.map(lambda start: block(tables, U_a, U_b, signs, start, min(start + step, p)), range(0, p, step))
         )
-    for _, counted in blocks:
-        ops.include(counted)
-    groups = [group for group, _ in blocks]
     return Groups(
         A=np.min([group.A for group in groups], axis=0),
         D=np.max([group.D for group in groups], axis=0),
         rho=np.max([group.rho for group in groups], axis=0),
         ends=max(group.ends for group in groups),
         wrong=max(group.wrong for group in groups),
+        counted=sum(group.counted for group in groups),
+        corrected=sum(group.corrected for group in groups),
     )
 
 
@@ -263,35 +252,35 @@ def block(
     signs: Signs,
     start: int,
     stop: int,
-) -> tuple[Groups, Operations]:
+) -> Groups:
     """Sums over active neurons for a = start … stop - 1, turned to the right answer and grouped by a - b."""
-    p, K, ops = len(U_b), len(tables.keys), Operations()
+    p, K = len(U_b), len(tables.keys)
     A, D, rho = np.full((K, p), np.inf), np.zeros((K, p)), np.zeros(p)
-    plan = signs.plan(start, stop, ops)
-    sizes = correction_sizes(U_a[start:stop], U_b, plan, ops)
-    h = all_sums(tables, start, plan, sizes, ops).reshape(stop - start, p, -1)
+    plan = signs.plan(start, stop)
+    sizes = correction_sizes(U_a[start:stop], U_b, plan)
+    h = all_sums(tables, start, plan, sizes).reshape(stop - start, p, -1)
     for a in range(start, stop):
         row, right = h[a - start].T, (a + np.arange(p)) % p
         cos, sin = tables.cos[:, right], tables.sin[:, right]
         alpha, beta = row[:K], row[K : 2 * K]
         group = (a - np.arange(p)) % p
-        A[:, group] = np.minimum(A[:, group], ops.add(ops.multiply(alpha, cos), ops.multiply(beta, sin)))
-        turned = ops.subtract(ops.multiply(beta, cos), ops.multiply(alpha, sin))
+        A[:, group] = np.minimum(A[:, group], (alpha * cos + beta * sin))
+        turned = beta * cos - alpha * sin
         D[:, group] = np.maximum(D[:, group], np.abs(turned))
         rho[group] = np.maximum(rho[group], row[-1])
-        ops.comparisons += (2 * K + 1) * p
-    return Groups(A, D, rho, _most(plan.end_row, plan), _most(plan.wrong_row, plan)), ops
+    most = _most(plan.end_row, plan), _most(plan.wrong_row, plan)
+    return Groups(A, D, rho, *most, plan.counted_ends, plan.mispredicted)
 
 
 def all_sums(
-    tables: Tables, start: int, plan: ArcPlan, sizes: Float[np.ndarray, " wrong"], ops: Operations
+    tables: Tables, start: int, plan: ArcPlan, sizes: Float[np.ndarray, " wrong"]
 ) -> Float[np.ndarray, "inputs functions"]:
     """`plan.hidden_sums` for all functions at once, for the tokens a from `start` on.
 
     Each of the three sums (arcs in the table of a, arcs in the table of b, corrections) is a sparse matrix, one row an
     input, times a dense one with a column a function.
     """
-    functions, d_mlp = tables.weights.shape
+    d_mlp = tables.weights.shape[1]
     inner = np.flatnonzero(plan.end)
     row, at = plan.end_row[inner], plan.end[inner]
     first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
@@ -299,8 +288,6 @@ def all_sums(
     sums = _sparse_times(row, (start + row // plan.p) * (d_mlp + 1) + at, sign, plan.inputs, tables.P_a)
     sums += _sparse_times(row, row % plan.p * (d_mlp + 1) + at, sign, plan.inputs, tables.P_b)
     sums += _sparse_times(plan.wrong_row, plan.wrong, sizes, plan.inputs, tables.weights.T)
-    ops.additions += functions * (2 * len(inner) + plan.mispredicted)
-    ops.multiplications += functions * plan.mispredicted
     return sums
 
 
@@ -324,12 +311,9 @@ def _most(row: Int[np.ndarray, " n"], plan: ArcPlan) -> int:
     return int(np.bincount(row, minlength=plan.inputs).max())
 
 
-def group_margins(tables: Tables, groups: Groups, ops: Operations) -> Float[np.ndarray, " p"]:
+def group_margins(tables: Tables, groups: Groups) -> Float[np.ndarray, " p"]:
     """The smallest over δ ≠ 0 of Σ_k min A_k (1 - cos k w δ) - max|D_k| |sin k w δ|, for each group."""
-    p, K = len(groups.rho), len(tables.keys)
     lead = groups.A.T @ (1 - tables.cos[:, 1:]) - groups.D.T @ np.abs(tables.sin[:, 1:])
-    ops.count_product(p, 2 * K, p - 1)
-    ops.comparisons += p * (p - 1)
     return np.ascontiguousarray(lead.min(axis=1))
 
 

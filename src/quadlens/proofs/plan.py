@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from quadlens.proofs.operations import Operations
 from quadlens.spectrum.amplitude_phase import AmplitudePhase
 
 # An arc end and a mispredicted neuron cost the same (two operations a sum), so a run of one neuron is cheaper as a
@@ -84,35 +83,32 @@ class Signs:
             threshold[:, i] = np.searchsorted(column, -U_a[:, i], side="right")
         return cls(rank, threshold)
 
-    def plan(self, start: int, stop: int, ops: Operations) -> ArcPlan:
+    def plan(self, start: int, stop: int) -> ArcPlan:
         """Follow the runs of active neurons for the tokens a = start … stop - 1 and all b."""
         p, d_mlp = self.rank.shape
         block = max(1, BLOCK_BYTES // (p * d_mlp))
         rows, positions = [], []
         for first in range(start, stop, block):
             threshold = self.threshold[first : min(first + block, stop), None, :]
-            active = ops.greater(self.rank[None, :, :], threshold - 1).reshape(-1, d_mlp)
-            row, position = _flips(active, ops)
+            active = np.asarray(self.rank[None, :, :] > threshold - 1, dtype=bool).reshape(-1, d_mlp)
+            row, position = _flips(active)
             rows.append(row + (first - start) * p)
             positions.append(position)
         return _compressed(p, (stop - start) * p, d_mlp, np.concatenate(rows), np.concatenate(positions))
 
 
-def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], ops: Operations) -> ArcPlan:
+def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]) -> ArcPlan:
     """Arcs and corrections for all inputs at once."""
-    return Signs.of(U_a, U_b).plan(0, len(U_a), ops)
+    return Signs.of(U_a, U_b).plan(0, len(U_a))
 
 
-def _flips(
-    active: Bool[np.ndarray, "rows d_mlp"], ops: Operations
-) -> tuple[Int[np.ndarray, " flips"], Int[np.ndarray, " flips"]]:
+def _flips(active: Bool[np.ndarray, "rows d_mlp"]) -> tuple[Int[np.ndarray, " flips"], Int[np.ndarray, " flips"]]:
     """Row and position where a run of active neurons starts or stops; position d_mlp where the last one is active."""
     rows, d_mlp = active.shape
     flips = np.empty((rows, d_mlp + 1), dtype=bool)
     flips[:, 0] = active[:, 0]
     flips[:, -1] = active[:, -1]
     np.not_equal(active[:, 1:], active[:, :-1], out=flips[:, 1:-1])
-    ops.comparisons += active.size
     return np.divmod(np.flatnonzero(flips), d_mlp + 1)
 
 
@@ -163,7 +159,6 @@ def hidden_sums(
     U_b: Shaped[np.ndarray, "p d_mlp"],
     plan: ArcPlan,
     sizes: Shaped[np.ndarray, " wrong"],
-    ops: Operations,
 ) -> Shaped[np.ndarray, " inputs"]:
     """Σ_i weights[i] ReLU(pre_i) for every input of the plan, by the formula at the top of this file.
 
@@ -173,26 +168,41 @@ def hidden_sums(
         U_b: What b adds.
         plan: Arcs and mispredicted neurons.
         sizes: |pre_i| of the mispredicted neurons, from `correction_sizes`.
-        ops: Counts 4 p d_mlp for the tables (for p tokens a), 2 an end and 2 a mispredicted neuron.
     """
-    P_a = ops.running_sum(ops.multiply(U_a, weights[None, :]))
-    P_b = ops.running_sum(ops.multiply(U_b, weights[None, :]))
+    P_a = running_sum(U_a * weights[None, :])
+    P_b = running_sum(U_b * weights[None, :])
     inner = np.flatnonzero(plan.end)
     row, at = plan.end_row[inner], plan.end[inner]
     first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
     sign = np.where((inner - first[row]) % 2 == 0, -1, 1)
-    linear = ops.add(P_a[row // plan.p, at], P_b[row % plan.p, at]) * sign
-    corrections = ops.multiply(weights[plan.wrong], sizes)
-    sums = ops.sum_groups(linear, row, plan.inputs)
-    # `sum_groups` counts one addition per entry, so joining the two partial sums of an input costs nothing more.
-    return sums + ops.sum_groups(corrections, plan.wrong_row, plan.inputs)
+    linear = (P_a[row // plan.p, at] + P_b[row % plan.p, at]) * sign
+    corrections = weights[plan.wrong] * sizes
+    return sum_groups(linear, row, plan.inputs) + sum_groups(corrections, plan.wrong_row, plan.inputs)
+
+
+def running_sum(x: Shaped[np.ndarray, "rows n"]) -> Shaped[np.ndarray, "rows n_plus_1"]:
+    """Sums of the first 0, 1, …, n entries of each row."""
+    sums = np.zeros((x.shape[0], x.shape[1] + 1), dtype=x.dtype)
+    np.add.accumulate(x, axis=1, out=sums[:, 1:])
+    return sums
+
+
+def sum_groups(
+    x: Shaped[np.ndarray, " n"], group: Shaped[np.ndarray, " n"], groups: int
+) -> Shaped[np.ndarray, " groups"]:
+    """Sums of the entries of each group, for group numbers in ascending order."""
+    sums = np.zeros(groups, dtype=x.dtype)
+    if len(x):
+        starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+        sums[group[starts]] = np.add.reduceat(x, starts)
+    return sums
 
 
 def correction_sizes(
-    U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], plan: ArcPlan, ops: Operations
+    U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"], plan: ArcPlan
 ) -> Shaped[np.ndarray, " wrong"]:
     """|pre_i| of every mispredicted neuron: one addition each."""
-    pre = ops.add(U_a[plan.wrong_row // plan.p, plan.wrong], U_b[plan.wrong_row % plan.p, plan.wrong])
+    pre = U_a[plan.wrong_row // plan.p, plan.wrong] + U_b[plan.wrong_row % plan.p, plan.wrong]
     return np.abs(pre)
 
 

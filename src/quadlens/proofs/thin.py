@@ -37,19 +37,19 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from quadlens.model.collapse import attended_streams
 from quadlens.model.config import Config
-from quadlens.model.dyadic import Dyadic
+from quadlens.model.dyadic import DYADICS, Dyadic
 from quadlens.model.integers import integers
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound, significant
 from quadlens.proofs.arcs import ArcHints, neuron_groups
-from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, stacked, token_mean
+from quadlens.proofs.low_rank import DIRECTION_BITS, Streams, arcs_spectrum, directions, floats, stacked, token_mean
 from quadlens.proofs.moments import scores_and_residual
-from quadlens.proofs.operations import Operations
+from quadlens.proofs.operations import mixing_operations, product
 from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, plan_arcs
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
-from quadlens.proofs.streams import Streams, mixing_cost, residual_streams, stream_rows
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # Ũ is rounded to this many bits after the point, so that all sums over neurons are of short integers.
@@ -66,11 +66,10 @@ def thin_operations(config: Config, r: int, r_out: int, ends: int, mispredicted:
     Streams, by heads or by OV, whichever is cheaper, and skip terms; the reading side; the writing side; the proof.
     """
     p, d, n = config.p, config.d_model, config.d_mlp
-    ops = Operations()
-    for rows in stream_rows(config):
-        ops.include(mixing_cost(config, rows))
-    ops.count_product(1, config.n_heads * config.d_head, d)
     positions = len(config.attention)
+    # a's tokens, b's where they are others, and one row for what each position adds; the heads' value biases.
+    rows = [p] * (1 if config.b_token_offset == 0 else 2) + [1] * positions
+    streams = sum(mixing_operations(config, n) for n in rows) + product(1, config.n_heads * config.d_head, d)
     # Rows added, scaled by attention and joined: both tokens, and '=' where there is one.
     joined = (6 + positions - 1) * p * d + (positions - 2) * 2 * d + 2 * positions * d
     joined += (p if config.read_position < 2 else 1) * d
@@ -81,7 +80,7 @@ def thin_operations(config: Config, r: int, r_out: int, ends: int, mispredicted:
     writing += 2 * (n * d + n * r_out + r_out**2 + d * p + r_out * p) + 2 * p + 3 * n
     sums = (r_out + 1) * (4 * p * n + 2 * ends + 2 * mispredicted) + mispredicted
     proof = 2 * p**2 * n + sums + (2 * r_out + 2) * p**3 + 5 * n + 6 * p + 5 * p**2
-    return ops.total + joined + reading + writing + proof
+    return streams + joined + reading + writing + proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,19 +194,16 @@ class Thin:
         return best
 
     def _attempt(self, model: Weights, groups: tuple[Group, ...], r: int, r_out: int) -> Proof:
-        ops, p = Operations(), model.config.p
-        streams = residual_streams(model, ops)
-        W_U, S_a, S_b = skip_terms(model, streams, ops)
-        means = token_mean(streams.X_a), token_mean(streams.X_b)
+        p, streams = model.config.p, attended_streams(model, DYADICS, thrifty=True)
+        W_U, S_a, S_b = skip_terms(model, streams)
+        means = token_mean(streams[0]), token_mean(streams[1])
         P = directions(stacked(streams), floats(model.W_in), r)
         P_out = directions(floats(model.W_out), floats(model.W_U[:, :p]), r_out)
-        read, write = reading(model, streams, P, means, ops), writing(model, W_U, P_out, ops)
+        read, write = reading(model, streams, P, means), writing(model, W_U, P_out)
         order = np.concatenate([group.neurons for group in groups])
-        margins, rho, loss, plan = thin_margins(model.config.task, read, write, S_a, S_b, order, ops)
+        margins, rho, loss, plan = thin_margins(model.config.task, read, write, S_a, S_b, order)
         left = np.array([[margins[a, b] - rho[a, b] - loss[a, b] for b in range(p)] for a in range(p)], dtype=object)
         certified = np.asarray(left > 0, dtype=bool)
-        ops.additions += 2 * p * p
-        ops.comparisons += p * p
         reason = None
         if not certified.all():
             a, b = (int(n) for n in np.unravel_index(int(np.argmin(left)), (p, p)))
@@ -229,99 +225,69 @@ class Thin:
                 integers(P_out, DIRECTION_BITS),
                 np.concatenate([integers(mean, DIRECTION_BITS) for mean in means]),
             ),
-            operations=ops.total,
+            operations=thin_operations(model.config, r, r_out, plan.counted_ends, plan.mispredicted),
             own_collapse=self.facts.own_collapse,
             terms={"output residual": _worst(rho), "input residual": _worst(loss)},
             reason=reason,
         )
 
 
-def skip_terms(model: Weights, streams: Streams, ops: Operations) -> tuple[Dyadic, Dyadic, Dyadic]:
+def skip_terms(model: Weights, streams: Streams) -> tuple[Dyadic, Dyadic, Dyadic]:
     """W_U for the p answers, and S_a, S_b exactly."""
-    p, d = model.config.p, model.config.d_model
+    p = model.config.p
     W_U = Dyadic.from_floats(model.W_U[:, :p])
-    after = streams.X_b + Dyadic.from_floats(model.b_out[None]).repeated(p)
-    for _ in ("a", "b"):
-        ops.count_product(p, d, p)
-    ops.additions += p * d + p * p
-    return W_U, streams.X_a @ W_U, after @ W_U + Dyadic.from_floats(model.b_U[None, :p]).repeated(p)
+    X_a, X_b = streams
+    after = X_b + Dyadic.from_floats(model.b_out[None]).repeated(p)
+    return W_U, X_a @ W_U, after @ W_U + Dyadic.from_floats(model.b_U[None, :p]).repeated(p)
 
 
-def reading(model: Weights, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dyadic], ops: Operations) -> Reading:
+def reading(model: Weights, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dyadic]) -> Reading:
     """Ũ and the norms that bound its error, by the theorem."""
-    (d, r), n, p = P.shape, model.config.d_mlp, model.config.p
+    p = model.config.p
     W_in = Dyadic.from_floats(model.W_in)
     F = P.transposed() @ W_in
     N = _minus(W_in, P @ F)
-    ops.count_product(r, d, n)
-    ops.count_product(d, r, n)
-    D = _norm(_defect(P, ops), ops)
+    D = _norm(_defect(P))
     sides = []
     biases = None, Dyadic.from_floats(model.b_in[None])
-    for X, mean, bias in zip((streams.X_a, streams.X_b), means, biases, strict=True):
+    for X, mean, bias in zip(streams, means, biases, strict=True):
         off = _minus(X, mean.repeated(p))
-        ops.additions += p * d
         A = off @ P
         Y = _minus(off, A @ P.transposed())
-        ops.count_product(p, d, r)
-        ops.count_product(p, r, d)
         U = A @ F + (mean @ W_in if bias is None else mean @ W_in + bias).repeated(p)
-        ops.count_product(p, r, n)
-        ops.count_product(1, d, n)
-        # What is constant joins, Ũ is rounded; b_in joins once.
-        ops.additions += 2 * p * n + (0 if bias is None else n)
-        ops.multiplications += p
-        sides.append((_rounded(U), _row_norms(Y, ops), [D * size for size in _row_norms(A, ops)]))
+        sides.append((_rounded(U), _row_norms(Y), [D * size for size in _row_norms(A)]))
     (U_a, Y_a, A_a), (U_b, Y_b, A_b) = sides
-    return Reading(U_a, U_b, Y_a, Y_b, A_a, A_b, _row_norms(N.transposed(), ops), _row_norms(F.transposed(), ops))
+    return Reading(U_a, U_b, Y_a, Y_b, A_a, A_b, _row_norms(N.transposed()), _row_norms(F.transposed()))
 
 
-def writing(model: Weights, W_U: Dyadic, P: Dyadic, ops: Operations) -> Writing:
+def writing(model: Weights, W_U: Dyadic, P: Dyadic) -> Writing:
     """H, B and the bounds r_i and s_i, by the theorem."""
-    (d, r), n, p = P.shape, model.config.d_mlp, model.config.p
     W_out = Dyadic.from_floats(model.W_out)
     B, H = W_out @ P, P.transposed() @ W_U
     Y, T = _minus(W_out, B @ P.transposed()), _minus(W_U, P @ H)
-    for rows, inner, columns in ((n, d, r), (n, r, d), (r, d, p), (d, r, p)):
-        ops.count_product(rows, inner, columns)
-    D = _norm(_defect(P, ops), ops)
-    largest_T, largest_H = (max(_row_norms(x.transposed(), ops)) for x in (T, H))
-    ops.comparisons += 2 * p
-    residual = [
-        _up(2 * (y * largest_T + b * D * largest_H))
-        for y, b in zip(_row_norms(Y, ops), _row_norms(B, ops), strict=True)
-    ]
+    D = _norm(_defect(P))
+    largest_T, largest_H = (max(_row_norms(x.transposed())) for x in (T, H))
+    residual = [_up(2 * (y * largest_T + b * D * largest_H)) for y, b in zip(_row_norms(Y), _row_norms(B), strict=True)]
     waves = B @ H
-    ops.count_product(n, r, p)
     table, unit = integers(waves, waves.shift), 1 << waves.shift
-    ops.comparisons += 2 * n * p
-    # r_i: two products and a sum; the widest wave and s_i: a difference and a sum.
-    ops.multiplications += 2 * n
-    ops.additions += 3 * n
     spread = [Fraction(int(max(row) - min(row)), unit) + left for row, left in zip(table, residual, strict=True)]
     return Writing(integers(H, H.shift), integers(B, B.shift).T, H.shift, B.shift, residual, spread)
 
 
 def thin_margins(
-    task: Task,
-    read: Reading,
-    write: Writing,
-    S_a: Dyadic,
-    S_b: Dyadic,
-    order: Int[np.ndarray, " d_mlp"],
-    ops: Operations,
+    task: Task, read: Reading, write: Writing, S_a: Dyadic, S_b: Dyadic, order: Int[np.ndarray, " d_mlp"]
 ) -> tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], ArcPlan]:
     """Margins of the scores, ρ, and Σ_i s_i e_i for every input, as rationals; and the plan."""
-    p, shift = task.n, max(INPUT_BITS + max(write.shift_b + write.shift_h, NORM_BITS), S_a.shift, S_b.shift)
+    shift = max(INPUT_BITS + max(write.shift_b + write.shift_h, NORM_BITS), S_a.shift, S_b.shift)
     finer = shift - INPUT_BITS - write.shift_b - write.shift_h
     weights = write.B[:, order] * (1 << finer)
     unit_w = 1 << (shift - INPUT_BITS)
     residual = np.array([int(write.residual[i] * unit_w) for i in order], dtype=object)
     U_a, U_b = read.U_a[:, order], read.U_b[:, order]
-    plan = plan_arcs(U_a, U_b, ops)
-    sizes = correction_sizes(U_a, U_b, plan, ops)
+    plan = plan_arcs(U_a, U_b)
+    sizes = correction_sizes(U_a, U_b, plan)
     skips = integers(S_a, shift), integers(S_b, shift)
-    scores, rho = scores_and_residual(task, U_a, U_b, skips, write.H, weights, residual, plan, sizes, shift, ops)
+    scores, rho = scores_and_residual(task, U_a, U_b, skips, write.H, weights, residual, plan, sizes, shift)
     by_N = sum((s * x for s, x in zip(write.spread, read.N, strict=True)), Fraction(0))
     by_F = sum((s * x for s, x in zip(write.spread, read.F, strict=True)), Fraction(0))
     # Ũ_a and Ũ_b are each rounded by at most half of 2^-INPUT_BITS.
@@ -330,10 +296,7 @@ def thin_margins(
         [y * by_N + a * by_F for y, a in zip(Y, A, strict=True)]
         for Y, A in ((read.Y_a, read.A_a), (read.Y_b, read.A_b))
     )
-    ops.multiplications += 2 * len(order) + 4 * p
-    ops.additions += 3 * len(order) + 2 * p
     loss = np.array([[_up(x + y + rounding) for y in of_b] for x in of_a], dtype=object)
-    ops.additions += 2 * p * p
     unit = 1 << shift
     exact = np.vectorize(lambda n: Fraction(int(n), unit), otypes=[object])
     return exact(scores.margins), exact(rho), loss, plan
@@ -346,10 +309,9 @@ def _rounded(x: Dyadic) -> Shaped[np.ndarray, "rows columns"]:
     return (integers(fine, fine.shift) + (1 << (extra - 1))) >> extra
 
 
-def _defect(P: Dyadic, ops: Operations) -> Dyadic:
+def _defect(P: Dyadic) -> Dyadic:
     """D = 1 - PᵀP, which is small because P is nearly orthonormal."""
-    d, r = P.shape
-    ops.count_product(r, d, r)
+    _, r = P.shape
     return _minus(Dyadic.from_floats(np.eye(r)), P.transposed() @ P)
 
 
@@ -357,17 +319,13 @@ def _minus(x: Dyadic, y: Dyadic) -> Dyadic:
     return x + y.scaled(-1.0)
 
 
-def _row_norms(x: Dyadic, ops: Operations) -> list[Fraction]:
+def _row_norms(x: Dyadic) -> list[Fraction]:
     """Euclidean norms of the rows, rounded up: a product and an addition per entry."""
-    ops.multiplications += x.shape[0] * x.shape[1]
-    ops.additions += x.shape[0] * x.shape[1]
     return [_root(int(sum(n * n for n in row)), x.shift) for row in integers(x, x.shift)]
 
 
-def _norm(x: Dyadic, ops: Operations) -> Fraction:
+def _norm(x: Dyadic) -> Fraction:
     """Norm of all entries together (Frobenius), rounded up; it bounds what x does to the length of a vector."""
-    ops.multiplications += x.shape[0] * x.shape[1]
-    ops.additions += x.shape[0] * x.shape[1]
     return _root(sum(int(n) ** 2 for n in x.numerators.entries()), x.shift)
 
 
