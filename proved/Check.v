@@ -191,14 +191,14 @@ Definition bar_of (n : network) (k : collapsed) (more : N) (num den : Z) : Z :=
 (** * The verdict *)
 
 (** Tasks that are formulas are about units, or about a prime modulus; a table has an answer for each input. *)
-Definition prime_to (m : Z) : bool :=
+Definition is_prime (m : Z) : bool :=
   (1 <? m) && forallb (fun d => negb (m mod (Z.of_nat d) =? 0)) (seq 2 (Z.to_nat m - 2)).
 Definition task_fits (n : network) : bool :=
   let m := Z.of_nat (p n) in
   match asked n with
   | Linear alpha beta => (Z.gcd alpha m =? 1) && (Z.gcd beta m =? 1)
-  | Multiply0 => prime_to m
-  | Multiply | Divide => prime_to (m + 1)
+  | Multiply0 => is_prime m
+  | Multiply | Divide => is_prime (m + 1)
   | Table answers => Nat.eqb (length answers) (p n)
       && forallb (fun row => Nat.eqb (length row) (p n) && forallb (fun x => Nat.ltb x (p n)) row) answers
   end.

@@ -12,6 +12,7 @@ Require Import Proved.Matrix.
 (** A float as the file has it: 32 or 64 bits, read as one integer. *)
 Inductive number := F32 | F64.
 
+(** Constants have names, so that the program makes each of them once. *)
 Definition two23 := 8388608.
 Definition two31 := 2147483648.
 Definition two52 := 4503599627370496.

@@ -31,8 +31,7 @@ let roots count power =
 let sha256 text =
   let k = roots 64 3 and h = roots 8 2 and w = Array.make 64 0 and mask = 0xffffffff and length = String.length text in
   let padded = Bytes.make ((length + 72) / 64 * 64) '\000' in
-  Bytes.blit_string text 0 padded 0 length;
-  Bytes.set padded length '\128';
+  Bytes.blit_string text 0 padded 0 length; Bytes.set padded length '\128';
   Bytes.set_int64_be padded (Bytes.length padded - 8) (Int64.of_int (8 * length));
   let turn x n = ((x lsr n) lor (x lsl (32 - n))) land mask in
   for block = 0 to (Bytes.length padded / 64) - 1 do
@@ -48,8 +47,7 @@ let sha256 text =
       let s1 = turn e 6 lxor turn e 11 lxor turn e 25 and s0 = turn a 2 lxor turn a 13 lxor turn a 22 in
       let first = v.(7) + s1 + ((e land v.(5)) lxor (lnot e land v.(6))) + k.(t) + w.(t) in
       Array.blit v 0 v 1 7;
-      v.(4) <- (v.(4) + first) land mask;
-      v.(0) <- (first + s0 + ((a land b) lxor (a land c) lxor (b land c))) land mask
+      v.(4) <- (v.(4) + first) land mask; v.(0) <- (first + s0 + ((a land b) lxor (a land c) lxor (b land c))) land mask
     done;
     Array.iteri (fun i x -> h.(i) <- (h.(i) + x) land mask) v
   done;
@@ -69,8 +67,8 @@ let parse what text =
   let rec quoted found = match next () with   (* escapes other than of quotation marks and slashes stay as they are *)
     | '"' -> Buffer.contents found
     | '\\' ->
-      (match next () with '"' | '\\' | '/' as c -> Buffer.add_char found c | c -> Buffer.add_string found (Printf.sprintf "\\%c" c));
-      quoted found
+      let c = next () in
+      if not (String.contains "\"\\/" c) then Buffer.add_char found '\\'; Buffer.add_char found c; quoted found
     | c -> Buffer.add_char found c; quoted found in
   let several stop one =
     let rec more found = match next () with
@@ -155,9 +153,9 @@ let network content =
   let found, about = tensors content in
   let config = find "config" about in
   if find "format" about <> Number "1" then bad "the model file has a format other than 1";
-  let known = "architecture p d_mlp activation task d_model n_heads d_head d_vocab d_vocab_out n_ctx attention read_position \
-               b_token_offset" in   (* a key that is not known could change what the network computes *)
-  List.iter (fun (key, _) -> if not (List.mem key (String.split_on_char ' ' known)) then outside "%s" key) (members "config" config);
+  let known = String.split_on_char ' ' "architecture p d_mlp activation task d_model n_heads d_head d_vocab d_vocab_out \
+    n_ctx attention read_position b_token_offset" in   (* another key could change what the network computes *)
+  List.iter (fun (key, _) -> if not (List.mem key known) then outside "%s" key) (members "config" config);
   let size ?(low = 1) ?(high = most_bytes) key = between key low high (find key config) in
   let p = size "p" ~low:2 ~high:720 and d_mlp = size "d_mlp" in
   let tensor name shape = match List.assoc_opt name found with
@@ -169,9 +167,11 @@ let network content =
     | Text other -> outside "the activation %s" other | _ -> bad "the activation has no name" in
   let table, digest = match List.assoc_opt "task.answers" found with
     | Some (Text "I32", [_; _], start, bytes as t) ->
-      Some (List.map (List.map (fun x -> nat (min p (Z.to_int x)))) (rows content t)), sha256 (String.sub content start bytes)
+      let answers = List.map (List.map (fun x -> nat (min p (Z.to_int x)))) (rows content t) in
+      Some answers, sha256 (String.sub content start bytes)
     | Some _ -> bad "task.answers is not a table of 32-bit integers" | None -> None, "" in
-  let linear x y = C.Linear (Z.of_int x, Z.of_int y) and task = Option.value (optional "task" config) ~default:(Text "add") in
+  let linear x y = C.Linear (Z.of_int x, Z.of_int y) in
+  let task = Option.value (optional "task" config) ~default:(Text "add") in
   let asked, words = match task, table with
     | Text "add", None -> linear 1 1, "add" | Text "subtract", None -> linear 1 (-1), "subtract"
     | Text ("multiply" as s), None -> C.Multiply, s | Text ("divide" as s), None -> C.Divide, s
@@ -182,19 +182,19 @@ let network content =
   let transformer () =
     let d = size "d_model" and h = size "n_heads" and dh = size "d_head" and offset = size "b_token_offset" ~low:0 in
     if offset <> 0 && offset <> p then bad "b_token_offset is neither 0 nor p";
-    let double = function
-      | Number s -> Z.extract (Z.of_int64 (Int64.bits_of_float (float_of_string s))) 0 64 | _ -> bad "attention is not numbers" in
+    let double = function Number s -> Int64.bits_of_float (float_of_string s) | _ -> bad "attention is not numbers" in
+    let attention = List.map (fun x -> Z.extract (Z.of_int64 (double x)) 0 64) (list "attention" (find "attention" config)) in
     let attn name = tensor ("blocks.0.attn." ^ name) and mlp name = tensor ("blocks.0.mlp." ^ name) in
-    { C.d_model = nat d; n_heads = nat h; d_head = nat dh; attention = List.map double (list "attention" (find "attention" config));
-      read_position = nat (size "read_position" ~low:0 ~high:2); b_offset = nat offset; w_E = tensor "embed.W_E" [size "d_vocab"; d];
+    { C.d_model = nat d; n_heads = nat h; d_head = nat dh; attention; b_offset = nat offset;
+      read_position = nat (size "read_position" ~low:0 ~high:2); w_E = tensor "embed.W_E" [size "d_vocab"; d];
       w_pos = tensor "pos_embed.W_pos" [size "n_ctx"; d]; w_V = attn "W_V" [h; d; dh]; b_V = attn "b_V" [h; dh];
       w_O = attn "W_O" [h; dh; d]; b_O = attn "b_O" [d]; w_in = mlp "W_in" [d; d_mlp]; b_in = mlp "b_in" [d_mlp];
       w_out = mlp "W_out" [d_mlp; d]; b_out = mlp "b_out" [d]; w_U = tensor "unembed.W_U" [d; size "d_vocab_out"];
       b_U = tensor "unembed.b_U" [size "d_vocab_out"] } in
   let body, count = match find "architecture" config with
     | Text "mlp" -> C.Mlp (tensor "mlp.W_a" [p; d_mlp], tensor "mlp.W_b" [p; d_mlp], tensor "mlp.W_out" [d_mlp; p]), 3
-    | Text "transformer" -> C.Transformer (transformer ()), 12 | _ -> bad "the architecture is neither mlp nor transformer" in
-  if List.length found <> (if table = None then count else count + 1) then bad "the model has tensors that its config does not name";
+    | Text "transformer" -> C.Transformer (transformer ()), 12 | _ -> bad "the architecture is no mlp and no transformer" in
+  if List.length found <> (if table = None then count else count + 1) then bad "the model has tensors too many";
   List.iter (fun (name, (_, shape, _, bytes)) ->
       Printf.printf "read %s: %s, %d bytes\n" name (String.concat " x " (List.map string_of_int shape)) bytes) found;
   { C.p = nat p; d_mlp = nat d_mlp; act; asked; body }, config, table, task, words
@@ -206,7 +206,7 @@ let certificate value digest (config, table, task) =
   (match find "version" value with Number ("1" | "2" | "3") -> () | _ -> bad "the certificate's version is not 1, 2 or 3");
   let about = find "model" value and claims = find "claims" value and hints = find "hints" value in
   let p = integer "p" (find "p" config) and d_mlp = integer "d_mlp" (find "d_mlp" config) in
-  let same key expected = function found when found = expected -> () | _ -> reject "the certificate's %s is not the model's" key in
+  let same key expected found = if found <> expected then reject "the certificate's %s is not the model's" key in
   same "sha256" (Text digest) (find "sha256" about);
   List.iter (fun key -> same key (find key config) (find key about)) ["p"; "d_mlp"; "activation"];
   same "task" task (Option.value (optional "task" about) ~default:(Text "add"));
@@ -224,7 +224,8 @@ let certificate value digest (config, table, task) =
       (match String.split_on_char '/' s with [num; den] -> part num, part den | _ -> reject "the margin is no rational")
     | _ -> reject "the certificate claims no margin" in
   same "inputs" (Number (string_of_int (p * p))) (find "inputs" claims);
-  let matrix key = List.map (fun row -> List.map (fun x -> Z.of_int (integer key x)) (list key row)) (list key (find key hints)) in
+  let row key value = List.map (fun x -> Z.of_int (integer key x)) (list key value) in
+  let matrix key = List.map (row key) (list key (find key hints)) in
   (* With arcs, coefficients come in the order of the clusters: they are put back. A hint, as everything here. *)
   let back row =
     let neurons cluster = List.map (between "neurons" 0 (d_mlp - 1)) (list "neurons" (find "neurons" cluster)) in
@@ -252,13 +253,13 @@ let certificate value digest (config, table, task) =
 let reason = function
   | C.Verified -> "" | C.Bad_network -> "the network's tensors do not fit, or are not finite"
   | C.Bad_task -> "no task on p elements" | C.Bad_claims -> "margin or counts are not positive, or do not fit"
-  | C.Bad_uncertified -> "the uncertified inputs are not distinct inputs" | C.Bad_witnesses -> "a witness is no input"
+  | C.Bad_uncertified -> "uncertified inputs are not distinct inputs" | C.Bad_witnesses -> "a witness is no input"
   | C.Bad_hints -> "the hints do not fit the network"
   | C.Not_proved (a, b) -> Printf.sprintf "not proved for a = %d, b = %d" (int_of_nat a) (int_of_nat b)
 
 let run certificate_path model_path =
   let text = read_file certificate_path and content = read_file model_path in
-  let digest = sha256 content in
+  let digest = sha256 content in   (* of the very bytes that are read below *)
   Printf.printf "model SHA-256: %s\ncertificate SHA-256: %s\n%!" digest (sha256 text);
   let value = parse "the certificate" text in
   let n, config, table, task, words = network content in
