@@ -494,6 +494,9 @@ def product_waves() -> tuple[str, Any]:
                         (x["before"]["product_share"] * 100, x["before"][name]),
                         arrowprops={"arrowstyle": "->", "color": colour, "lw": 0.8},
                     )
+                # Arrows do not widen the axes; their ends, drawn invisibly, do.
+                ends = [x[when]["product_share"] * 100 for x in rows], [x[when][name] for x in rows]
+                axis.plot(*ends, "o", alpha=0)
                 axis.plot(
                     [x["before"]["product_share"] * 100 for x in rows],
                     [x["before"][name] for x in rows],

@@ -3,9 +3,14 @@
 import importlib
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+
+from quadlens.infinite_width import lens
+from quadlens.model.tables import FloatTables, Tables
+from quadlens.model.task import task_by_name
 
 ROOT = Path(__file__).parents[1]
 HERE = ROOT / "experiments"
@@ -34,6 +39,40 @@ def test_every_file_is_of_a_registered_model() -> None:
             assert mine.sum() == cluster["neurons"]
             A = (one.neurons["rho"][mine].astype(float) * one.neurons["omega"][mine]).sum()
             assert cluster["A"] == pytest.approx(A, rel=1e-5)
+
+
+def rebuilt(one: Any) -> FloatTables:
+    """The network of a model's file: the waves that its neurons read and write, nothing else."""
+    n, x = one.values["p"], np.arange(one.values["p"])[:, None]
+    column = one.neurons
+    k = column["k"].astype(int)
+
+    def wave(name: str, times: Any) -> np.ndarray:
+        return np.real((column[f"{name}_re"] + 1j * column[f"{name}_im"]) * np.exp(2j * np.pi * times * x / n))
+
+    U_a = sum(wave(f"wave_{j}_0", j * k) for j in range(1, 5)) + column["constant"]
+    U_b = sum(wave(f"wave_0_{j}", j * k) for j in range(1, 5))
+    own = np.real(column["omega"] * np.exp(1j * column["psi"]) * np.exp(2j * np.pi * k * x / n))
+    half = np.where(k % 2 == 0, k // 2, (n - k) // 2)
+    W_L = own + wave("written_double", 2 * k) + wave("written_triple", 3 * k) + wave("written_half", half)
+    zero = np.zeros((n, n))
+    return Tables(task_by_name("add", n), "relu", U_a, U_b * (k > 0), W_L * (k > 0), zero, zero)
+
+
+@pytest.mark.parametrize(("seed", "shared", "joint"), [(79, 0.461, 0.719)])
+def test_doubled_keys_of_the_population(seed: int, shared: float, joint: float) -> None:
+    """Seeds 79 and 96 answer everything and do not integrate; their chain read jointly says most of what they do."""
+    one = importlib.import_module("data").read(HERE / "data" / f"0_paper_p59_d512_s{seed}_e10000.parquet")
+    said = one.values["lens"]
+    assert one.values["evaluation"]["correct"] == 3481
+    assert said["integrates"] is False
+    assert said["r2"]["shared"] == pytest.approx(shared, abs=0.01)
+    assert said["r2"]["joint"] == pytest.approx(joint, abs=0.01)
+    found = lens(rebuilt(one))
+    assert found.chains == ((10, 20),)
+    assert found.integrates is False
+    assert found.r2.shared == pytest.approx(shared, abs=0.05)
+    assert found.r2.joint == pytest.approx(joint, abs=0.05)
 
 
 @pytest.mark.parametrize("page", ["1_integration", "2_doubled_keys", "3_width_law", "4_product_waves"])

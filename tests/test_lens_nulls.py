@@ -212,8 +212,17 @@ def test_report_and_explorer_have_every_claim_beside_its_control(mainline: Lens)
         "output phases permuted",
         "nodes on half a period",
         "weights permuted",
+        "neurons exchanged",
         "weights permuted, 95 %",
     ]
     page = build_page(quadlens.study("mainline"), "mainline")
     assert table.to_html() in page
     assert "computes integrals: one function per frequency" in page
+
+
+def test_cross_writing_is_the_share_of_its_part(mainline: Lens) -> None:
+    """The projection on neurons gives what the parts give; exchanged neurons write about as much at random."""
+    for found in (mainline, quadlens.lens("clock")):
+        assert found.controls.cross_writing == pytest.approx(found.residual["cross_writing"], abs=1e-9)
+        assert found.controls.cross_writing_permuted is not None
+    assert lens(rule("relu", (3,), 2 * np.pi * np.arange(40) / 40)).controls.cross_writing is None

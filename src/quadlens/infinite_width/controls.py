@@ -7,6 +7,8 @@
   the same with weights and phases paired at random.
 - `spacing`: whether w_i is the width (φ_{i+1} - φ_{i-1})/2 of the box that neuron i stands for, phases shared by
   several neurons merged; against the 95 % point of the same with weights permuted.
+- `cross_writing`: the covariance share of the logits that neurons write at the keys of other clusters; against the same
+  when the neurons of each cluster exchange what they write there.
 """
 
 from dataclasses import asdict, dataclass
@@ -57,12 +59,16 @@ class Controls(Fits):
         shared_permuted: The median over permutations.
         resampled_even: See the module.
         resampled_half: See the module.
+        cross_writing: None with fewer than two clusters.
+        cross_writing_permuted: The mean over permutations.
         per_key: What is predicted of single neurons at each frequency.
     """
 
     shared_permuted: float | None
     resampled_even: float | None
     resampled_half: float | None
+    cross_writing: float | None
+    cross_writing_permuted: float | None
     per_key: dict[int, Fits]
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +79,7 @@ class Controls(Fits):
 def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
     """Measure everything of the module, randomness from the seed."""
     if not parts.readings:
-        return Controls(None, None, None, None, None, None, None, None, None, {})
+        return Controls(None, None, None, None, None, None, None, None, None, None, None, {})
     rng = np.random.default_rng(seed)
     permuted = _shared_permuted(parts, inputs, rng)
     even, half = _resampled(parts, inputs, rng)
@@ -82,7 +88,16 @@ def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
     }
     fits = {k: _fits([residual], [boxes]) for k, (residual, boxes) in pieces.items()}
     every = _fits([one for one, _ in pieces.values()], [one for _, one in pieces.values()])
-    return Controls(**vars(every), shared_permuted=permuted, resampled_even=even, resampled_half=half, per_key=fits)
+    cross = _cross_writing(parts, inputs, rng)
+    return Controls(
+        **vars(every),
+        shared_permuted=permuted,
+        resampled_even=even,
+        resampled_half=half,
+        cross_writing=None if cross is None else float(cross[0]),
+        cross_writing_permuted=None if cross is None else float(cross[1:].mean()),
+        per_key=fits,
+    )
 
 
 def control_table(shared: float, answers_right: float, found: Controls, numbers: int, weights: int | None) -> Table:
@@ -102,6 +117,12 @@ def control_table(shared: float, answers_right: float, found: Controls, numbers:
             said(found.resampled_half),
         ],
         ["what is not symmetric, R²", said(found.residual), "weights permuted", said(found.residual_permuted)],
+        [
+            "cross-writing, share of logits",
+            said(found.cross_writing),
+            "neurons exchanged",
+            said(found.cross_writing_permuted),
+        ],
         ["weights against box widths", said(found.spacing), "weights permuted, 95 %", said(found.spacing_permuted)],
     ]
     return Table(
@@ -149,6 +170,26 @@ def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[
     own = inputs.logits.argmax(axis=2)
     kept = [float((parts.values(x).argmax(axis=2) == own).mean()) for x in (even, half)]
     return kept[0], kept[1]
+
+
+def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Float[np.ndarray, " many"] | None:
+    """⟨what is written at others' keys, logits⟩ / ‖logits‖², then the same with neurons exchanged within clusters.
+
+    From ⟨h_i, logits_k⟩ of every neuron and key, so that no permutation needs a pass over the inputs.
+    """
+    size = parts.inner(parts.logits, parts.logits)
+    if len(parts.keys) < 2 or size == 0:
+        return None
+    total = np.zeros(PERMUTATIONS + 1)
+    for one in parts.readings:
+        others = [k for k in parts.keys if k != one.cluster.k]
+        weights = np.array([1.0 if 2 * k == parts.n else 0.5 for k in others])
+        hidden = inputs.sigma.apply(inputs.pre[:, :, one.cluster.neurons]).reshape(parts.n**2, -1)
+        met = hidden.T @ parts.logits[..., others].conj().reshape(parts.n**2, -1)
+        written = parts.written[others][:, one.cluster.neurons].T
+        orders = [np.arange(len(met)), *(rng.permutation(len(met)) for _ in range(PERMUTATIONS))]
+        total += [float(((written[order] * met).real * weights).sum()) for order in orders]
+    return total / size
 
 
 @dataclass(frozen=True)
