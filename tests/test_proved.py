@@ -218,7 +218,23 @@ def _hint(key: str) -> Callable[[Pair, np.random.Generator], Pair]:
     return change
 
 
-MUTATIONS = _weight, _table, _margin, _uncertified, _witnesses, _hint("basis"), _hint("coefficients"), _hint("shift")
+def _settled(pair: Pair, rng: np.random.Generator) -> Pair:
+    """Fewer or more inputs are settled by every logit; or another order of the neurons, which coefficients come in."""
+    hints, p = pair.certificate["hints"], pair.certificate["model"]["p"]
+    if pair.certificate["strategy"] != "moments":
+        return _uncertified(pair, rng)
+    if "clusters" in hints and rng.random() < 0.5:
+        neurons = hints["clusters"][0]["neurons"]
+        neurons.insert(0, neurons.pop())
+    elif hints.get("exact") and rng.random() < 0.7:
+        hints["exact"].pop(int(rng.integers(len(hints["exact"]))))
+    else:
+        hints.setdefault("exact", []).append([int(x) for x in rng.integers(0, p, 2)])
+    return pair
+
+
+CLAIMS = _weight, _table, _margin, _uncertified, _witnesses
+MUTATIONS = *CLAIMS, _hint("basis"), _hint("coefficients"), _hint("shift"), _settled
 
 
 @pytest.mark.parametrize("seed", range(4))
