@@ -56,7 +56,7 @@ READING: list[tuple[str, bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize("command", ["info", "evaluate"])
+@pytest.mark.parametrize("command", ["evaluate", "explain"])
 @pytest.mark.parametrize(("name", "content", "message"), READING, ids=[name for name, *_ in READING])
 def test_files_that_are_no_models(folder: Path, command: str, name: str, content: bytes, message: str) -> None:
     (folder / "bad.safetensors").write_bytes(content)
@@ -208,7 +208,8 @@ def test_too_many_pairs(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("info", "--nonsense"), ("nonsense",), ("build",), ("import", "x.pt"), ("evaluate", "m", "--sample", "0")]
+    "words",
+    [("evaluate", "--nonsense"), ("nonsense",), ("build",), ("import", "x.pt"), ("evaluate", "m", "--sample", "0")],
 )
 def test_usage_errors(folder: Path, words: tuple[str, ...]) -> None:
     run = quadlens(*words)
@@ -224,12 +225,12 @@ def test_bugs_are_reported_without_a_stack_trace(folder: Path, monkeypatch: pyte
         raise KeyError("boom")
 
     monkeypatch.setattr(room, "resolve", broken)
-    run = quadlens("info", "m")
+    run = quadlens("evaluate", "m")
     assert run.code == 2
     assert "internal error: KeyError: 'boom'" in run.err
     assert "Traceback" not in run.err
     with pytest.raises(KeyError):
-        quadlens("info", "m", "--debug")
+        quadlens("evaluate", "m", "--debug")
 
 
 def test_config_files_at_the_command_line(folder: Path) -> None:

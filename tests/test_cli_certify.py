@@ -192,9 +192,9 @@ def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) 
     assert "another model" in report["reason"]
 
 
-def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
+def test_all_strategies_write_tables_and_figures(cli: Cli, folder: Path) -> None:
     out = folder / "frontier"
-    code, value = cli.json("frontier", folder / "good.safetensors", "-o", out)
+    code, value = cli.json("certify", folder / "good.safetensors", "--all", "-o", out)
     assert code == 0
     assert [point["strategy"] for point in value["points"]] == [
         "brute",
@@ -215,13 +215,17 @@ def test_frontier_writes_tables_and_figures(cli: Cli, folder: Path) -> None:
     assert len(rows) == 6
 
 
-def test_frontier_refuses_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:
-    code, _, err = cli("frontier", folder / "good.safetensors", "-o", folder / "good.safetensors")
+def test_all_strategies_refuse_a_directory_it_cannot_make(cli: Cli, folder: Path) -> None:
+    code, _, err = cli("certify", folder / "good.safetensors", "--all", "-o", folder / "good.safetensors")
     assert code == 2
     assert "it is a file; give the name of a directory" in err
+    for more in (("--strategy", "brute", "-o", folder / "x"), ()):
+        code, _, err = cli("certify", folder / "good.safetensors", "--all", *more)
+        assert (code, "every strategy, into -o DIR" in " ".join(err.replace("│", " ").split())) == (2, True)
+    assert not (folder / "x").exists()
 
 
-@pytest.mark.parametrize("command", ["certify", "check", "frontier"])
+@pytest.mark.parametrize("command", ["certify", "check"])
 def test_help_has_an_example_and_the_common_options(cli: Cli, command: str) -> None:
     code, out, _ = cli(command, "--help")
     assert code == 0

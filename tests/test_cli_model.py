@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from cli_runner import quadlens, refused
 from quadlens.cli.main import COMMANDS as KNOWN
+from quadlens.cli.main import RENAMED
 from quadlens.cli.options import REGISTRIES
 from quadlens.explanation import explain
 from quadlens.figures.style import FIGURE_FORMATS
@@ -76,14 +77,14 @@ def test_samples(folder: Path) -> None:
     assert one["pairs"] == 50
 
 
-def test_info(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = quadlens("info", "m.safetensors", "--json").document
+def test_evaluate_says_what_the_file_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = quadlens("evaluate", "m.safetensors", "--json").document
     assert document["sha256"] == hashlib.sha256(Path("m.safetensors").read_bytes()).hexdigest()
     assert document["config"]["attention"] == [0.5, 0.5]
     assert document["parameters"] == sum(x.size for x in load("m.safetensors").tensors.values())
     for columns in ("30", "60", "200"):
         monkeypatch.setenv("COLUMNS", columns)
-        assert document["sha256"] in quadlens("info", "m.safetensors").out, f"the hash is cut at {columns} columns"
+        assert document["sha256"] in quadlens("evaluate", "m.safetensors").out, f"the hash is cut at {columns} columns"
 
 
 def test_the_hash_is_the_files_own(folder: Path) -> None:
@@ -92,7 +93,7 @@ def test_the_hash_is_the_files_own(folder: Path) -> None:
     padded = (length + 8).to_bytes(8, "little") + content[8 : 8 + length] + b" " * 8 + content[8 + length :]
     Path("padded.safetensors").write_bytes(padded)
     of_file = hashlib.sha256(padded).hexdigest()
-    assert quadlens("info", "padded.safetensors", "--json").document["sha256"] == of_file
+    assert quadlens("evaluate", "padded.safetensors", "--json").document["sha256"] == of_file
     assert quadlens("certify", "padded.safetensors", "--json").document["model_sha256"] == of_file
     assert study_of("padded.safetensors").without_proofs().sha256 == of_file
     model, digest = load_with_sha256(Path("padded.safetensors"))
@@ -101,7 +102,7 @@ def test_the_hash_is_the_files_own(folder: Path) -> None:
 
 def test_names_are_not_markup(folder: Path) -> None:
     os.rename("m.safetensors", "[red]m[b].safetensors")
-    assert "[red]m[b].safetensors" in quadlens("info", "[red]m[b].safetensors").out
+    assert "[red]m[b].safetensors" in quadlens("evaluate", "[red]m[b].safetensors").out
     exported = quadlens("export", "[red]m[b].safetensors", "--format", "onnx", "-o", "[b].onnx")
     assert "wrote [b].onnx" in exported.out
     assert "one_hot_pair [batch, 2, 13]" in exported.out
@@ -212,6 +213,14 @@ def test_the_programs_own_help_shows_flags_as_flags() -> None:
     assert "<bool>" not in run.out
 
 
+def test_there_are_few_commands_and_words_of_the_release_before_answer_with_theirs() -> None:
+    assert len(COMMANDS) <= 17
+    for word, now in RENAMED.items():
+        assert word not in COMMANDS
+        assert now.split()[1] in COMMANDS
+        refused(quadlens(word, "mainline", "-o", "x"), f"`quadlens {word}` has become `{now}`")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_the_common_flags_and_an_example(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -225,9 +234,7 @@ def test_every_command_has_the_common_flags_and_an_example(command: str, monkeyp
     assert not any(f"{{{word}}}" in run.out for word in REGISTRIES)
 
 
-@pytest.mark.parametrize(
-    ("command", "names"), [("sweep", STRATEGIES), ("export", WRITERS), ("figures", FIGURE_FORMATS)]
-)
+@pytest.mark.parametrize(("command", "names"), [("sweep", STRATEGIES), ("export", WRITERS), ("report", FIGURE_FORMATS)])
 def test_help_names_what_the_registries_have(
     command: str, names: Iterable[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

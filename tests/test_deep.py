@@ -450,6 +450,6 @@ def test_a_stream_that_overflows_is_an_outcome_in_words(size: float, seed: int, 
     assert proof.reason is not None
     assert "beyond float64: scale the weights down" in proof.reason
     path = quadlens.save(model, tmp_path / "huge.safetensors")
-    for words in (("certify",), ("evaluate",), ("explain",), ("lens",), ("frontier", "-o", tmp_path / "out")):
+    for words in (("certify",), ("evaluate",), ("explain",), ("lens",), ("certify", "--all", "-o", tmp_path / "out")):
         done = cli(words[0], path, *words[1:])
         assert "internal error" not in done.err, done.err

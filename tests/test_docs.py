@@ -106,17 +106,17 @@ $ quadlens nonsense
 $ quadlens --version
 quadlens 0
 $ ls
-$ quadlens info \\
+$ quadlens evaluate \\
     absent   # exit 2
 ```
 """
     assert [block.kind for block in blocks(text)] == ["python", "console"]
     words = commands(blocks(text)[1].body)
-    assert [word.split()[:2] for word in words] == [["quadlens", "--version"], ["quadlens", "info"]]
+    assert [word.split()[:2] for word in words] == [["quadlens", "--version"], ["quadlens", "evaluate"]]
     for word in words:
         run_command(word, tmp_path)
     with pytest.raises(AssertionError, match="no such file"):
-        run_command("quadlens info absent", tmp_path)
+        run_command("quadlens evaluate absent", tmp_path)
 
 
 def test_output_quoted_in_documents_is_what_the_commands_print() -> None:

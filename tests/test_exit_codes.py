@@ -70,7 +70,6 @@ def test_a_stream_of_ascii_alone_is_no_failure(models: Path, words: str, tmp_pat
     )
     more = {
         "compare": [model],
-        "frontier": ["-o", str(tmp_path)],
         "ablate": ["--keep", "abs", "-o", str(tmp_path / "a")],
     }
     line = [*PROGRAM, "check", proof, model] if words == "check" else [*PROGRAM, words, model, *more.get(words, [])]
@@ -95,7 +94,7 @@ def test_an_interrupt_while_libraries_load_is_not_a_stack_trace(tmp_path: Path) 
     )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
-        [*PROGRAM, "info"],
+        [*PROGRAM, "evaluate"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

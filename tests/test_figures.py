@@ -31,6 +31,7 @@ from quadlens.figures.registry import (
 )
 from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.model import Recipe, build_mlp, save
+from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, listed, percent
 from quadlens.published import Histogram, PopulationSummary, read_published
 from quadlens.quadrature import rectangles
@@ -266,8 +267,8 @@ def test_the_command_refuses_before_it_works(
     monkeypatch.setattr("quadlens.studies.study_of", never)
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
-    refused(quadlens("figures", "-o", "new", *words), message)
-    refused(quadlens("figures", "-o", "file"), "file: it is a file; give the name of a directory")
+    refused(quadlens("report", "--only", "figures", "-o", "new", *words), message)
+    refused(quadlens("report", "--only", "figures", "-o", "file"), "file: it is a file; give the name of a directory")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -285,7 +286,7 @@ def test_modules_say_which_pictures_need_proofs(models: dict[str, Study]) -> Non
 
 def test_the_command_draws_a_proof_by_name(tmp_path: Path) -> None:
     save(build_mlp(Recipe(p=5, keys=(1, 2), neurons=13, jitter=0.2)), tmp_path / "toy.safetensors")
-    words = ("figures", tmp_path / "toy.safetensors", "--only", "logit-waterfall", "--format", "svg", "--json")
+    words = ("report", tmp_path / "toy.safetensors", "--only", "logit-waterfall", "--format", "svg", "--json")
     run = quadlens(*words, "-o", tmp_path / "figures")
     assert run.code == 0, run.err
     assert run.document["files"] == [str(tmp_path / "figures" / "logit-waterfall.svg")]
@@ -293,7 +294,8 @@ def test_the_command_draws_a_proof_by_name(tmp_path: Path) -> None:
 
 def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:
     model = build_mlp(Recipe(p=5, keys=(1,), neurons=4))
-    silent = type(model)(model.config, *(np.zeros_like(array) for array in (model.W_a, model.W_b, model.W_out)))
+    zeros = {name: np.zeros_like(array) for name, array in model.tensors.items()}
+    silent = Weights(model.config, **zeros)
     results = study_of(silent, "silent").without_proofs()
     families = pictures_by_family(results)
     for empty in ("quadrature", "angles", "error", "overlap", "3D", "algorithm", "exact-error", "frontier"):

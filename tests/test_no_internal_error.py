@@ -34,7 +34,7 @@ def commands(number: int, model: Path, folder: Path) -> list[tuple[str | Path, .
     """What is run on one model."""
     out = folder / f"{number}"
     words: list[tuple[str | Path, ...]] = [
-        ("info", model),
+        ("evaluate", model),
         ("evaluate", model, "--json"),
         ("explain", model),
         ("explain", model, "--json"),
@@ -45,7 +45,7 @@ def commands(number: int, model: Path, folder: Path) -> list[tuple[str | Path, .
     ]
     if number % FIGURE_EVERY == 0:
         figure = FIGURES[number // FIGURE_EVERY % len(FIGURES)]
-        words.append(("figures", model, "--only", figure, "--format", "svg", "-o", folder / "figures", "--quiet"))
+        words.append(("report", model, "--only", figure, "--format", "svg", "-o", folder / "figures", "--quiet"))
     if number % REPORT_EVERY == 0:
         words.append(("report", model, "-o", folder / "report", "--workers", "1", "--quiet"))
     return words

@@ -59,7 +59,7 @@ def test_the_command_writes_them_from_the_files_of_a_run(result: TrainingResult,
     assert read.spectrum_frame().equals(result.history.spectrum_frame())
 
     def run(*flags: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "quadlens", "figures", str(files.model), "-o", str(tmp_path / "out"), *flags]
+        words = [sys.executable, "-m", "quadlens", "report", str(files.model), "-o", str(tmp_path / "out"), *flags]
         return subprocess.run(words, capture_output=True, text=True, check=False)
 
     done = run("--format", "svg", "--json", "--only", "learning-curve,frequencies-over-training")
@@ -68,13 +68,13 @@ def test_the_command_writes_them_from_the_files_of_a_run(result: TrainingResult,
         "frequencies-over-training.svg",
     ]
     for flags, message in (
-        (("--format", "gif"), "expected some of"),
+        (("--only", "figures", "--format", "gif"), "expected some of"),
         (("--only", "x"), "no figure is named 'x'"),
     ):
         refused = run(*flags)
         assert refused.returncode == 2
         assert message in refused.stderr
     files.history.write_bytes(b"no")
-    assert "are not the history of a run" in run().stderr
+    assert "are not the history of a run" in run("--only", "figures").stderr
     files.history.unlink()
     assert "no figure of this model is named learning-curve" in run("--only", "learning-curve").stderr

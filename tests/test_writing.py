@@ -43,7 +43,7 @@ WRITING = {
     "explore": (("explore", "mainline"), ".html"),
     "explain": (("explain", "mainline", "--neurons"), ".csv"),
     "certify": (("certify", "mainline"), ".json"),
-    "frontier": (("frontier", "mainline"), ""),
+    "certify --all": (("certify", "mainline", "--all"), ""),
     "train": (("train", *TINY), ".safetensors"),
     "train --resume": (("train", *TINY, "--resume"), ".safetensors"),
     "train --seeds": (("train", *TINY[:-2], "--seeds", "0:1"), ""),
@@ -54,7 +54,7 @@ WRITING = {
     "ablate": (("ablate", "mainline", "--frequencies", "5"), ".safetensors"),
     "build": (("build", "--p", "5", "--keys", "1", "--neurons", "8"), ".safetensors"),
     "export": (("export", "mainline", "--format", "transformer-lens"), ".pt"),
-    "figures": (("figures", "mainline", "--only", "quadrature", "--format", "svg"), ""),
+    "report --only": (("report", "mainline", "--only", "quadrature", "--format", "svg"), ""),
 }
 
 
@@ -137,7 +137,7 @@ def test_what_a_killed_writer_left_is_cleared_by_the_next_and_what_a_living_one_
 
 
 @pytest.mark.parametrize(
-    "words", [("frontier", "-o"), ("figures", "--only", "quadrature", "--format", "svg,png", "-o")]
+    "words", [("certify", "--all", "-o"), ("report", "--only", "quadrature", "--format", "svg,png", "-o")]
 )
 def test_a_disk_that_fills_leaves_all_files_or_none(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

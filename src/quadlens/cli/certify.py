@@ -26,19 +26,25 @@ def command(
     model: ModelArgument = "mainline",
     strategy: Annotated[
         str,
-        typer.Option(
-            "--strategy",
-            help="How to prove it; the strategies are listed above.",
-        ),
+        typer.Option("--strategy", help="How to prove it; the strategies are listed above."),
     ] = "auto",
+    all_strategies: Annotated[
+        bool, typer.Option("--all", help="Run every strategy; -o is a directory, for CSV, JSON and figures.")
+    ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="CERT", help="Where to write the certificate (JSON).")
+        Path | None,
+        typer.Option("--output", "-o", metavar="CERT|DIR", help="Where to write the certificate (JSON)."),
     ] = None,
 ) -> None:
     """Prove that a model answers its task (a + b mod p, say) for all a, b, and write the proof to a certificate.
 
     Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none).
     """
+    if all_strategies:
+        from quadlens.cli.frontier import every_strategy
+
+        every_strategy(model, strategy, output, out)
+        return
     import time
 
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""`quadlens info`, `import`, `export` and `build`: what is in a model's file, others' files in and out, one by hand."""
+"""`quadlens import`, `export` and `build`: others' files in and out, a model by hand."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,34 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from quadlens.model.formats import Hints, Imported
-
-
-def info(out: Output, model: ModelArgument = "mainline") -> None:
-    """Show a model's config, shapes, size and hash."""
-    from quadlens.model.bundled import resolve
-    from quadlens.model.config import config_to_dict
-    from quadlens.model.native import load_with_sha256
-
-    loaded, digest = load_with_sha256(resolve(model))
-    tensors = loaded.tensors
-    value = {
-        "model": model,
-        "sha256": digest,
-        "parameters": sum(array.size for array in tensors.values()),
-        "config": config_to_dict(loaded.config),
-        "tensors": {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in tensors.items()},
-    }
-
-    def render(console: "Console") -> None:
-        # One line however narrow the terminal, so that the hash can be copied.
-        console.print(f"{model}: {value['parameters']} parameters", markup=False, soft_wrap=True)
-        console.print(f"sha256 {value['sha256']}", soft_wrap=True)
-        key_value_table(console, "config", config_to_dict(loaded.config))
-        key_value_table(
-            console, "weights", {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in tensors.items()}
-        )
-
-    out.emit(value, render)
 
 
 def import_(

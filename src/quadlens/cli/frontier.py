@@ -1,20 +1,16 @@
-"""`quadlens frontier`: every strategy on one model, cost against what it proves."""
+"""`quadlens certify --all`: every strategy on one model, cost against what it proves."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from quadlens.cli.options import ModelArgument
 from quadlens.cli.output import Output
 
 
-def command(
-    out: Output,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for CSV, JSON and figures.")],
-    model: ModelArgument = "mainline",
-) -> None:
+def every_strategy(model: str, strategy: str, output: Path | None, out: Output) -> None:
     """Run every proof strategy on a model and draw cost against certified share and margin."""
+    if strategy != "auto" or output is None:
+        raise typer.BadParameter("it runs every strategy, into -o DIR, and takes no other", param_hint="'--all'")
     import dataclasses
     import json as json_module
     from fractions import Fraction
@@ -80,3 +76,5 @@ def command(
         console.print(f"wrote {output}")
 
     out.emit(value, render)
+    if not any(point.verdict == "CERTIFIED" for point in result.points):
+        raise typer.Exit(1)

@@ -11,7 +11,7 @@ import typer
 from quadlens import __version__
 from quadlens.cli.options import Command, Commands, with_common_flags
 from quadlens.cli.output import surviving_streams
-from quadlens.errors import QuadlensError
+from quadlens.errors import BadConfig, QuadlensError
 from quadlens.workers import INTERRUPTED
 
 
@@ -32,14 +32,12 @@ def _root(
 COMMANDS = {
     "report": ("pictures", "report", "quadlens report mainline -o out/report"),
     "explore": ("pictures", "explore", "quadlens explore mainline -o explorer.html"),
-    "info": ("files", "info", "quadlens info mainline"),
     "evaluate": ("reading", "evaluate", "quadlens evaluate mainline --json"),
     "explain": ("reading", "explain", "quadlens explain mainline --neurons neurons.csv"),
     "bounds": ("reading", "bounds", "quadlens bounds mainline --json"),
     "lens": ("reading", "lens", "quadlens lens mainline --json"),
     "certify": ("certify", "command", "quadlens certify mainline -o mainline.cert.json"),
     "check": ("check", "command", "quadlens check mainline.cert.json mainline"),
-    "frontier": ("frontier", "command", "quadlens frontier mainline -o frontier"),
     "train": ("train", "command", "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
     "history": ("history", "command", "quadlens history model.safetensors -o history.parquet"),
     "sweep": ("sweep", "command", "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
@@ -49,7 +47,12 @@ COMMANDS = {
     "build": ("files", "build", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     "export": ("files", "export", "quadlens export mainline --format transformer-lens -o model.pt"),
-    "figures": ("pictures", "figures", "quadlens figures mainline -o figures --format svg,png"),
+}
+# Words of the release before, and what says the same now.
+RENAMED = {
+    "info": "quadlens evaluate MODEL",
+    "frontier": "quadlens certify MODEL --all -o DIR",
+    "figures": "quadlens report MODEL --only figures -o DIR",
 }
 
 
@@ -96,6 +99,8 @@ def main() -> None:
             # Whoever meets a number that overflowed says so in words; NumPy's lines beside them do not help.
             warnings.simplefilter("ignore", RuntimeWarning)
         try:
+            if (word := "".join(sys.argv[1:2])) in RENAMED:
+                raise BadConfig(f"`quadlens {word}` has become `{RENAMED[word]}`")
             program(_asked_for())()
         except Exception as error:
             if stopped:  # a library made another error of the interrupt

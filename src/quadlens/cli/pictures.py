@@ -1,4 +1,4 @@
-"""`quadlens report`, `explore` and `figures`: pages and figure files of a model."""
+"""`quadlens report` and `explore`: pages and figure files of a model."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,8 +26,26 @@ def report(
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", min=1, help="Processes that draw; all cores, at most 4.")
     ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="figures|NAMES",
+            help="No page, only figure files: all, or by name, separated by commas: a file name, a label of the "
+            "paper, or a family such as quadrature.",
+        ),
+    ] = None,
+    formats: Annotated[
+        str | None,
+        typer.Option("--format", help="With --only, file formats separated by commas: {figure_formats}; all of them."),
+    ] = None,
 ) -> None:
     """Write one self-contained page with every figure and table, and figure files, tables and data beside it."""
+    if only is not None:
+        _figures(model, output, only, formats, not no_proofs, out)
+        return
+    if formats is not None:
+        raise typer.BadParameter("a whole report has every format; give --only figures", param_hint="'--format'")
     import os
     import time
 
@@ -91,32 +109,17 @@ def explore(
     out.say(value, f"{output}: {len(content) / 1e6:.2f} MB; open it in any browser, no network needed")
 
 
-def figures(
-    out: Output,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where the figures go.")],
-    model: ModelArgument = "mainline",
-    format: Annotated[
-        str, typer.Option("--format", help="File formats, separated by commas: {figure_formats}.")
-    ] = "svg,pdf,png",
-    only: Annotated[
-        str | None,
-        typer.Option(
-            "--only",
-            metavar="NAMES",
-            help="Only these, separated by commas: a file name, a label of the paper, or a family such as quadrature.",
-        ),
-    ] = None,
-) -> None:
-    """Write the figures of a model: every figure of the paper and ours, or some by name."""
+def _figures(model: str, output: Path, only: str, formats: str | None, proofs: bool, out: Output) -> None:
+    """Figure files: every figure of the paper and ours, or some by name."""
     from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
-    from quadlens.figures.style import parse_formats, write_figures
+    from quadlens.figures.style import FIGURE_FORMATS, parse_formats, write_figures
     from quadlens.model.atomic import check_directory
     from quadlens.model.bundled import resolve
     from quadlens.studies import study_of
 
-    kinds = parse_formats(format)
-    names = only.split(",") if only else None
-    proofs = names is None or needs_proofs(names)
+    kinds = FIGURE_FORMATS if formats is None else parse_formats(formats)
+    names = None if only == "figures" else only.split(",")
+    proofs = proofs and (names is None or needs_proofs(names))
     path = resolve(model)
     check_directory(output)
     with out.step_line() as step:

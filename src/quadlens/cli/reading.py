@@ -25,20 +25,22 @@ def evaluate(
         bool, typer.Option("--exact", help="Also compute every logit in exact arithmetic and show the agreement.")
     ] = False,
 ) -> None:
-    """Show accuracy, margins and loss over all p² pairs (float64)."""
+    """Show accuracy, margins and loss over all p² pairs (float64), and config, shapes and hash."""
     import dataclasses
     from fractions import Fraction
 
     import numpy as np
 
     from quadlens.errors import BadConfig
-    from quadlens.model import load
+    from quadlens.model.bundled import resolve
+    from quadlens.model.config import config_to_dict
     from quadlens.model.evaluate import MAX_OPERATIONS, about
     from quadlens.model.evaluate import evaluate as evaluate_layer
     from quadlens.model.exact import agreement
+    from quadlens.model.native import load_with_sha256
     from quadlens.numbers import significant
 
-    loaded = load(model)
+    loaded, digest = load_with_sha256(resolve(model))
     p, d_mlp = loaded.config.p, loaded.config.d_mlp
     if sample is None and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
         raise BadConfig(
@@ -49,7 +51,10 @@ def evaluate(
     layer = loaded.collapse()
     with out.progress_bar("evaluating", sample or p * p) as progress:
         result = evaluate_layer(layer, pairs, progress)
-    value = dataclasses.asdict(result) | about(loaded, layer)
+    tensors, config = loaded.tensors, config_to_dict(loaded.config)
+    value = dataclasses.asdict(result) | about(loaded, layer) | {"sha256": digest, "config": config}
+    value["parameters"] = sum(array.size for array in tensors.values())
+    value["tensors"] = {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()}
     if exact:
         out.note(f"computing all {p**3} logits exactly")
         value["agreement"] = dataclasses.asdict(agreement(loaded))
@@ -77,6 +82,11 @@ def evaluate(
                 "min_margin, exactly": significant(found["min_margin"], "down"),
             }
             key_value_table(console, "exact arithmetic on the stored weights", rows)
+        key_value_table(console, "config", config)
+        shapes = {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in tensors.items()}
+        key_value_table(console, f"{value['parameters']} weights", shapes)
+        # One line however narrow the terminal, so that the hash can be copied.
+        console.print(f"sha256 {digest}", soft_wrap=True)
 
     out.emit(value, render)
 
