@@ -1,7 +1,8 @@
 (** The program that runs: [judge], in OCaml, with zarith's integers for [positive], [N] and [Z].
 
-    [ExtrOcamlZBigInt] is Coq's own table of which zarith function stands for which function of Coq; it must be trusted,
-    as docs/trust.md says. [nat] stays what it is, S (S (... O)). Nothing else is replaced by hand. *)
+    [ExtrOcamlZBigInt] is Coq's own table of which zarith function stands for which function of Coq, [ExtrOcamlBasic] makes
+    booleans, pairs, options and lists OCaml's; both must be trusted, as docs/trust.md says. [nat] stays what it is,
+    S (S (... O)). Nothing is replaced by hand. *)
 
 Require Import Proved.Network Proved.Check.
 Require Import ExtrOcamlBasic ExtrOcamlZBigInt.
