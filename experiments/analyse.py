@@ -27,12 +27,12 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Test:
-    """One test of a page: its name, what was found in words, its p-value, and whether the threshold is reached."""
+    """One prediction: its name, what was found, its p-value if a test is registered, whether the threshold is reached."""
 
     name: str
     prediction: str
     found: str
-    p: float
+    p: float | None
     reached: bool
 
 
@@ -41,11 +41,13 @@ def accurate(models: Sequence[Measured]) -> list[Measured]:
     return [one for one in models if one.values["evaluation"]["correct"] == one.values["p"] ** 2]
 
 
-def holm(tests: Sequence[Test]) -> list[float]:
-    """Adjusted p-values."""
-    order, adjusted, so_far = np.argsort([one.p for one in tests]), [0.0] * len(tests), 0.0
-    for rank, index in enumerate(order):
-        so_far = max(so_far, min(1.0, (len(tests) - rank) * tests[index].p))
+def holm(tests: Sequence[Test]) -> list[float | None]:
+    """Adjusted p-values of the tests there are; None for a prediction that has none."""
+    known = sorted((one.p, index) for index, one in enumerate(tests) if one.p is not None)
+    adjusted: list[float | None] = [None] * len(tests)
+    so_far = 0.0
+    for rank, (p, index) in enumerate(known):
+        so_far = max(so_far, min(1.0, (len(known) - rank) * p))
         adjusted[index] = so_far
     return adjusted
 
@@ -106,7 +108,7 @@ def page(
 ) -> str:
     """The result, what failed first."""
     adjusted = holm(tests)
-    held = [one.reached and p <= 0.05 for one, p in zip(tests, adjusted, strict=True)]
+    held = [one.reached and (p is None or p <= 0.05) for one, p in zip(tests, adjusted, strict=True)]
     failed = [one.name for one in tests if not one.reached]
     open_ = [one.name for one, ok in zip(tests, held, strict=True) if one.reached and not ok]
     verdict = "All predictions held." if all(held) else ""
@@ -117,8 +119,8 @@ def page(
     if not used:
         verdict = "Nothing is tested yet."
     rows = [
-        f"| {one.name} | {one.prediction} | {one.found} | {'yes' if one.reached else 'no'} | {one.p:.2g} | {p:.2g} | "
-        f"{'confirmed' if ok else 'not confirmed'} |"
+        f"| {one.name} | {one.prediction} | {one.found} | {'yes' if one.reached else 'no'} | {pvalue(one.p)} | "
+        f"{pvalue(p)} | {'confirmed' if ok else 'not confirmed'} |"
         for one, p, ok in zip(tests, adjusted, held, strict=True)
     ]
     return "\n".join(
@@ -142,6 +144,11 @@ def page(
             "",
         ]
     )
+
+
+def pvalue(p: float | None) -> str:
+    """Two digits; a dash where no test is registered."""
+    return "–" if p is None else f"{p:.2g}"
 
 
 def share(holds: Sequence[bool]) -> str:
@@ -343,7 +350,6 @@ def width_law() -> tuple[str, Any]:
             again.append(slope(m[chosen], error[chosen]))
     alpha = slope(m, error) if len(table) > 1 else np.nan
     low, high = np.quantile(again, [0.025, 0.975]) if again else (np.nan, np.nan)
-    above = float(np.mean(np.array(again) >= 1)) if again else 1.0
     tests = [
         Test(
             "3a",
@@ -356,7 +362,7 @@ def width_law() -> tuple[str, Any]:
             "3b",
             "α in [0.35, 0.8], interval excludes 1",
             f"α = {alpha:.2f} ({low:.2f} … {high:.2f})",
-            above,
+            None,
             bool(0.35 <= alpha <= 0.8 and high < 1),
         ),
         most("3c", "error below that of random phases", [bool(x < y) for x, y in zip(error, drawn, strict=True)]),
@@ -552,7 +558,7 @@ def swapped() -> tuple[str, Any]:
             "5b",
             "difference below 0.1 for 70 % of pairs",
             f"{share(close)} pairs; {near.found} models with 70 %",
-            near.p,
+            None,
             sum(close) >= 0.7 * len(close),
         ),
     ]
@@ -597,6 +603,26 @@ PAGES: dict[str, Callable[[], tuple[str, Any]]] = {
 }
 
 
+def summary(pages: dict[str, str]) -> str:
+    """The table of docs/lens.md: what each page says first, and how many models it has."""
+    lines = ["| experiment | models trained | result |", "| --- | --- | --- |"]
+    for name, text in pages.items():
+        verdict, _, rest = text.splitlines()[2].partition(" Registered in ")
+        trained = rest.partition("was trained. ")[2].partition(" planned")[0]
+        lines.append(f"| {name[0]}. {text.splitlines()[0][2:]} | {trained} | {verdict} |")
+    return "\n".join(lines)
+
+
+def write_summary(pages: dict[str, str]) -> None:
+    """Put the table in its place."""
+    docs = HERE.parent / "docs" / "lens.md"
+    before, _, rest = docs.read_text(encoding="utf-8").partition("<!-- registered -->\n")
+    after = rest.partition("<!-- end of registered -->")[2]
+    docs.write_text(
+        f"{before}<!-- registered -->\n\n{summary(pages)}\n\n<!-- end of registered -->{after}", encoding="utf-8"
+    )
+
+
 def main() -> int:
     """Each page asked for."""
     from matplotlib.figure import Figure
@@ -605,11 +631,12 @@ def main() -> int:
     parser.add_argument("experiments", nargs="*", default=list("12345"))
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    results = HERE / "results"
+    results, pages = HERE / "results", {}
     for name, make in PAGES.items():
         if name[0] not in options.experiments:
             continue
         text, draw = make()
+        pages[name] = text
         print(text)
         if options.write:
             results.mkdir(exist_ok=True)
@@ -618,6 +645,8 @@ def main() -> int:
                 figure = Figure(figsize=(8.6, 3.6), layout="constrained")
                 draw(figure.subplots(1, 2))
                 figure.savefig(results / f"{name}.png", dpi=110)
+    if options.write and len(pages) == len(PAGES):
+        write_summary(pages)
     return 0
 
 
