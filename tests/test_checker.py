@@ -642,7 +642,9 @@ def test_one_file_says_how_it_is_used(alone: Words, words: list[str], code: int)
 
 
 # Packages and modules of quadlens that the command line itself is made of; none reads a model or proves anything.
-COMMAND_LINE = {"cli", "display", "errors", "numbers", "plain_json", "schema", "table", "training", "workers"}
+COMMAND_LINE = {
+    *("cli", "display", "errors", "numbers", "plain_json", "reading", "schema", "table", "training", "workers"),
+}
 
 
 def test_quadlens_check_loads_nothing_of_the_producer(folder: Path) -> None:
