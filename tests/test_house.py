@@ -25,6 +25,7 @@ SWITCHES = {
     "cli/files.py": 1,
     "population/analysis.py": 1,
     "spectrum/amplitude_phase.py": 1,
+    "parameterisation/network.py": 1,  # planes of the residual stream
     "spectrum/anatomy.py": 1,
     "explanation/outline.py": 1,
     "pages/page.py": 1,
@@ -65,6 +66,7 @@ def test_the_residual_stream_is_written_out_in_three_places() -> None:
     assert places <= {
         *("model/forward.py", "model/collapse.py", "training/cpu.py", "training/device.py"),
         "proofs/checker_limits.py",
+        "parameterisation/network.py",  # follows planes, not tokens, through W_V and W_O
     }, places
 
 

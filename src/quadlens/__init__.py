@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadlens.model.formats import Imported, from_state_dict
     from quadlens.pages import Report
     from quadlens.pages.compare import Comparison
+    from quadlens.parameterisation import Parameterised
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
     from quadlens.studies import Study
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         import_file,
         lens,
         load,
+        parameterise,
         report,
         save,
         study,
@@ -69,6 +71,7 @@ __all__ = [
     "Imported",
     "Lens",
     "Outline",
+    "Parameterised",
     "QuadlensError",
     "Recipe",
     "Report",
@@ -98,6 +101,7 @@ __all__ = [
     "lens",
     "load",
     "mix_attention",
+    "parameterise",
     "report",
     "resample",
     "save",
@@ -115,6 +119,7 @@ _HOMES = {
     "quadlens.model.formats": ("Imported", "from_state_dict"),
     "quadlens.pages": ("Report",),
     "quadlens.pages.compare": ("Comparison",),
+    "quadlens.parameterisation": ("Parameterised",),
     "quadlens.proofs": ("Certificate",),
     "quadlens.quadrature": ("Bounds",),
     "quadlens.studies": ("Study",),

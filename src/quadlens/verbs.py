@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadlens.model.formats import Imported
     from quadlens.pages import Report
     from quadlens.pages.compare import Comparison
+    from quadlens.parameterisation import Parameterised
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
     from quadlens.spectrum import Anatomy
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from quadlens.training.train import TrainingResult
     from quadlens_checker import CheckReport
 
-    ModelLike = Weights | Study | Anatomy | Imported | TrainingResult | str | Path
+    ModelLike = Weights | Study | Anatomy | Imported | Parameterised | TrainingResult | str | Path
 
 
 def load(model: str | Path = "mainline") -> "Weights":
@@ -302,6 +303,34 @@ def history(run: str | Path, *, activation: str | None = None, proofs: bool = Tr
     from quadlens.studies.over_time import history as over_time
 
     return over_time(run, activation=activation, proofs=proofs)
+
+
+@checked
+def parameterise(
+    model: "ModelLike" = "mainline", *, constant: bool = True, double: bool = True, embedding: bool = True
+) -> "Parameterised":
+    """A network of few numbers, fitted to a trained one's weights: the explanation as a network for every verb.
+
+    Each neuron has a frequency, an angle φ and two sizes ρ and ω; each frequency a function that its neurons share, and
+    planes of the residual stream. Everything is least squares on the weights, and no logit is looked at
+    (`quadlens.parameterisation` has the formulas). `numbers` counts all that the network is a function of.
+
+    Args:
+        model: A model of one layer with constant attention, a study, a path or the name of a bundled model.
+        constant: Whether the neurons of a frequency share a constant.
+        double: Whether they share a double wave.
+        embedding: Whether a and b have amplitudes of their own.
+
+    >>> import quadlens
+    >>> small = quadlens.parameterise("mainline")
+    >>> small
+    Parameterised(keys=(5, 9, 11), numbers=8,210, of weights=180,411)
+    >>> quadlens.evaluate(small).correct
+    3481
+    """
+    from quadlens.parameterisation import parameterise as fit
+
+    return fit(study(model).anatomy, constant, double, embedding)
 
 
 def compare(a: "ModelLike", b: "ModelLike") -> "Comparison":

@@ -44,6 +44,7 @@ COMMANDS = {
     "population": ("population", "command", "quadlens population sweep --where p=59 --figures figures"),
     "compare": ("interventions", "compare", "quadlens compare mainline mismatched -o comparison.html"),
     "ablate": ("interventions", "ablate", "quadlens ablate mainline --frequencies 5 -o without-5.safetensors"),
+    "parameterise": ("interventions", "parameterise", "quadlens parameterise mainline -o few-numbers.safetensors"),
     "build": ("files", "build", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     "export": ("files", "export", "quadlens export mainline --format transformer-lens -o model.pt"),
