@@ -1,11 +1,14 @@
 """Small sweeps for the tests, and what of a sweep must never depend on what happened to it."""
 
+import contextlib
 import dataclasses
 import fcntl
 import hashlib
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,3 +76,41 @@ def wait_for(condition: Callable[[], bool], seconds: float = 250.0) -> None:
 
 def has_checkpoint(root: Path, config: TrainConfig) -> bool:
     return Store(root).unfinished(config.run_id()).training.checkpoint.exists()
+
+
+def worker_of(root: Path, config: TrainConfig) -> int | None:
+    """The process that makes a model, which has written itself into the model's lock; None when there is none."""
+    with contextlib.suppress(OSError, IndexError):
+        process = int(Store(root).lock(config.run_id()).read_text().split()[1])
+        os.kill(process, 0)
+        return process if process != os.getpid() else None
+    return None
+
+
+@contextlib.contextmanager
+def killed_worker(
+    root: Path, config: TrainConfig, times: int = 1, then: Callable[[], None] = lambda: None
+) -> Iterator[list[int]]:
+    """Kill the worker of a model so many times, each time another and once there is a checkpoint, beside a sweep.
+
+    Args:
+        root: The sweep's directory.
+        config: The model.
+        times: How often.
+        then: Called after each kill, when the worker is gone and before another can begin.
+    """
+    killed: list[int] = []
+
+    def kill() -> None:
+        while len(killed) < times:
+            wait_for(lambda: has_checkpoint(root, config) and worker_of(root, config) not in (None, *killed))
+            if worker := worker_of(root, config):
+                os.kill(worker, signal.SIGKILL)
+                with Store(root).only_worker(config.run_id()):
+                    then()
+                killed.append(worker)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    yield killed
+    thread.join()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -18,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import Recipe, build_transformer
-from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, Watch, dataset, sweep
+from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, dataset, sweep
 from quadlens.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
 from quadlens.population.backends import Backend
 from quadlens.population.one_model import Task, make_model, usable_checkpoint
@@ -35,9 +34,11 @@ from sweep_help import (
     changed,
     has_checkpoint,
     hashes,
+    killed_worker,
     seeds,
     undisturbed_sweep,
     wait_for,
+    worker_of,
 )
 
 CONFIGS = [*seeds(LONG, 2), *seeds(TINY, 2)]
@@ -104,21 +105,14 @@ def test_driver_killed_and_restarted(undisturbed: Path, tmp_path: Path) -> None:
 
 
 def test_worker_killed_costs_one_attempt_and_changes_nothing(undisturbed: Path, tmp_path: Path) -> None:
-    backend, victim = LocalBackend(2), CONFIGS[0]
     notes: list[str] = []
-
-    def kill_once() -> None:
-        if not notes and victim.run_id() in backend.workers:
-            wait_for(lambda: has_checkpoint(tmp_path, victim))
-            os.kill(backend.workers[victim.run_id()], signal.SIGKILL)
-
     states: list[str] = []
 
     def watch(state: SweepState) -> None:
         states.append(f"{state.done}/{state.total}")
-        kill_once()
 
-    report = run(CONFIGS, tmp_path, backend, watch=Watch(on_state=watch, on_note=notes.append))
+    with killed_worker(tmp_path, CONFIGS[0]):
+        report = run(CONFIGS, tmp_path, LocalBackend(2), on_state=watch, on_note=notes.append)
     assert (states[0], states[-1]) == ("0/4", "4/4")
     assert report == SweepReport(total=4, made=4, already=0, failed={}, left=0)
     assert len(notes) == 1
@@ -128,16 +122,10 @@ def test_worker_killed_costs_one_attempt_and_changes_nothing(undisturbed: Path, 
 
 def test_three_failures_are_recorded_and_the_sweep_goes_on(tmp_path: Path) -> None:
     diverging = dataclasses.replace(TINY, lr=1e30)
-    unlucky = dataclasses.replace(TINY, seed=9)
-    configs, backend, victim = [diverging, unlucky, TINY], LocalBackend(1), unlucky.run_id()
-    kills: list[int] = []
-
-    def kill_always(state: object) -> None:
-        if victim in backend.workers:
-            kills.append(backend.workers[victim])
-            os.kill(backend.workers[victim], signal.SIGKILL)
-
-    report = run(configs, tmp_path, backend, watch=Watch(on_state=kill_always))
+    unlucky = dataclasses.replace(LONG, seed=9)
+    configs, victim = [diverging, unlucky, TINY], unlucky.run_id()
+    with killed_worker(tmp_path, unlucky, times=3) as kills:
+        report = run(configs, tmp_path)
     assert (report.made, report.left, set(report.failed)) == (1, 0, {victim, diverging.run_id()})
     assert "lower the learning rate" in report.failed[diverging.run_id()]
     assert len(set(kills)) == 3
@@ -160,26 +148,20 @@ def test_damaged_checkpoint_is_of_no_use(tmp_path: Path, content: bytes) -> None
 
 def test_damaged_checkpoint_starts_again(undisturbed: Path, tmp_path: Path) -> None:
     """A model killed in the middle whose checkpoint then loses a bit: made from the beginning, the same bytes."""
-    config, backend = CONFIGS[0], LocalBackend(1)
-    notes: list[str] = []
+    config, notes = CONFIGS[0], list[str]()
 
-    def kill_and_damage(state: object) -> None:
-        if notes or config.run_id() not in backend.workers:
-            return
-        wait_for(lambda: has_checkpoint(tmp_path, config))
-        os.kill(worker := backend.workers[config.run_id()], signal.SIGKILL)
-        with Store(tmp_path).only_worker(config.run_id()):  # until it is gone
-            checkpoint = Store(tmp_path).unfinished(config.run_id()).training.checkpoint
-            content = bytearray(checkpoint.read_bytes())
-            content[-100] ^= 1
-            checkpoint.write_bytes(content)
-        notes.append(f"killed {worker}")
+    def damage() -> None:
+        checkpoint = Store(tmp_path).unfinished(config.run_id()).training.checkpoint
+        content = bytearray(checkpoint.read_bytes())
+        content[-100] ^= 1
+        checkpoint.write_bytes(content)
 
-    report = run([config], tmp_path, backend, watch=Watch(on_state=kill_and_damage, on_note=notes.append))
+    with killed_worker(tmp_path, config, then=damage):
+        report = run([config], tmp_path, on_note=notes.append)
     assert report == SweepReport(total=1, made=1, already=0, failed={}, left=0)
-    assert len(notes) == 3
-    assert "its worker was killed by SIGKILL" in notes[1]
-    assert "its checkpoint is of no use" in notes[2]
+    assert len(notes) == 2
+    assert "its worker was killed by SIGKILL" in notes[0]
+    assert "its checkpoint is of no use" in notes[1]
     assert hashes(tmp_path)[config.run_id()] == hashes(undisturbed)[config.run_id()]
 
 
@@ -190,10 +172,10 @@ def test_damaged_result_and_a_further_strategy_are_made_without_training(undistu
     directory, before = Store(tmp_path).finished(config.run_id()), hashes(tmp_path)
     trained = directory.training.manifest.stat().st_mtime_ns
     directory.results.write_text("{}")
-    assert run([config], tmp_path, watch=Watch(on_note=notes.append)).made == 1
+    assert run([config], tmp_path, on_note=notes.append).made == 1
     assert "results.json does not match its hash" in notes[0]
     assert hashes(tmp_path) == before
-    assert run([config], tmp_path, strategies=("moments",), watch=Watch(on_note=notes.append)).made == 1
+    assert run([config], tmp_path, strategies=("moments",), on_note=notes.append).made == 1
     assert "was not tried with every strategy" in notes[1]
     assert directory.strategies() == {"brute", "arcs", "moments"}
     assert directory.training.manifest.stat().st_mtime_ns == trained
@@ -239,7 +221,7 @@ def test_two_sweeps_in_one_directory_are_refused(tmp_path: Path) -> None:
 
 
 def test_worker_that_does_not_share_the_directory_is_found_out(tmp_path: Path) -> None:
-    outcome = make_model(Task(tmp_path, "token", TINY, STRATEGIES))
+    outcome = make_model(Task(tmp_path, TINY, STRATEGIES))
     assert outcome.status == "failed"
     assert "must be a directory that all nodes share" in outcome.reason
 
@@ -354,15 +336,19 @@ def test_a_sweep_without_a_finished_model_does_not_suggest_to_look_at_it(
     assert ("quadlens population" in capsys.readouterr().out) == suggested
 
 
-def test_stopping_by_signal_says_how_to_go_on(tmp_path: Path) -> None:
-    words = command("sweep", *FLAGS, "--epochs", "1000000", "-o", str(tmp_path), "--processes", "1")
+@pytest.mark.parametrize(("number", "processes"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+def test_stopping_by_signal_says_how_to_go_on(tmp_path: Path, number: int, processes: int) -> None:
+    words = command("sweep", *FLAGS, "--epochs", "1000000", "-o", str(tmp_path), "--processes", str(processes))
     config = dataclasses.replace(LONG, epochs=1_000_000)
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: has_checkpoint(tmp_path, config))
-    driver.send_signal(signal.SIGINT)
+    worker = worker_of(tmp_path, config)
+    driver.send_signal(number)
     out, err = driver.communicate()
     assert driver.returncode == 130
     assert "Run the same command again to resume" in err
-    assert "done 0/2 · running 1 · failed 0" in err
+    assert f"done 0/2 · running {processes} · failed 0" in err
     assert "0 of 2 models finished" in out
+    assert worker is not None
+    assert worker_of(tmp_path, config) is None
     assert "Traceback" not in err

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from quadlens.population import Store, SweepReport, SweepState, Watch, sweep
+from quadlens.population import Store, SweepReport, SweepState, sweep
 from sweep_help import EVERY, LONG, STRATEGIES, TINY, has_checkpoint, hashes, seeds, undisturbed_sweep, wait_for
 
 ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'quadlens[cluster]')")
@@ -78,7 +78,8 @@ def test_a_node_killed_in_the_middle(cluster: Any, tmp_path_factory: pytest.Temp
         backend,
         strategies=STRATEGIES,
         checkpoint_every=EVERY,
-        watch=Watch(on_state=kill_one_node, on_note=notes.append),
+        on_state=kill_one_node,
+        on_note=notes.append,
     )
     assert killed
     assert report == SweepReport(total=4, made=4, already=0, failed={}, left=0)

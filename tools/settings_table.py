@@ -247,7 +247,7 @@ def train_with_tf32(directory: Path, preset: str, seeds: Sequence[int]) -> None:
     """A sweep's models, made in this process with `torch.mm` and `addmm_` on rounded operands."""
     import torch
 
-    from quadlens.population.one_model import Task, make_model, token_file
+    from quadlens.population.one_model import Task, make_model
     from quadlens.population.store import Store
     from quadlens.training.config import load_config
 
@@ -259,11 +259,11 @@ def train_with_tf32(directory: Path, preset: str, seeds: Sequence[int]) -> None:
     torch.mm = lambda x, y, **out: product(rounded(x), rounded(y), **out)
     torch.Tensor.addmm_ = lambda sum_, x, y, **more: add_product(sum_, rounded(x), rounded(y), **more)  # type: ignore[method-assign, assignment]
     Store(directory).prepare()
-    token = "tf32"
-    token_file(directory).write_text(token)
     for seed in seeds:
         config = dataclasses.replace(load_config(preset), seed=seed)
-        outcome = make_model(Task(directory.resolve(), token, config, ("moments",)))
+        task = Task(directory.resolve(), config, ("moments",))
+        Store(task.root).unfinished(task.run_id).path.mkdir(exist_ok=True)
+        outcome = make_model(task)
         if outcome.status != "done":
             raise QuadlensError(f"seed {seed}: {outcome.reason}")
 

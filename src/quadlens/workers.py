@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 # The exit code of a command that was asked to stop before its end, as shells have it for Ctrl-C.
 INTERRUPTED = 130
@@ -33,6 +34,17 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def stops_call(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM call `handler` inside; `signal.default_int_handler` raises KeyboardInterrupt."""
+    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
+
+
+@contextlib.contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and SIGTERM into a question that long work asks between two steps; a second Ctrl-C ends at once."""
     asked = False
@@ -43,9 +55,5 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked = True
 
-    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with stops_call(handler):
         yield lambda: asked
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)

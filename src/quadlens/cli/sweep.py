@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ import typer
 from quadlens.cli.output import Output
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.errors import BadConfig, MissingExtra
-from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
+from quadlens.workers import INTERRUPTED, available_cores, stops_call
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -122,7 +123,7 @@ def work_backend(name: str, address: str | None, processes: int | None) -> "Back
         raise BadConfig("--address was given with --backend local; add --backend ray")
     if name == "ray" and address is not None and processes is not None:
         raise BadConfig("--processes was given with --address; a cluster has the cores it has")
-    if any(find_spec(module) is None for module in ("torch", "numba", "threadpoolctl")):
+    if any(find_spec(module) is None for module in ("torch", "numba", "threadpoolctl", "joblib")):
         raise MissingExtra("training", "train")
     from quadlens.population.backends import LocalBackend, RayBackend
 
@@ -143,9 +144,9 @@ def run(
     """Sweep with progress on stderr, then rebuild the dataset, also when stopped."""
     from quadlens.population import attention, dataset
     from quadlens.population.store import Store
-    from quadlens.population.sweep import Watch, sweep
+    from quadlens.population.sweep import sweep
 
-    with asked_to_stop() as should_stop, _progress(out.quiet, len(configs)) as (on_state, on_note):
+    with stops_call(signal.default_int_handler), _progress(out.quiet, len(configs)) as (on_state, on_note):
         report = sweep(
             configs,
             output.resolve(),
@@ -153,7 +154,8 @@ def run(
             strategies=strategies,
             checkpoint_every=checkpoint_every,
             retry_failed=retry_failed,
-            watch=Watch(on_state, on_note, should_stop),
+            on_state=on_state,
+            on_note=on_note,
         )
     if strategies:
         dataset.rebuild(Store(output))

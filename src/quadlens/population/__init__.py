@@ -2,6 +2,6 @@
 
 from quadlens.population.backends import LocalBackend
 from quadlens.population.store import RunDirectory, Store
-from quadlens.population.sweep import DiskFull, SweepReport, SweepState, Watch, sweep
+from quadlens.population.sweep import DiskFull, SweepReport, SweepState, sweep
 
-__all__ = ["DiskFull", "LocalBackend", "RunDirectory", "Store", "SweepReport", "SweepState", "Watch", "sweep"]
+__all__ = ["DiskFull", "LocalBackend", "RunDirectory", "Store", "SweepReport", "SweepState", "sweep"]

@@ -1,19 +1,17 @@
-"""Where a sweep works: processes on this machine, or a Ray cluster.
+"""Where the models of a sweep are made: in processes on this machine, or on a Ray cluster.
 
-`concurrent.futures` is not enough here: one killed worker breaks a whole `ProcessPoolExecutor`, and it cannot end a
-worker that is at work. A pipe to each process says which one is gone and why, and costs one model one attempt.
+The sweep's `joblib.Parallel` runs in threads; each hands its model to a worker and waits. On this machine each thread
+has a loky pool of one process, because a pool of several breaks as a whole when one of its processes is killed, and
+takes with it what the others were making.
 """
 
 import logging
-import multiprocessing
-import multiprocessing.connection
 import os
+import re
 import signal
 import socket
 import threading
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+import time
 from typing import Any, Protocol, runtime_checkable
 
 from quadlens.errors import BadConfig, MissingExtra
@@ -21,22 +19,26 @@ from quadlens.population.one_model import Outcome, Task, make_model
 
 # Ray itself waits for minutes for a host that does not answer.
 CONNECT_SECONDS = 10.0
+# Models that Ray is given at a time: more than a cluster has cores, so that nodes which join have something to do.
+MOST_ON_RAY = 1000
 
 
 @runtime_checkable
 class Backend(Protocol):
-    """Makes models somewhere. It never tries again by itself: the sweep counts attempts."""
+    """Makes models somewhere. It never tries again by itself: the sweep counts attempts.
 
-    def room(self) -> int:
-        """How many more tasks can be started now."""
+    Attributes:
+        threads: How many models may be given to it at the same time, each by a thread that waits for it.
+    """
+
+    threads: int
+
+    def workers(self) -> int:
+        """How many models are made at the same time now."""
         ...
 
-    def start(self, task: Task) -> None:
-        """Begin one task."""
-        ...
-
-    def wait(self, seconds: float) -> list[Outcome]:
-        """Outcomes that have come in, waiting at most so long for the first."""
+    def make(self, task: Task) -> Outcome:
+        """Make one model, or say why not; a worker that dies is an outcome."""
         ...
 
     def close(self) -> None:
@@ -44,118 +46,79 @@ class Backend(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class _Worker:
-    """A process and our end of its pipe."""
-
-    process: SpawnProcess
-    connection: Connection
-
-    def end(self) -> None:
-        self.connection.close()
-        self.process.kill()
-        self.process.join()
-        self.process.close()
-
-
 class LocalBackend:
-    """Keeps up to `processes` workers; they are started when needed and then take one task after another."""
+    """One process for each thread that asks for models: a process that is killed costs only the model it was making."""
 
     def __init__(self, processes: int) -> None:
         """Start nothing yet."""
-        self._processes = processes
-        # Forking a process that has used OpenMP threads can hang; a fresh interpreter cannot.
-        self._context = multiprocessing.get_context("spawn")
-        self._idle: list[_Worker] = []
-        self._busy: dict[_Worker, Task] = {}
+        self.threads = processes
+        self._mine = threading.local()
+        self._pools: list[Any] | None = []
+        self._lock = threading.Lock()
 
-    @property
-    def workers(self) -> dict[str, int]:
-        """Run → process id of the worker that makes it."""
-        return {task.run_id: worker.process.pid or 0 for worker, task in self._busy.items()}
+    def workers(self) -> int:
+        """One per thread."""
+        return self.threads
 
-    def room(self) -> int:
-        """Processes without a task."""
-        return self._processes - len(self._busy)
-
-    def start(self, task: Task) -> None:
-        """Hand the task to an idle worker, or to a new one."""
-        while self._idle:
-            worker = self._idle.pop()
-            try:
-                worker.connection.send(task)
-                self._busy[worker] = task
-                return
-            except OSError:  # it died while idle; nothing is lost
-                worker.end()
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
-        process.start()
-        theirs.close()
-        worker = _Worker(process, ours)
-        self._busy[worker] = task
+    def make(self, task: Task) -> Outcome:
+        """In this thread's process, which is started when there is none."""
         try:
-            ours.send(task)
-        except OSError:
-            return  # it died at once; `wait` finds its pipe closed
+            if getattr(self._mine, "pool", None) is None:
+                self._mine.pool = self._start()
+            outcome: Outcome = self._mine.pool.submit(make_model, task).result()
+            return outcome
+        except RuntimeError as error:  # loky: the process is gone, or the pool was closed
+            self._mine.pool = None
+            return Outcome(task.run_id, "failed", _ending(error))
 
-    def wait(self, seconds: float) -> list[Outcome]:
-        """Answers, and the end of workers that will never answer."""
-        connections = {worker.connection: worker for worker in self._busy}
-        outcomes = []
-        for ready in multiprocessing.connection.wait(list(connections), seconds):
-            worker = connections[ready]  # type: ignore[index]
-            task = self._busy.pop(worker)
-            try:
-                outcome: Outcome = worker.connection.recv()
-                self._idle.append(worker)
-            except Exception:  # closed, or cut in the middle of a message
-                worker.process.join()
-                outcome = Outcome(task.run_id, "crashed", _ending(worker.process.exitcode))
-                worker.end()
-            outcomes.append(outcome)
-        return outcomes
+    def _start(self) -> Any:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        with self._lock:
+            if self._pools is None:
+                raise RuntimeError("the sweep has ended")
+            self._pools.append(ProcessPoolExecutor(1, initializer=_begin))
+            return self._pools[-1]
 
     def close(self) -> None:
-        """Kill every worker; a directory is only ever renamed whole, so none is left half done."""
-        for worker in [*self._idle, *self._busy]:
-            worker.end()
-        self._idle, self._busy = [], {}
+        """Kill every process; a directory is only ever renamed whole, so none is left half done."""
+        with self._lock:
+            pools, self._pools = self._pools or [], None
+        for pool in pools:
+            pool.shutdown(kill_workers=True)
 
 
-def _ending(exitcode: int | None) -> str:
-    if exitcode is not None and exitcode < 0:
-        return f"its worker was killed by {signal.Signals(-exitcode).name}"
-    return f"its worker ended by itself with exit code {exitcode}"
+def _ending(error: RuntimeError) -> str:
+    """What became of a process; loky has its exit code only in words: `SIGKILL(-9)`, `EXIT(3)`."""
+    found = re.search(r"\b([A-Z]+)\((-?\d+)\)", str(error))
+    if found is None:
+        return _first_line(error)
+    name, code = found.groups()
+    return f"its worker was killed by {name}" if int(code) < 0 else f"its worker ended by itself with exit code {code}"
 
 
-def _serve(connection: Connection) -> None:
-    """A worker's life: take a task, make the model, answer; end when the driver does."""
-    # Ctrl-C reaches the whole group of processes; what to do about it is the driver's business.
+def _begin() -> None:
+    """In a new process: Ctrl-C, which reaches the whole group of processes, is the driver's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_driver, daemon=True).start()
-    while True:
-        try:
-            task = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(make_model(task))
+    threading.Thread(target=_end_with_driver, args=(os.getppid(),), daemon=True).start()
 
 
-def _end_with_driver() -> None:
+def _end_with_driver(driver: int) -> None:
     """A worker whose driver was killed must not keep running beside the workers of the next one."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
+    while os.getppid() == driver:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 class RayBackend:
     """One core a task, as many tasks as the cluster has cores at the moment.
 
     Ray's own retries are off: the sweep counts attempts, and a new attempt resumes from the last checkpoint, which is
-    in the directory that all nodes share.
+    in the directory that all nodes share. `ray.util.joblib` would not do: it gives its results all at the end, hands
+    tasks to its actors in turn, busy or not, and ends the whole call when one of them is lost.
     """
+
+    threads = MOST_ON_RAY
 
     def __init__(self, address: str | None, processes: int) -> None:
         """Join the cluster at `address`, or start one on this machine with `processes` cores."""
@@ -165,47 +128,36 @@ class RayBackend:
             raise MissingExtra("the backend ray", "cluster") from error
         if address is not None:
             _check_address(address)
-        self._ray: Any = ray
         where: dict[str, Any] = {"num_cpus": processes, "include_dashboard": False} if address is None else {}
-        self._ours = not ray.is_initialized()
-        if self._ours:
-            try:
-                ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **where)
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                raise BadConfig(f"no Ray cluster at --address {address!r}: {error}") from None
+        try:
+            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **where)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise BadConfig(f"no Ray cluster at --address {address!r}: {error}") from None
+        self._ray: Any = ray
         self._make = ray.remote(num_cpus=1, max_retries=0)(make_model)
-        self._running: dict[Any, Task] = {}
+        self._running: set[Any] = set()
 
-    def room(self) -> int:
-        """Cores of the nodes that are alive, less the tasks already there; at least one task is always waiting."""
-        cores = int(self._ray.cluster_resources().get("CPU", 0))
-        return max(1, cores) - len(self._running)
+    def workers(self) -> int:
+        """Cores of the nodes that are alive."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 0)))
 
-    def start(self, task: Task) -> None:
-        """Submit one task."""
-        self._running[self._make.remote(task)] = task
-
-    def wait(self, seconds: float) -> list[Outcome]:
-        """Answers, and tasks whose worker or node is gone."""
-        if not self._running:
-            return []
-        ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds)
-        outcomes = []
-        for reference in ready:
-            task = self._running.pop(reference)
-            try:
-                outcomes.append(self._ray.get(reference))
-            except self._ray.exceptions.RayError as error:
-                outcomes.append(Outcome(task.run_id, "crashed", _first_line(error)))
-        return outcomes
+    def make(self, task: Task) -> Outcome:
+        """As a task on some node; one whose worker or node is gone has failed."""
+        reference = self._make.remote(task)
+        self._running.add(reference)
+        try:
+            outcome: Outcome = self._ray.get(reference)
+            return outcome
+        except self._ray.exceptions.RayError as error:
+            return Outcome(task.run_id, "failed", _first_line(error))
+        finally:
+            self._running.discard(reference)
 
     def close(self) -> None:
         """Cancel what runs and leave the cluster; one that was started here ends."""
-        for reference in self._running:
+        for reference in list(self._running):
             self._ray.cancel(reference, force=True)
-        self._running = {}
-        if self._ours:
-            self._ray.shutdown()
+        self._ray.shutdown()
 
 
 def _check_address(address: str) -> None:

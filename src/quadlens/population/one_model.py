@@ -20,7 +20,7 @@ from quadlens.training.train import CHECKPOINT_EVERY, Hooks, Interrupted, train,
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
-Status = Literal["done", "failed", "crashed", "full"]
+Status = Literal["done", "failed", "full"]
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,12 @@ class Task:
 
     Attributes:
         root: The sweep's directory.
-        token: What the sweep's directory must hold, so that a node that does not share it is found out.
         config: Settings of the training run.
         strategies: Proof strategies to try; without any the model is only trained.
         checkpoint_every: Epochs between two checkpoints.
     """
 
     root: Path
-    token: str
     config: TrainConfig
     strategies: tuple[str, ...]
     checkpoint_every: int = CHECKPOINT_EVERY
@@ -53,7 +51,7 @@ class Outcome:
 
     Attributes:
         run_id: Which model.
-        status: `done`; `failed` with a reason; `crashed` when the worker is gone; `full` when the disk is.
+        status: `done`; `failed`, also when its worker is gone; `full` when the disk is.
         reason: In words; empty when done.
         notes: What else the person watching should know.
     """
@@ -69,34 +67,30 @@ def make_model(task: Task) -> Outcome:
     notes: list[str] = []
     try:
         _make(task, notes)
-    except Exception as error:
-        if _is_full(error):
-            return Outcome(task.run_id, "full", str(error), tuple(notes))
-        # Anything else must cost this model only; the type helps where the text was not written for users.
-        text = str(error) if isinstance(error, QuadlensError) else f"{type(error).__name__}: {error}"
-        return Outcome(task.run_id, "failed", text, tuple(notes))
+    except Exception as error:  # it must cost this model only
+        return failure(task, error, notes)
     return Outcome(task.run_id, "done", notes=tuple(notes))
 
 
-def token_file(root: Path) -> Path:
-    """The file that shows that a worker sees the driver's directory."""
-    return root / ".sweep.token"
+def failure(task: Task, error: Exception, notes: Sequence[str] = ()) -> Outcome:
+    """An attempt that ended with an error; the type helps where the text was not written for users."""
+    if _is_full(error):
+        return Outcome(task.run_id, "full", str(error), tuple(notes))
+    text = str(error) if isinstance(error, QuadlensError) else f"{type(error).__name__}: {error}"
+    return Outcome(task.run_id, "failed", text, tuple(notes))
 
 
 def _make(task: Task, notes: list[str]) -> None:
     from threadpoolctl import threadpool_limits
 
     store, run_id = Store(task.root), task.run_id
-    if not (token_file(task.root).is_file() and token_file(task.root).read_text() == task.token):
-        raise BadFile(
-            f"this worker does not see {task.root} as the driver does; -o must be a directory that all nodes share"
-        )
+    place = store.unfinished(run_id)
+    if not (store.is_finished(run_id) or place.path.is_dir()):  # who wants a model makes its directory
+        raise BadFile(f"this worker does not see {place.path}; -o must be a directory that all nodes share")
     # One thread everywhere: the order of sums, and so the bytes, do not depend on the machine's cores or the backend.
     with store.only_worker(run_id), threadpool_limits(1):
         if store.is_finished(run_id):
             return
-        place = store.unfinished(run_id)
-        place.path.mkdir(exist_ok=True)
         clear_left_over(place.path)
         trained = finished_manifest(place.training, task.config) or _train(task, place, notes)
         remove_left_over(place.training.checkpoint, task.config)
