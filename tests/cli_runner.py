@@ -48,10 +48,11 @@ def quadlens(*words: str | Path) -> Run:
 
 
 def refused(run: Run, text: str) -> None:
-    """Bad input: exit code 2, one message, no stack trace, nothing on stdout."""
+    """Bad input: exit code 2, one message and perhaps its flags, no stack trace, nothing on stdout."""
     assert run.code == 2, run
     assert text in run.err, run.err
     assert run.err.startswith("error: "), run.err
-    assert run.err.count("\n") == 1, run.err
+    assert all(line.startswith("flags: --") for line in run.err.splitlines()[1:2]), run.err
+    assert len(run.err.splitlines()) <= 2, run.err
     assert "Traceback" not in run.err
     assert run.out == ""

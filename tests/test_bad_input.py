@@ -110,12 +110,12 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
         "another model",
         torch_file(tl_state_dict()),
         HALF,
-        "by --attention, but by the checkpoint's own W_Q and W_K head ",
+        "by the setting attention, but by the checkpoint's own W_Q and W_K head ",
     ),
-    ("no activation", torch_file(tl_state_dict()), HALF[:2], "give --activation NAME (relu, abs, square, "),
-    ("replaced by what", torch_file(tl_state_dict()), ("--replace-attention", "x"), "--replace-attention 'x' is not"),
+    ("no activation", torch_file(tl_state_dict()), HALF[:2], "give activation=NAME (relu, abs, square, "),
+    ("replaced by what", torch_file(tl_state_dict()), ("--replace-attention", "x"), "replace_attention 'x' is not"),
     ("no attention", torch_file(tl_state_dict()), HALF[2:], "do not say the attention: it is not in the weights"),
-    ("attention flag", torch_file(tl_state_dict()), ("--attention", "half"), "--attention 'half' is not understood"),
+    ("attention flag", torch_file(tl_state_dict()), ("--attention", "half"), "attention 'half' is not understood"),
     ("no format", torch_file({"hello": random(2)}), (), "is in no known format"),
     ("unknown format", torch_file(tl_state_dict()), ("--format", "word"), "format 'word' is not known"),
     ("config", torch_file(tl_state_dict()), ("--config", "absent.json"), "cannot read the config absent.json"),
@@ -238,6 +238,7 @@ def test_config_files_at_the_command_line(folder: Path) -> None:
     (folder / "c.json").write_text(json.dumps({"C": 7, "attn_coeff": 0, "act_fn": "ReLU"}))
     conflict = quadlens("import", "m.pt", "--config", "c.json", "--attention", "0.5,0.5", "-o", OUTPUT)
     refused(
-        conflict, "the attention is 0.5, 0.5 by --attention but 1.0, 1.0 by attn_coeff in c.json; correct one of them"
+        conflict,
+        "attention is 0.5, 0.5 by the setting attention but 1.0, 1.0 by attn_coeff in c.json; correct one",
     )
     assert quadlens("import", "m.pt", "--config", "c.json", "-o", OUTPUT).code == 0

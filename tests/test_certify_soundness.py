@@ -323,7 +323,7 @@ def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
     assert failed.applies
     assert failed.reason is not None
     # To one who asked for brute force, brute force is no remedy.
-    assert "try --strategy brute" not in failed.reason
+    assert "try the strategy brute" not in failed.reason
 
 
 def written_out(exact: IntegerModel, plan: ArcPlan, weights: np.ndarray) -> tuple[np.ndarray, int]:

@@ -119,7 +119,7 @@ def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(name: s
 def test_models_without_a_residual_stream_are_refused_with_a_reason() -> None:
     proof = Thin().prove(build_mlp(Recipe(5, (1, 2), 20)))
     assert proof.verdict == "UNPROVED"
-    assert "use --strategy auto" in str(proof.reason)
+    assert "use the strategy auto" in str(proof.reason)
 
 
 def test_a_certificate_is_never_of_nothing_while_something_can_be_proved() -> None:

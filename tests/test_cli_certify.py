@@ -144,7 +144,7 @@ def test_a_square_model_gets_a_reason_from_arcs_and_a_proof_from_auto(cli: Cli, 
     model = folder / "square.safetensors"
     code, value = cli.json("certify", model, "--strategy", "arcs", "-o", folder / "none.json")
     assert (code, value["verdict"], value["margin_lower_bound"]) == (1, "UNPROVED", None)
-    assert "--strategy brute" in value["reason"]
+    assert "use the strategy brute" in value["reason"]
     # Nothing is proved, so that there is nothing to write.
     assert not (folder / "none.json").exists()
     assert "output" not in value

@@ -156,7 +156,7 @@ def test_without_logits_the_keys_stay_and_are_null() -> None:
 
 def test_a_modulus_too_large_for_all_logits_is_refused_with_the_remedy() -> None:
     model = build_mlp(Recipe(10007, (3,), 20))
-    with pytest.raises(BadConfig, match=r"all 10007³ logits .* --no-logits"):
+    with pytest.raises(BadConfig, match=r"all 10007³ logits .* with logits=False"):
         explain(model)
     assert explain(model, logits=False).key_frequencies == (3,)
 

@@ -225,11 +225,14 @@ def test_a_constant_in_place_of_attention_that_looks_is_refused(tmp_path: Path, 
     """It would be another model; the message says how far its attention is from the constant."""
     tensors = tl_state_dict()
     path = write(tmp_path / "m", tensors, "torch")
-    with pytest.raises(BadConfig, match="by --attention, but by the checkpoint's own W_Q and W_K head") as caught:
+    with pytest.raises(
+        BadConfig, match="by the setting attention, but by the checkpoint's own W_Q and W_K head"
+    ) as caught:
         import_file(path, hints=Hints(attention, activation="relu"))
     gap = np.abs(tl_patterns(tensors, token_rows(P if len(attention) == 3 else None)) - np.array(attention)).max()
     assert f"a difference of {gap:.3g}. " in str(caught.value)
-    assert "--replace-attention" in str(caught.value)
+    assert "replace_attention=" in str(caught.value)
+    assert caught.value.settings == ("attention", "replace_attention", "config")
     with pytest.raises(BadConfig, match="by the config, but by the checkpoint's own W_Q and W_K head"):
         from_state_dict(tensors, config={"attention": list(attention)}, activation="relu")
 
@@ -251,7 +254,7 @@ def test_replacing_attention_says_what_changes(tmp_path: Path, attention: tuple[
 def test_replacing_attention_needs_attention(tmp_path: Path) -> None:
     for tensors, hints, message in (
         (blind(tl_state_dict()), Hints(replace_attention=(0.5, 0.5)), "has no W_Q and W_K that could be replaced"),
-        (tl_state_dict(), Hints((0.5, 0.5), replace_attention=(0.5, 0.5)), "--attention or --replace-attention, not"),
+        (tl_state_dict(), Hints((0.5, 0.5), replace_attention=(0.5, 0.5)), "give attention or replace_attention, not"),
         (tl_state_dict(), Hints(replace_attention=(0.5,)), "attention has 1 weights"),
     ):
         with pytest.raises(BadConfig, match=message):
@@ -264,7 +267,7 @@ def test_replacing_attention_needs_attention(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tensors", [blind(tl_state_dict()), nanda_state_dict(P, 2), nanda_state_dict(P + 1, 3)])
 def test_a_state_dict_alone_does_not_say_its_activation(tmp_path: Path, tensors: Tensors) -> None:
     hints = Hints((0.5,) * len(tensors["pos_embed.W_pos"]))
-    with pytest.raises(BadConfig, match=r"the weights do not say the activation: give --activation NAME \(relu, abs"):
+    with pytest.raises(BadConfig, match=r"the weights do not say the activation: give activation=NAME \(relu, abs"):
         import_file(write(tmp_path / "m", tensors, "torch"), hints=hints)
 
 
@@ -344,7 +347,7 @@ def test_zhong(tmp_path: Path, container: str, diff_vocab: int, eqn_sign: int) -
 def test_zhong_without_a_config(tmp_path: Path) -> None:
     path = write(tmp_path / "m", nanda_state_dict(P, 2), "torch")
     with pytest.raises(
-        BadConfig, match=r"do not say the attention: it is not in the weights.*give it with --attention"
+        BadConfig, match=r"do not say the attention: it is not in the weights.*give it with attention=…"
     ):
         import_file(path, hints=Hints(activation="relu"))
     with pytest.raises(BadConfig, match=r"by the checkpoint's own W_Q and W_K .* a config with attn_coeff"):
@@ -395,7 +398,7 @@ def test_he(tmp_path: Path, container: str, activation: str, basis: bool) -> Non
 
 def test_he_needs_its_activation(tmp_path: Path) -> None:
     path = write(tmp_path / "model_1", {"mlp.W_in": random(M, P), "mlp.W_out": random(P, M)}, "torch")
-    with pytest.raises(BadConfig, match="the weights do not say the activation: give --activation NAME"):
+    with pytest.raises(BadConfig, match="the weights do not say the activation: give activation=NAME"):
         import_file(path)
     (tmp_path / "config_1.json").write_text('{"act_type": "Quad"}')
     assert import_file(path).model.config.activation == "square"
@@ -415,7 +418,7 @@ def test_two_layer_mlp(tmp_path: Path, container: str, activation: str) -> None:
     right = int((logits.argmax(axis=1) == all_pairs(P).sum(axis=1) % P).sum())
     assert (imported.correct, imported.pairs) == (right, P * P)
     assert imported.notes[-1] == f"{right} of {P * P} inputs are answered right"
-    assert f"activation {activation}: --activation" in imported.notes
+    assert f"activation {activation}: the setting activation" in imported.notes
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
@@ -562,7 +565,7 @@ HALF = Hints((0.5, 0.5), activation="relu")
             edited({"unembed.W_U": random(D, 8), "unembed.b_U": random(8)}),
             HALF,
             BadConfig,
-            "is 8, which may be p, p . 1 or 2p; give it with --p",
+            "is 8, which may be p, p . 1 or 2p; give it with p=N",
         ),
         (
             edited({}),
@@ -578,7 +581,7 @@ HALF = Hints((0.5, 0.5), activation="relu")
             edited({}),
             Hints((0.5, 0.5), sidecar={"attention": [1, 1]}, activation="relu"),
             BadConfig,
-            "0.5, 0.5 by --attention but 1.0, 1.0 by",
+            "0.5, 0.5 by the setting attention but 1.0, 1.0 by",
         ),
         (
             edited({}),
@@ -586,13 +589,18 @@ HALF = Hints((0.5, 0.5), activation="relu")
             BadConfig,
             "attention is not a finite number",
         ),
-        (edited({}), Hints((0.5, 0.5), p=7, sidecar={"p": 5}), BadConfig, "p is 7 by --p but 5 by the config file"),
+        (
+            edited({}),
+            Hints((0.5, 0.5), p=7, sidecar={"p": 5}),
+            BadConfig,
+            "p is 7 by the setting p but 5 by the config file",
+        ),
         (edited({}), Hints((0.5, 0.5), sidecar={"p": "7"}), BadConfig, "p is str, expected a whole number"),
         (
             edited({}),
             Hints(SoftmaxAttention(), activation="relu"),
             BadConfig,
-            "do not say whether '=' is fed: n_ctx is 3; give --attention softmax:2",
+            "do not say whether '=' is fed: n_ctx is 3; give attention=softmax:2",
         ),
         (
             edited({"blocks.0.attn.W_K": None}),
@@ -621,10 +629,10 @@ def test_bad_checkpoints_say_what_is_wrong(
     [
         ({"fn_name": "divide"}, "fn_name is 'divide'; quadlens reads add and subtract"),
         ({"seq_len": 3}, "seq_len is 3"),
-        ({"attention_rate": None}, "run_config has no attention_rate; give --format transformer-lens and --attention"),
+        ({"attention_rate": None}, "run_config has no attention_rate; give format=transformer-lens, and attention"),
         (
             {"attention_rate": None, "use_end_of_sequence": None, "act_fn": None},
-            "run_config has no attention_rate and no use_end_of_sequence; .*; nor the activation: give --activation",
+            "run_config has no attention_rate and no use_end_of_sequence; .*; nor the activation: give activation",
         ),
         ({"attention_rate": "1"}, "attention_rate is not a finite number"),
         ({"attention_rate": 10**400}, "attention_rate is not a finite number"),
@@ -643,7 +651,7 @@ def test_gbmi_runs_that_are_something_else(experiment: dict[str, Any], message: 
     [
         (
             {"funcs": "lambda x: (x[0]*x[1])%7"},
-            r"do not say the task: it was trained on .*give --task NAME, or its table with",
+            r"do not say the task: it was trained on .*give task=NAME, or its table with",
         ),
         ({"funcs": "lambda x: (x[0]+x[1]*x[1])%7"}, "do not say the task: it was trained on"),
         ({"diff_vocab": 1}, "7 tokens of operands do not fit p = 7 and diff_vocab True"),
@@ -684,8 +692,8 @@ def test_mlps_have_no_attention_and_one_p() -> None:
     checkpoint = Checkpoint("file", {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}, {})
     for hints, message in (
         (Hints((0.5, 0.5)), "a two-layer MLP has no attention"),
-        (Hints(p=5), "--p is 5, but the weights are for p = 7"),
-        (Hints(), "the weights do not say the activation: give --activation NAME"),
+        (Hints(p=5), "p is 5 by the setting p, but the weights are for p = 7"),
+        (Hints(), "the weights do not say the activation: give activation=NAME"),
     ):
         with pytest.raises(BadConfig, match=message):
             READERS["mlp"].read(checkpoint, hints)
@@ -748,7 +756,7 @@ def test_damaged_foreign_safetensors_never_give_a_stack_trace(
             tl_state_dict() | {"fc1.weight": random(2, 2)},
             r"could be several formats \(transformer-lens: W_O has rank 3; mlp",
         ),
-        ({"hello": random(2)}, r"is in no known format \(quadlens: no metadata .*he: no mlp.basis.*--format"),
+        ({"hello": random(2)}, r"is in no known format \(quadlens: no metadata .*he: no mlp.basis.*format=NAME"),
         (
             nanda_state_dict(P, 4),
             r"could be several formats \(zhong: W_O has rank 2.*nanda: W_O has rank 2, but n_ctx is 4, not 3 \(",
@@ -882,17 +890,19 @@ def test_a_state_dict_in_memory_is_refused_as_a_file_would_be() -> None:
         ({"activation": "relu"}, "the state dict: the weights do not say the attention: it is not in the weights"),
         ({"activation": "relu", "attention": "softmax"}, "do not say whether '=' is fed"),
         ({"activation": "relu", "attention": "half"}, "attention 'half' is not understood"),
-        ({"activation": "relu", "attention": (0.5, 0.5)}, "the state dict: attention 0.5, 0.5 by attention, but by"),
+        (
+            {"activation": "relu", "attention": (0.5, 0.5)},
+            "the state dict: attention 0.5, 0.5 by the setting attention, but",
+        ),
         ({"attention": (0.5, 0.5)}, "give activation=NAME"),
-        ({"activation": "relu", "attention": "softmax"}, "give attention='softmax:2'"),
+        ({"activation": "relu", "attention": "softmax"}, "give attention=softmax:2"),
     ):
-        # In Python there are arguments, no flags.
         with pytest.raises(QuadlensError, match=message) as refused:
             from_state_dict(tensors, **arguments)
         assert "--" not in str(refused.value)
     with pytest.raises(BadFile, match="the state dict: its state dict has no tensors"):
         from_state_dict({"x": 1})
-    with pytest.raises(BadConfig, match="read_position is 0 by the argument but 1 by the config"):
+    with pytest.raises(BadConfig, match="read_position is 0 by the setting read_position but 1 by the config"):
         from_state_dict(
             blind(tensors), attention=(1.0, 1.0), activation="relu", read_position=0, config={"read_position": 1}
         )

@@ -44,7 +44,8 @@ def test_a_relu_mlp_is_never_read_as_squares(tmp_path: Path) -> None:
     (tmp_path / "m.pt").write_bytes(write_torch(state))
     refused = command("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors")
     assert refused.code == 2
-    assert "the weights do not say the activation: give --activation NAME" in " ".join(refused.err.split())
+    assert "the weights do not say the activation: give activation=NAME" in " ".join(refused.err.split())
+    assert refused.err.endswith("\nflags: --activation\n")
     read = command("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors", "--activation", "relu")
     assert read.code == 0
     assert "169 of 169 inputs" in read.out
@@ -118,11 +119,11 @@ def test_the_tokens_that_a_config_says(tmp_path: Path) -> None:
     known: dict[str, Any] = {"attention": "softmax:3", "activation": "relu"}
     state = tl_state_dict(vocab=P + 2)
     read = from_state_dict(state, config={"equals_token": P}, **known)
-    assert f"inputs (a, b, '='), '=' as token {P}: attention" in read.notes
+    assert f"inputs (a, b, '='), '=' as token {P}: the setting attention" in read.notes
     with pytest.raises(BadConfig, match=f"equals_token is {P + 1} in the config; quadlens reads {P}"):
         from_state_dict(state, config={"equals_token": P + 1}, **known)
     read = from_state_dict(tl_state_dict(vocab=2 * P + 1), config={"b_token_offset": P}, **known)
-    assert f"inputs (a, b, '='), '=' as token {2 * P}, b as token b + {P}: attention" in read.notes
+    assert f"inputs (a, b, '='), '=' as token {2 * P}, b as token b + {P}: the setting attention" in read.notes
 
 
 def test_a_layout_of_one_program_carries_what_it_fixes(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_a_layout_of_one_program_carries_what_it_fixes(tmp_path: Path) -> None:
     (scores,) = (note for note in imported.notes if note.startswith("scores divided by"))
     assert scores.endswith("√d_head, as in Nanda et al.'s program, whose saved run this is")
     assert "inputs (a, b, '='), '=' as token 7: as in Nanda et al.'s program, whose saved run this is" in imported.notes
-    with pytest.raises(BadConfig, match=r"2 positions by attention, but 3 in Nanda et al\.'s program"):
+    with pytest.raises(BadConfig, match=r"2 positions by the setting attention, but 3 in Nanda et al\.'s program"):
         from_state_dict(run, activation="relu", attention="softmax:2")
     with pytest.raises(BadConfig, match="do not say the attention"):
         from_state_dict(tensors, activation="relu")
@@ -229,7 +230,7 @@ def test_softmax_of_a_config() -> None:
     """√d_head is what softmax means; a config may say another divisor, and the notes say which it was."""
     state = three_tokens()
     for config, divisor, said in (
-        (None, 6**0.5, "√d_head, which attention='softmax' means; attn_scale in a config says another"),
+        (None, 6**0.5, "√d_head, which softmax means here; attn_scale in a config says another"),
         ({"attn_scale": 2.5}, 2.5, "attn_scale in the config"),
         ({"use_attn_scale": False}, 1.0, "use_attn_scale in the config"),
         ({"use_attn_scale": True}, 6**0.5, "√d_head by the config"),

@@ -110,12 +110,12 @@ def test_a_saved_run_brings_its_config(tmp_path: Path) -> None:
     imported = import_file(path)
     assert imported.model.config.task.name == "subtract"
     assert_same_logits(imported.model, nanda_logits(tensors, token_rows(P)))
-    with pytest.raises(BadConfig, match="the task is add by --task but subtract by the file's config"):
+    with pytest.raises(BadConfig, match="the task is add by the setting task but subtract by the file's config"):
         import_file(path, hints=Hints(task="add"))
-    with pytest.raises(BadConfig, match="p is 5 by --p but 7 by p in the run's config"):
+    with pytest.raises(BadConfig, match="p is 5 by the setting p but 7 by p in the run's config"):
         import_file(path, hints=Hints(p=5))
     write(tmp_path / "m", {"model": tensors, "config": config | {"fn_name": "x2xyy2"}}, "torch")
-    with pytest.raises(BadConfig, match="do not say the task: fn_name is 'x2xyy2'; give --task NAME, or its table"):
+    with pytest.raises(BadConfig, match="do not say the task: fn_name is 'x2xyy2'; give task=NAME, or its table"):
         import_file(path)
     assert import_file(path, hints=Hints(answers="model")).model.config.task.name == "table"
 
@@ -128,12 +128,12 @@ def test_one_of_several_checkpoints(tmp_path: Path, wrap: Any) -> None:
     several[1] = {name: 2 * array for name, array in several[1].items()}
     path = write(tmp_path / "m", wrap(several), "torch")
     for which in (None, 3, -1):
-        with pytest.raises(BadConfig, match="has 3 state dicts; choose one with --checkpoint N, from 0 to 2"):
+        with pytest.raises(BadConfig, match="has 3 state dicts; choose one with checkpoint=N, from 0 to 2"):
             import_file(path, hints=Hints(activation="relu", checkpoint=which))
     model = import_file(path, hints=dataclasses.replace(OWN, checkpoint=1)).model
     assert_same_logits(model, nanda_logits(several[1], token_rows(P)))
     one = write(tmp_path / "one", several[0], "torch")
-    with pytest.raises(BadConfig, match="has one state dict; leave out --checkpoint 4"):
+    with pytest.raises(BadConfig, match="has one state dict; leave out checkpoint=4"):
         import_file(one, hints=Hints(activation="relu", checkpoint=4))
 
 
@@ -205,7 +205,7 @@ def test_the_order_of_a_group_is_not_guessed(tmp_path: Path) -> None:
     """An order of the elements is taken only if it reproduces the model's answers."""
     path = write(tmp_path / "model", chughtai_mlp(6), "torch")
     with_config(tmp_path, model="OneLayerMLP", group="SymmetricGroup", group_parameter=3)
-    with pytest.raises(BadConfig, match=r"no known order of the elements of S3 .* Give the table with --answers FILE"):
+    with pytest.raises(BadConfig, match=r"no known order of the elements of S3 .* Give the table with answers=FILE"):
         import_file(path)
     imported = import_file(path, hints=Hints(answers="model"))
     assert "right on 100 % by definition; their table is no group" in imported.notes[-2]
@@ -253,7 +253,7 @@ def test_he_runs_say_their_activation_by_their_name(tmp_path: Path) -> None:
     assert_same_logits(model, (t["mlp.W_out"] @ relu(t["mlp.W_in"] @ x)).T)
     with pytest.raises(BadFile, match=r"W_E \(8, 7\) and W_in \(\d+, 7\) do not fit together"):
         import_file(write(tmp_path / "m", tensors | {"embed.W_E": random(8, P)}, "torch"))
-    with pytest.raises(BadConfig, match="relu by --activation but square by the name of the run's directory"):
+    with pytest.raises(BadConfig, match="relu by the setting activation but square by the name of the run's directory"):
         import_file(run / "final.pt", hints=Hints(activation="relu"))
     other = tmp_path / f"p_{P}_dmlp_512_ReLU_x"
     other.mkdir()
@@ -293,7 +293,7 @@ def test_public_checkpoints(name: str, hints: Hints, right: int) -> None:
 
 def test_inputs_longer_than_two_operands_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "m", nanda_state_dict(P + 1, 18), "torch")
-    with pytest.raises(BadConfig, match=r"W_pos has 18 positions; .* not sums of many digits .* --attention softmax:3"):
+    with pytest.raises(BadConfig, match=r"W_pos has 18 positions; .* not sums of many digits .* attention=softmax:3"):
         import_file(path, "nanda", Hints(activation="relu"))
     fed = import_file(path, "nanda", Hints(SoftmaxAttention(3), activation="relu")).model
     assert isinstance(fed, Weights)

@@ -489,7 +489,7 @@ def test_models_all_of_another_kind_are_not_called_some(frame: pl.DataFrame) -> 
     elevens = frame.with_columns(p=pl.lit(11, pl.Int32))
     assert why_not_comparable(elevens) == "p is 11 here, 59 in the paper's"
     both = pl.concat([elevens, frame])
-    assert why_not_comparable(both) == "p is 11 in some models, 59 in the paper's (see --where)"
+    assert why_not_comparable(both) == "p is 11 in some models, 59 in the paper's (keep those with a condition)"
     assert why_not_comparable(frame) is None
 
 

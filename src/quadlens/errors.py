@@ -1,13 +1,26 @@
 """Errors a user can cause and fix: one type, one clear message, exit code 2 at the command line."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 
 class QuadlensError(Exception):
-    """Something a user gave does not fit; the message says what came, what was expected and what to do."""
+    """Something a user gave does not fit; the message says what came, what was expected and what to do.
+
+    Attributes:
+        settings: Names of the arguments to give, change or leave out; the command line says which flags they are.
+    """
+
+    def __init__(self, message: str = "", *, settings: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.settings = tuple(settings)
+
+    def about(self, subject: str) -> "QuadlensError":
+        """The same error, its subject before the message."""
+        self.args = (f"{subject}: {self}",)
+        return self
 
 
 class BadFile(QuadlensError):

@@ -25,7 +25,8 @@ def program() -> Path:
     if found is None:
         raise BadConfig(
             f"there is no program {PROGRAM}; run `make proved` in quadlens' repository (as root on Debian it installs "
-            "Coq, OCaml and zarith), or check without --proved"
+            "Coq, OCaml and zarith), or check with proved=False",
+            settings=("proved",),
         )
     return Path(found)
 
@@ -72,7 +73,7 @@ def check_proved(
     if verdict == "REJECTED" and done.returncode == 1:
         return CheckReport("REJECTED", reason, seconds, sha256, checker="proved")
     if done.returncode == 2 and verdict in ("BAD", "OUTSIDE"):
-        fix = "check without --proved" if verdict == "OUTSIDE" else "give a certificate and the model it is about"
+        fix = "check with proved=False" if verdict == "OUTSIDE" else "give a certificate and the model it is about"
         raise BadFile(f"{reason}; {fix}")
     ended = f"the check ended without a verdict, perhaps for more than {max_bytes} bytes"
     return CheckReport("REJECTED", ended, seconds, sha256, checker="proved")

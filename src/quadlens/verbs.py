@@ -163,17 +163,13 @@ def import_file(
     >>> quadlens.evaluate(imported).correct
     3481
     """
-    import dataclasses
-
     from quadlens.errors import a_path
     from quadlens.model.formats import import_file as read
-    from quadlens.model.formats.registry import as_arguments, flags_as_arguments, hints_of
+    from quadlens.model.formats.registry import hints_of
 
     known = {"activation": activation, "p": p, "task": task, "answers": answers, "checkpoint": checkpoint}
-    with flags_as_arguments():
-        hints = hints_of(attention, replace_attention, **known)
-        found = read(a_path(path), format, hints, None if config is None else a_path(config))
-    return dataclasses.replace(found, notes=tuple(map(as_arguments, found.notes)))
+    hints = hints_of(attention, replace_attention, **known)
+    return read(a_path(path), format, hints, None if config is None else a_path(config))
 
 
 @checked

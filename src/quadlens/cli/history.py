@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from quadlens.cli.output import Output
-from quadlens.errors import BadConfig
+from quadlens.errors import BadConfig, BadFile
 
 
 def command(
@@ -35,20 +35,25 @@ def command(
     import io
 
     from quadlens.model.atomic import check_writable, write_atomic
-    from quadlens.studies.over_time import history
+    from quadlens.studies.over_time import NoSnapshots, history
     from quadlens.studies.played_run import played_run
 
     if output is not None:
         if output.suffix not in (".parquet", ".csv", ".run"):
             raise BadConfig(f"-o {output}; expected a name that ends in .parquet or .csv, or in .run")
         check_writable(output)
-    with out.step_line() as step:
-        found = history(
-            run,
-            activation=activation,
-            proofs=not no_proofs,
-            progress=lambda done, total: step(f"snapshot {done + 1} of {total}"),
-        )
+    try:
+        with out.step_line() as step:
+            found = history(
+                run,
+                activation=activation,
+                proofs=not no_proofs,
+                progress=lambda done, total: step(f"snapshot {done + 1} of {total}"),
+            )
+    except NoSnapshots as error:
+        # Never onto the model that is there: to be told how to keep snapshots is not to be told to replace it.
+        command = "quadlens train" if error.command is None else error.command.rpartition(" -o ")[0]
+        raise BadFile(f"{error}, with: {command} --snapshots 60 -o again.safetensors") from None
     if output is not None:
         content, frame = io.BytesIO(), found.frame()
         if output.suffix == ".run":

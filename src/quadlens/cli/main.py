@@ -77,6 +77,15 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
     return app
 
 
+# Settings whose flags say the opposite.
+FLAGS = {"logits": "--no-logits", "proofs": "--no-proofs"}
+
+
+def flags_of(error: QuadlensError) -> list[str]:
+    """The flags of the settings that an error is about."""
+    return list(dict.fromkeys(FLAGS.get(name, f"--{name.replace('_', '-')}") for name in error.settings))
+
+
 def _asked_for() -> Iterable[str]:
     """The one command that is to be run; all of them for help, completion or a name that is none."""
     name = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -109,7 +118,8 @@ def main() -> None:
             if "--debug" in sys.argv:
                 raise
             if isinstance(error, QuadlensError):
-                sys.stderr.write(f"error: {error}\n")
+                flags = flags_of(error)
+                sys.stderr.write(f"error: {error}\n" + (f"flags: {', '.join(flags)}\n" if flags else ""))
             else:
                 sys.stderr.write(
                     f"internal error: {type(error).__name__}: {error}\n"

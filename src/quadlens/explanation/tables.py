@@ -47,7 +47,7 @@ def _print_clusters(explanation: Explanation, console: Console) -> None:
         )
         for cluster, phases, doubling in found[:MAX_ROWS]
     ]
-    caption = f"{len(found) - MAX_ROWS} more with --json" if len(found) > MAX_ROWS else ""
+    caption = f"{len(found) - MAX_ROWS} more, not shown here" if len(found) > MAX_ROWS else ""
     Table("Clusters: neurons that read and write frequency k", header, rows, caption=caption).print(console)
 
 
@@ -74,7 +74,7 @@ def _print_harmonics(explanation: Explanation, console: Console) -> None:
         for one in shown
     ]
     hidden = len(explanation.harmonic_fits) - len(shown)
-    caption = f"{hidden} more without a clear relation; see --json" if hidden else ""
+    caption = f"{hidden} more without a clear relation, not shown here" if hidden else ""
     title = "Higher frequencies: phase θ = mφ + π where ten neurons or more share them"
     Table(title, header, rows, labels=3, caption=caption).print(console)
 

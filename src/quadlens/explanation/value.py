@@ -207,7 +207,8 @@ def explain(model: Weights | Anatomy, logits: bool = True, rng: np.random.Genera
     if logits and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
         raise BadConfig(
             f"all {p}³ logits of this model take {float(p) ** 3 * d_mlp:.1e} multiplications; "
-            "explain its neurons alone with explain(model, logits=False) or --no-logits"
+            "explain its neurons alone with logits=False",
+            settings=("logits",),
         )
     with within_float64("an explanation"):
         return _explain(anatomy_of(model), logits, rng)

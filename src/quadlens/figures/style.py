@@ -82,7 +82,7 @@ def parse_formats(text: str) -> tuple[FigureFormat, ...]:
     """
     kinds = tuple(kind for kind in FIGURE_FORMATS if kind in text.split(","))
     if len(kinds) != len(text.split(",")):
-        raise BadConfig(f"--format {text!r}; expected some of {','.join(FIGURE_FORMATS)}")
+        raise BadConfig(f"format {text!r}; expected some of {','.join(FIGURE_FORMATS)}", settings=("format",))
     return kinds
 
 

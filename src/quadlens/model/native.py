@@ -165,7 +165,7 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     try:
         return Weights(config, **arrays)
     except QuadlensError as error:
-        raise type(error)(f"{where}: {error}") from None
+        raise error.about(where) from None
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -109,7 +109,8 @@ def read(path: Path | None) -> "polars.DataFrame":
         raise BadFile(f"{path} is not a dataset of attention rates: {str(error).splitlines()[0]}") from None
     if dict(frame.schema) != dict(schema()) or frame.is_empty():
         raise BadFile(
-            f"{path} is not a dataset of attention rates; make one: quadlens sweep --attention-rate 0,0.5,1 -o DIR"
+            f"{path} is not a dataset of attention rates; make one: sweep with attention_rate=0,0.5,1",
+            settings=("attention_rate",),
         )
     return frame
 

@@ -132,7 +132,7 @@ class RayBackend:
         try:
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **where)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise BadConfig(f"no Ray cluster at --address {address!r}: {error}") from None
+            raise BadConfig(f"no Ray cluster at address={address!r}: {error}", settings=("address",)) from None
         self._ray: Any = ray
         self._make = ray.remote(num_cpus=1, max_retries=0)(make_model)
         self._running: set[Any] = set()
@@ -169,8 +169,9 @@ def _check_address(address: str) -> None:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except (OSError, ValueError, OverflowError) as error:
         raise BadConfig(
-            f"no Ray cluster at --address {address!r}: {error}; start one with: ray start --head, "
-            "or leave --address out to use this machine"
+            f"no Ray cluster at address={address!r}: {error}; start one with: ray start --head, "
+            "or leave address out to use this machine",
+            settings=("address",),
         ) from None
 
 

@@ -179,7 +179,7 @@ def why_not_comparable(frame: "polars.DataFrame") -> str | None:
         found = set(frame[name].drop_nulls()) if column else {getattr(config, name) for config in configs}
         if others := sorted(found - {value}):
             where = "in some models" if value in found else "here"
-            hint = " (see --where)" if value in found and column else ""
+            hint = " (keep those with a condition)" if value in found and column else ""
             return f"{name} is {', '.join(map(str, others))} {where}, {value} in the paper's{hint}"
     return None
 

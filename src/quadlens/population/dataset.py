@@ -244,8 +244,9 @@ def filter_models(frame: "polars.DataFrame", conditions: Sequence[str]) -> "pola
         except pl.exceptions.PolarsError as error:
             columns = [name for name, kind in frame.schema.items() if not kind.is_nested() and name != "manifest"]
             raise BadConfig(
-                f"--where {condition!r}: {str(error).splitlines()[0]}; expected a condition in SQL such as p=59, "
-                f"'min_margin>10' or good_model, over the columns {', '.join(columns)}"
+                f"the condition {condition!r}: {str(error).splitlines()[0]}; expected a condition in SQL such as p=59, "
+                f"'min_margin>10' or good_model, over the columns {', '.join(columns)}",
+                settings=("where",),
             ) from None
     return frame
 

@@ -119,7 +119,7 @@ def needs_arcs(strategy: str, anatomy: Anatomy) -> Proof:
         strategy,
         config.p,
         f"{strategy} needs constant attention and a piecewise linear activation (relu, abs); this model's {why}: "
-        "use --strategy brute or moments",
+        "use the strategy brute or moments",
     )
 
 

@@ -26,9 +26,9 @@ def model_obstacle(model: Weights, facts: StrategyFacts) -> str | None:
     if unknown is None and size > limits.MAX_MODEL_BYTES:
         unknown = f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} bytes, and this one has {size:,}"
     if unknown is not None:
-        return f"{unknown}; run without -o"
+        return f"{unknown}; prove it without a certificate"
     if not facts.has_certificate:
-        return "it uses bounds that the checker does not know; run without -o, or with --strategy arcs"
+        return "it uses bounds that the checker does not know; prove it without a certificate, or by the strategy arcs"
     return None
 
 

@@ -118,12 +118,12 @@ class Lipschitz:
                 self.facts.name,
                 p,
                 f"lipschitz knows the pizza form of relu models; this one has {anatomy.config.activation}: "
-                "use --strategy arcs (abs) or brute",
+                "use the strategy arcs (abs) or brute",
             )
         if not anatomy.config.task.is_addition or p % 2 == 0 or not is_exact(anatomy.config):
             words = "lipschitz knows the pizza form of constant attention and a + b modulo an odd number"
             return nothing_proved(self.facts.name, p, f"{words}; this model is asked {anatomy.config.task.words}")
-        too_large = "numbers of this model or their products are beyond float64: use --strategy brute, arcs or moments"
+        too_large = "numbers of this model or their products are beyond float64: use brute, arcs or moments"
         spectra, clusters = anatomy.spectra, anatomy.clusters
         try:
             collapsed = enclosed_collapse(anatomy)

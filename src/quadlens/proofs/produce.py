@@ -152,7 +152,7 @@ class Prover:
         """Several layers: brute force by an enclosed forward pass, which has no certificate file."""
         layers = f"the model has {model.config.n_layers} layers"
         if strategy not in ("auto", "brute"):
-            raise BadConfig(f"{layers}, and strategy {strategy} is for one; use --strategy brute")
+            raise BadConfig(f"{layers}, and strategy {strategy} is for one; use brute", settings=("strategy",))
         if checkable:
             raise BadConfig(f"{layers}, and the checker has no theorem for more than one; run without -o")
         proof = prove_deep(model)

@@ -182,6 +182,6 @@ def attempt(strategy: Strategy, subject: Weights | Anatomy) -> Proof:
             return strategy.prove(subject)
     except (ArithmeticError, ValueError, np.linalg.LinAlgError, BadWeights) as error:
         name = strategy.facts.name
-        remedy = "scale the weights down" if name == "brute" else "try --strategy brute"
+        remedy = "scale the weights down" if name == "brute" else "try the strategy brute"
         reason = f"{name} cannot plan in float64 with weights of this size ({error}); {remedy}"
         return nothing_proved(name, subject.config.p, reason, applies=True)

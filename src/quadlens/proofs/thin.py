@@ -178,7 +178,7 @@ class Thin:
                 self.facts.name,
                 model.config.p,
                 "thin cuts down the residual stream of a relu transformer with constant attention; this model is none: "
-                "use --strategy auto",
+                "use the strategy auto",
             )
         groups = neuron_groups(anatomy)
         rank, most = max(1, arcs_spectrum(anatomy.layer).natural_rank), model.config.d_model

@@ -48,6 +48,16 @@ CHECKPOINTS = (".pth", ".pt", ".safetensors")
 PLAYED = ".run"
 
 
+class NoSnapshots(BadFile):
+    """A model without the snapshots of its training.
+
+    Attributes:
+        command: What trained it, None where that is not known.
+    """
+
+    command: str | None = None
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """What one snapshot says; None where a number has no meaning for the model, or was not asked for.
@@ -198,12 +208,9 @@ def files_of(path: Path) -> list[tuple[int, Path]]:
     directory = path if path.is_dir() else snapshot_directory(path)
     if not directory.is_dir():
         manifest = _manifest(path)
-        # Never onto the model that is there: to be told how to keep snapshots is not to be told to replace it.
-        command = "quadlens train" if manifest is None else manifest.command.rpartition(" -o ")[0]
-        raise BadFile(
-            f"{directory}: no such directory; snapshots are kept while a model is trained, "
-            f"with: {command} --snapshots 60 -o again.safetensors"
-        )
+        error = NoSnapshots(f"{directory}: no such directory; snapshots are kept while a model is trained")
+        error.command = None if manifest is None else manifest.command
+        raise error
     files = sorted(directory.glob(f"*{SUFFIX}"))
     files = files or [file for file in directory.iterdir() if file.suffix in CHECKPOINTS]
     numbered = [(int(numbers[-1]), file) for file in files if (numbers := re.findall(r"\d+", file.stem))]

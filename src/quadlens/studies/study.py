@@ -118,7 +118,7 @@ class Study(Displayed):
     @property
     def no_proofs(self) -> str | None:
         """Why nothing is proved, as the end of a sentence; None where something is."""
-        return self._unprovable if self.with_proofs else "the proofs were left out (--no-proofs)"
+        return self._unprovable if self.with_proofs else "the proofs were left out"
 
     @cached_property
     def _unprovable(self) -> str | None:

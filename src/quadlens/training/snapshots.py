@@ -32,7 +32,8 @@ def snapshot_epochs(count: int, epochs: int) -> tuple[int, ...]:
     (0, 2, 6, 18, 51, 138, 372, 1000)
     """
     if not 2 <= count <= epochs + 1:
-        raise BadConfig(f"--snapshots {count}; expected 2 … {epochs + 1} of them in {epochs} epochs")
+        words = f"snapshots = {count}; expected 2 … {epochs + 1} of them in {epochs} epochs"
+        raise BadConfig(words, settings=("snapshots",))
     found: list[int] = []
     for i in range(count):
         even = round(math.expm1(i / (count - 1) * math.log1p(epochs)))

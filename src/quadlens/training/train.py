@@ -181,7 +181,8 @@ def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recor
     measures = engine.step(epoch, config, validate=recorded)
     for recorder, measure in zip(recorders, measures, strict=True):
         if not math.isfinite(measure.train.loss):
-            raise TrainingDiverged(f"the loss is {measure.train.loss} at epoch {epoch}; lower the learning rate (--lr)")
+            words = f"the loss is {measure.train.loss} at epoch {epoch}; lower the learning rate, lr"
+            raise TrainingDiverged(words, settings=("lr",))
         if recorded:
             recorder.curves.append(_row(epoch, measure))
     hooks.on_step(epoch, measures)

@@ -191,14 +191,15 @@ def _one_of(value: Any, which: int | None, source: str) -> Any:
             key, several = next(iter(lists.items()), (None, None))
     if not isinstance(several, list) or not several or not all(map(_is_state_dict, several)):
         if which not in (None, 0):
-            raise BadConfig(f"{source} has one state dict; leave out --checkpoint {which}")
+            raise BadConfig(f"{source} has one state dict; leave out checkpoint={which}", settings=("checkpoint",))
         return value
     if which is None and isinstance(value, dict) and any(isinstance(value.get(k), dict) for k in STATE_DICT_KEYS):
         # The one that the file itself calls its model.
         return value
     if which is None or not 0 <= which < len(several):
         raise BadConfig(
-            f"{source} has {len(several)} state dicts; choose one with --checkpoint N, from 0 to {len(several) - 1}"
+            f"{source} has {len(several)} state dicts; choose one with checkpoint=N, from 0 to {len(several) - 1}",
+            settings=("checkpoint",),
         )
     rest = {k: v for k, v in value.items() if k != key and k not in STATE_DICT_KEYS} if key is not None else {}
     return {**rest, STATE_DICT_KEYS[0]: several[which]}

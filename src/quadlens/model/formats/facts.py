@@ -1,4 +1,4 @@
-"""Facts that weights do not say: gathered from flags, sidecar and file, which must not contradict each other."""
+"""Facts that weights do not say: gathered from settings, sidecar and file, which must not contradict each other."""
 
 import sys
 from collections.abc import Sequence
@@ -18,21 +18,30 @@ class Missing:
     def __init__(self, source: str) -> None:
         self._source = source
         self._told: list[str] = []
+        self._settings: list[str] = []
 
-    def add(self, what: str, how: str) -> None:
-        """Note that `what` is not known; `how` says how to give it."""
+    def add(self, what: str, how: str, *settings: str) -> None:
+        """Note that `what` is not known; `how` says how to give it, by these settings."""
         self._told.append(f"{what}: {how}")
+        self._settings += settings
 
     def __bool__(self) -> bool:
         return bool(self._told)
 
     def error(self) -> BadConfig:
         """The refusal that tells them all."""
-        return BadConfig(f"{self._source}: the weights do not say {'; nor '.join(self._told)}")
+        words = f"{self._source}: the weights do not say {'; nor '.join(self._told)}"
+        return BadConfig(words, settings=self._settings)
 
 
-def agreed(what: str, source: str, claims: Sequence[tuple[str, T | None]]) -> tuple[T, str] | None:
+def agreed(what: str, source: str, claims: Sequence[tuple[str, T | None]], *settings: str) -> tuple[T, str] | None:
     """The one value that everybody who speaks claims, and who said it first; None when nobody speaks.
+
+    Args:
+        what: What is claimed, for the message.
+        source: The file.
+        claims: Who may speak, and what they say; None where they do not.
+        settings: By which a user speaks.
 
     Raises:
         BadConfig: when two disagree.
@@ -42,7 +51,8 @@ def agreed(what: str, source: str, claims: Sequence[tuple[str, T | None]]) -> tu
         if value != spoken[0][1]:
             raise BadConfig(
                 f"{source}: {what} is {_show(spoken[0][1])} by {spoken[0][0]} but {_show(value)} by {who}; "
-                "correct one of them"
+                "correct one of them",
+                settings=settings,
             )
     return (spoken[0][1], spoken[0][0]) if spoken else None
 
@@ -54,7 +64,7 @@ def _show(value: object) -> str:
 
 
 def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
-    """`--attention` as typed: numbers or fractions separated by commas, or softmax, softmax:2, softmax:3.
+    """Attention as typed: numbers or fractions separated by commas, or softmax, softmax:2, softmax:3.
 
     >>> parse_attention("1/2,0.5")
     (0.5, 0.5)
@@ -63,17 +73,18 @@ def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
     """
     if text in ("softmax", "softmax:2", "softmax:3"):
         return SoftmaxAttention(int(text[-1]) if text[-1].isdigit() else None)
-    return parse_weights(text, "--attention", ", or softmax to compute the checkpoint's own")
+    return parse_weights(text, "attention", ", or softmax to compute the checkpoint's own")
 
 
-def parse_weights(text: str, flag: str = "--replace-attention", otherwise: str = "") -> tuple[float, ...]:
-    """Constant attention as typed: numbers or fractions separated by commas; `flag` is named in the message."""
+def parse_weights(text: str, setting: str = "replace_attention", otherwise: str = "") -> tuple[float, ...]:
+    """Constant attention as typed: numbers or fractions separated by commas; `setting` is named in the message."""
     try:
         return tuple(float(Fraction(part.strip())) for part in text.split(","))
     except (ValueError, ZeroDivisionError, OverflowError):
         raise BadConfig(
-            f"{flag} {text[:80]!r} is not understood; expected a weight for each position, as in 0.5,0.5 or "
-            f"1/3,1/3,1/3{otherwise}"
+            f"{setting} {text[:80]!r} is not understood; expected a weight for each position, as in 0.5,0.5 or "
+            f"1/3,1/3,1/3{otherwise}",
+            settings=(setting,),
         ) from None
 
 
@@ -130,14 +141,14 @@ def known_activation(
         BadConfig: when σ is not supported, or two disagree.
     """
     written = hints.of("act_fn", "act_type", "activation")
-    claims = [("--activation", hints.activation), (hints.sidecar_name, written), (where, by_file)]
+    claims = [("the setting activation", hints.activation), (hints.sidecar_name, written), (where, by_file)]
     named: list[tuple[str, Activation | None]] = [
         (who, _activation(source, value)) for who, value in claims if value is not None
     ]
-    found: tuple[Activation, str] | None = agreed("the activation", source, named)
+    found: tuple[Activation, str] | None = agreed("the activation", source, named, "activation")
     if found is None:
         names = ", ".join(ACTIVATIONS)
-        missing.add("the activation", f"give --activation NAME ({names}), or a config that has act_fn")
+        missing.add("the activation", f"give activation=NAME ({names}), or a config that has act_fn", "activation")
     return found
 
 
@@ -145,23 +156,23 @@ def _activation(source: str, name: Any) -> Activation:
     try:
         return recognise_activation(name)
     except BadConfig as error:
-        raise BadConfig(f"{source}: {error}") from None
+        raise error.about(source) from None
 
 
 def known_modulus(
     source: str, hints: Hints, by_file: tuple[str, int | None], by_shape: tuple[int | None, str], missing: Missing
 ) -> tuple[int, str] | None:
-    """p, and who said so: flag, sidecar, something in the file; else `by_shape`, p and where it is from.
+    """p, and who said so: setting, sidecar, something in the file; else `by_shape`, p and where it is from.
 
     Where shapes leave p open, `by_shape` has None and what they say.
 
     Raises:
         BadConfig: when two disagree.
     """
-    claims = [("--p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), by_file]
-    found = agreed("p", source, claims)
+    claims = [("the setting p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), by_file]
+    found = agreed("p", source, claims, "p")
     if found is None and by_shape[0] is not None:
         return by_shape[0], by_shape[1]
     if found is None:
-        missing.add("p", f"{by_shape[1]}; give it with --p")
+        missing.add("p", f"{by_shape[1]}; give it with p=N", "p")
     return found

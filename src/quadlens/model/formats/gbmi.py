@@ -41,8 +41,8 @@ class Gbmi:
         absent = [key for key in ("attention_rate", "use_end_of_sequence") if experiment.get(key) is None]
         missing = Missing(source)
         if absent:
-            how = "give --format transformer-lens and --attention"
-            missing.add("the attention", f"run_config has no {' and no '.join(absent)}; {how}")
+            how = "give format=transformer-lens, and attention=…"
+            missing.add("the attention", f"run_config has no {' and no '.join(absent)}; {how}", "format", "attention")
         positions = 3 if experiment.get("use_end_of_sequence") else 2
         rate = finite_number(source, "attention_rate", experiment.get("attention_rate") or 0)
         facts = Facts(

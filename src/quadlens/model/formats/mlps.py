@@ -45,8 +45,7 @@ def two_layers(
         check_tensors(dict(weights), Weights.shapes(config))
         model = Weights(config, **weights)
     except QuadlensError as error:
-        told = str(error)
-        raise type(error)(told if told.startswith(source) else f"{source}: {told}") from None
+        raise (error if str(error).startswith(source) else error.about(source)) from None
     notes = (f"p = {p}: the shapes", f"inputs {inputs}", f"activation {activation[0]}: {activation[1]}")
     return Imported(model, format_name, notes)
 
@@ -54,9 +53,10 @@ def two_layers(
 def _check_flags(hints: Hints, p: int) -> None:
     """Refuse what cannot be said of an MLP for this p."""
     if hints.attention is not None or hints.replace_attention is not None:
-        raise BadConfig("constant attention was given, but a two-layer MLP has no attention; leave it out")
+        words = "constant attention was given, but a two-layer MLP has no attention; leave it out"
+        raise BadConfig(words, settings=("attention",))
     if hints.p not in (None, p):
-        raise BadConfig(f"--p is {hints.p}, but the weights are for p = {p}")
+        raise BadConfig(f"p is {hints.p} by the setting p, but the weights are for p = {p}", settings=("p",))
 
 
 class He:
@@ -178,7 +178,8 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
     shapes = {"E": (p, e), "U": (p, m), "W_1": (m, e), "b_1": (m,), "W_2": (m, m), "b_2": (m,)}
     check_tensors(t, shapes)
     if hints.attention is not None or hints.replace_attention is not None or hints.p not in (None, p):
-        raise BadConfig(f"{source}: it has no attention, and p = {p}; leave out --attention, and correct --p")
+        words = f"{source}: it has no attention, and p = {p}; leave attention out, and correct p"
+        raise BadConfig(words, settings=("attention", "p"))
     relu = None if kind is None else "relu"
     found = known_activation(source, hints, relu, f"model_type {kind} in the config", missing)
     if found is None or missing:

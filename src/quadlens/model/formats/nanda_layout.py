@@ -120,13 +120,13 @@ class Zhong:
 
     @staticmethod
     def _task(hints: Hints, missing: Missing) -> str | None:
-        """The task in the config; flags say what it does not, or what we have no name for."""
+        """The task in the config; settings say what it does not, or what we have no name for."""
         written = hints.of("funcs")
         if isinstance(written, str) and re.fullmatch(r"lambdax:\(x\[0\]\+x\[1\]\)%\w+", re.sub(r"\s", "", written)):
             return "add"
         if written is not None and hints.task is None and hints.answers is None:
-            how = "give --task NAME, or its table with --answers FILE"
-            missing.add("the task", f"it was trained on {str(written)[:80]!r}; {how}")
+            how = "give task=NAME, or its table with answers=FILE"
+            missing.add("the task", f"it was trained on {str(written)[:80]!r}; {how}", "task", "answers")
         return None
 
 
@@ -158,7 +158,8 @@ class Nanda:
             raise BadConfig(
                 f"{checkpoint.source}: W_pos has {len(weights['W_pos'])} positions; quadlens reads models of two "
                 "operands, whose inputs are (a, b, '='), not sums of many digits or sequences. If no more than three "
-                "positions are fed, say so with --attention softmax:3"
+                "positions are fed, say so with attention=softmax:3",
+                settings=("attention",),
             )
         run = checkpoint.extras.get("config")
         run = run if isinstance(run, dict) else {}
@@ -166,8 +167,8 @@ class Nanda:
         task, p, act_type = run.get("fn_name"), run.get("p"), run.get("act_type")
         if task is not None and not (isinstance(task, str) and task in ("add", "subtract")):
             if hints.task is None and hints.answers is None:
-                how = "give --task NAME, or its table with --answers FILE"
-                missing.add("the task", f"fn_name is {str(task)[:80]!r}; {how}")
+                how = "give task=NAME, or its table with answers=FILE"
+                missing.add("the task", f"fn_name is {str(task)[:80]!r}; {how}", "task", "answers")
             task = None
         # Zhong et al. save the same tensors alone; what lies beside the weights is Nanda et al.'s.
         theirs = bool(run.keys() >= {"fn_name", "p"}) or all(x in checkpoint.extras for x in SAVED_RUN)

@@ -68,7 +68,8 @@ def _transformer(model: Weights) -> tuple[list[Step], dict[str, Float[np.ndarray
     """
     p = model.config.p
     if model.config.no_collapse is not None:
-        raise BadConfig(f"{model.config.no_collapse}: this is not written as ONNX so far; use --format quadlens")
+        words = f"{model.config.no_collapse}: this is not written as ONNX so far; use format=quadlens"
+        raise BadConfig(words, settings=("format",))
     constants = {
         "token_table": np.concatenate(attended_streams(model, FLOATS)),
         "W_in": model.W_in,

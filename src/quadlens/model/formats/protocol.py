@@ -42,16 +42,16 @@ class Hints:
     """What a user says about a checkpoint, beside the file itself.
 
     Attributes:
-        attention: `--attention`: the weight on each position, or the checkpoint's own softmax.
-        p: `--p`.
-        activation: `--activation`.
+        attention: The weight on each position, or the checkpoint's own softmax.
+        p: The modulus.
+        activation: The name of σ.
         sidecar: The config file beside the weights, parsed.
         sidecar_name: What it is called, for messages.
-        replace_attention: `--replace-attention`: constant weights in place of the checkpoint's own attention.
+        replace_attention: Constant weights in place of the checkpoint's own attention.
         read_position: Which position is read, the last one when None.
-        task: `--task`: its name.
-        answers: `--answers`: a file with the task's table, or `model` for the model's own answers.
-        checkpoint: `--checkpoint`: which of several state dicts in one file, from 0.
+        task: Its name.
+        answers: A file with the task's table, or `model` for the model's own answers.
+        checkpoint: Which of several state dicts in one file, from 0.
     """
 
     attention: tuple[float, ...] | SoftmaxAttention | None = None
@@ -119,7 +119,7 @@ class Reader(Protocol):
 
     @property
     def name(self) -> str:
-        """What `--format` calls it."""
+        """What the setting `format` calls it."""
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """Whether the checkpoint has this format's marks."""

@@ -3,16 +3,14 @@
 import dataclasses
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
+from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_all_atomic
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
@@ -82,7 +80,7 @@ WRITERS: Mapping[str, Callable[[Weights], Exported]] = {
 
 
 def reader_named(name: str) -> Reader | None:
-    """The reader that `import --format` names, None for auto."""
+    """The reader that a user names, None for auto."""
     if name == AUTO or name in READERS:
         return READERS.get(name)
     what = "is written, not read" if name in WRITERS else "is not known"
@@ -103,7 +101,8 @@ def recognise(checkpoint: Checkpoint, hints: Hints) -> Reader:
     asked = winners if best > 0 else list(sniffs)
     reasons = "; ".join(f"{name}: {', '.join(sniffs[name].reasons)}" for name in asked)
     what = "could be several formats" if best > 0 else "is in no known format"
-    raise BadFile(f"{checkpoint.source} {what} ({reasons}). If you know which it is, say so with --format")
+    words = f"{checkpoint.source} {what} ({reasons}). If you know which it is, say so with format=NAME"
+    raise BadFile(words, settings=("format",))
 
 
 def sidecar_path(path: Path) -> Path:
@@ -225,7 +224,7 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
 def hints_of(
     attention: Sequence[float] | str | None = None, replace_attention: Sequence[float] | str | None = None, **known: Any
 ) -> Hints:
-    """What a user says: weights as numbers, or as the words of `--attention`; other fields of `Hints` as they are."""
+    """What a user says: attention as numbers or in words (`parse_attention`); other fields of `Hints` as they are."""
     claim = parse_attention(attention) if isinstance(attention, str) else _numbers(attention)
     instead = parse_weights(replace_attention) if isinstance(replace_attention, str) else _numbers(replace_attention)
     return Hints(claim, replace_attention=instead, **known)
@@ -233,33 +232,6 @@ def hints_of(
 
 def _numbers(weights: Sequence[float] | None) -> tuple[float, ...] | None:
     return None if weights is None else tuple(map(float, weights))
-
-
-@contextmanager
-def flags_as_arguments() -> Iterator[None]:
-    """What readers say in terms of flags (`--checkpoint N`), in terms of arguments (`checkpoint=N`), for Python."""
-    try:
-        yield
-    except (BadConfig, BadFile, BadWeights) as error:
-        raise type(error)(as_arguments(str(error))) from None
-
-
-def as_arguments(text: str) -> str:
-    """What a text says of flags, said of arguments.
-
-    >>> as_arguments("give --activation NAME, or --attention softmax:3")
-    "give activation=NAME, or attention='softmax:3'"
-    """
-    return _FLAG.sub(_as_argument, text)
-
-
-# A flag and, where one follows, its value: a word in capitals, or a name that a flag takes.
-_FLAG = re.compile(r"--([a-z][a-z-]*)(?: ([A-Z]+\b|softmax(?::\d)?|model\b|transformer-lens))?")
-
-
-def _as_argument(flag: re.Match[str]) -> str:
-    name, value = flag[1].replace("-", "_"), flag[2]
-    return f"{name}={value if value.isupper() else repr(value)}" if value else name
 
 
 def from_state_dict(
@@ -297,23 +269,21 @@ def from_state_dict(
     >>> state = {"fc1.weight": np.ones((8, 10)), "fc2.weight": np.ones((5, 8))}
     >>> imported = from_state_dict(state, activation="relu")
     >>> imported.correct, imported.pairs, imported.notes[2]
-    (0, 25, 'activation relu: activation')
+    (0, 25, 'activation relu: the setting activation')
     """
-    with flags_as_arguments():
-        hints = hints_of(
-            attention,
-            p=p,
-            activation=activation,
-            sidecar=config,
-            sidecar_name="the config",
-            read_position=read_position,
-            task=task,
-            answers=answers,
-        )
-        checkpoint = checkpoint_in_memory(state, IN_MEMORY)
-        imported = (reader_named(format) or recognise(checkpoint, hints)).read(checkpoint, hints)
-        imported = with_task(imported, hints, checkpoint.source)
-    return dataclasses.replace(imported, notes=tuple(map(as_arguments, imported.notes)))
+    hints = hints_of(
+        attention,
+        p=p,
+        activation=activation,
+        sidecar=config,
+        sidecar_name="the config",
+        read_position=read_position,
+        task=task,
+        answers=answers,
+    )
+    checkpoint = checkpoint_in_memory(state, IN_MEMORY)
+    imported = (reader_named(format) or recognise(checkpoint, hints)).read(checkpoint, hints)
+    return with_task(imported, hints, checkpoint.source)
 
 
 def export_file(model: Weights, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:

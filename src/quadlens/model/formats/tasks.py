@@ -32,9 +32,10 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     Raises:
         BadConfig: when two disagree, the task does not fit, or a group's elements are in an order that is not ours.
     """
-    found = agreed("the task", source, [("--task", hints.task), ("the file's config", imported.task)])
+    claims = [("the setting task", hints.task), ("the file's config", imported.task)]
+    found = agreed("the task", source, claims, "task")
     model, own = imported.model, _Own(imported.model)
-    task, said = model.config.task, "neither the file nor --task says another" if found is None else found[1]
+    task, said = model.config.task, "neither the file nor a setting says another" if found is None else found[1]
     try:
         if hints.answers is not None:
             task, said = _by_answers(own, hints.answers, found[0] if found else None)
@@ -45,7 +46,7 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
                 said = f"{said}; {order}"
         model = model.asked(task)
     except QuadlensError as error:
-        raise type(error)(f"{source}: {error}") from None
+        raise error.about(source) from None
     correct, pairs = own.right(task)
     drawn = "" if pairs == task.n**2 else f", drawn of {task.n**2}"
     notes = (*imported.notes, f"task {task.words}: {said}", f"{correct} of {pairs} inputs are answered right{drawn}")
@@ -104,8 +105,9 @@ def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
         told = "; ".join(f"{count} in {who}" for who, count in counts.items())
         raise BadConfig(
             f"no known order of the elements of {name} (docs/formats.md) is clearly the model's: of its {answers.size} "
-            f"answers are right: {told}. Give the table with --answers FILE (CSV or .npy), or --answers model to take "
-            "the model's own answers for it"
+            f"answers are right: {told}. Give the table with answers=FILE (CSV or .npy), or answers=model to take the "
+            "model's own answers for it",
+            settings=("answers",),
         )
     others = max((count for who, count in counts.items() if who != best), default=None)
     beside = "" if others is None else f", {others} in the next best order"
@@ -116,7 +118,7 @@ def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
 def _by_answers(own: _Own, answers: str, name: str | None) -> tuple[Task, str]:
     """The task from a file's table or from the model's own answers."""
     if answers != "model":
-        return task_from_file(Path(answers)), f"--answers {answers}"
+        return task_from_file(Path(answers)), f"answers={answers}"
     task = task_from_table(own.answers)
     kind = "a group" if task.is_group else "no group"
     claimed = "" if name is None else f" (the config says {name})"

@@ -1,4 +1,4 @@
-"""A transformer from its weights and from what flags, sidecar and file say of it.
+"""A transformer from its weights and from what settings, sidecar and file say of it.
 
 Its own attention may be replaced by a constant only with an account of what that changes.
 """
@@ -63,13 +63,13 @@ class Facts:
         activation_said: What in the config says it.
         attention: Attention by the file's own config.
         attention_said: What in the config says it.
-        otherwise: Attention when neither flag nor sidecar nor file says it: what `program` fixes.
+        otherwise: Attention when neither setting nor sidecar nor file says it: what `program` fixes.
         mix: How softmax becomes attention.
         positions: How many positions are fed, None when the format leaves it open.
         b_token_offset: Token of b minus b; None when the format leaves it open.
         causal: Whether softmax sees only what comes before; with one layer, read at the end, it is all the same.
         program: The published program whose layout the file has, which fixes inputs and scores; None where many share
-            the layout, so that `--attention` says them.
+            the layout, so that the setting `attention` says them.
         note: Added to the note about attention.
     """
 
@@ -93,8 +93,8 @@ class Facts:
 
 ATTENTION_HELP = (
     "it is not in the weights, and a wrong one often still gives 100 % accuracy while every margin changes; give it "
-    "with --attention (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; 1,1 in Zhong et al.'s models; softmax:2 (a, b) or "
-    "softmax:3 (a, b, '=') to compute it from W_Q and W_K), or a config with --config"
+    "with attention=… (0.5,0.5 for a and b; 1/3,1/3,1/3 with '='; 1,1 in Zhong et al.'s models; softmax:2 (a, b) or "
+    "softmax:3 (a, b, '=') to compute it from W_Q and W_K), or a config with config=FILE"
 )
 
 
@@ -129,16 +129,13 @@ def read_transformer(
     tokens = None if p is None else _tokens(source, hints, facts, p[0], len(weights["W_E"]), equals, missing)
     if p is None or activation is None or attention is None or tokens is None or missing:
         raise missing.error()
-    position = agreed(
-        "read_position",
-        source,
-        [("the argument", hints.read_position), (hints.sidecar_name, whole_number(hints, "read_position"))],
-    )
+    in_sidecar = (hints.sidecar_name, whole_number(hints, "read_position"))
+    position = agreed("read_position", source, [("the setting read_position", hints.read_position), in_sidecar])
     read_position = None if position is None else position[0]
     reading = _Reading(source, weights, hints, facts, p[0], activation[0], read_position, layers, tokens[0])
     model, attention_said = reading.model(*attention)
     by_program = None if facts.program is None else f"as in {facts.program}"
-    last = by_program or "the last position, from which --attention looks"
+    last = by_program or "the last position, from which attention looks"
     read_at = ("a", "b", "'='")[model.config.read_position]
     notes = [
         f"p = {p[0]}: {p[1]}",
@@ -161,27 +158,31 @@ def _known_attention(
 ) -> tuple[tuple[float, ...] | SoftmaxAttention, str] | None:
     """Attention with the number of positions fed, and who said it. Never guessed."""
     if hints.replace_attention is not None:
-        return hints.replace_attention, "--replace-attention"
+        return hints.replace_attention, "the setting replace_attention"
     claims: list[tuple[str, Claim]] = [
-        ("--attention", hints.attention),
+        ("the setting attention", hints.attention),
         (hints.sidecar_name, attention_in(hints)),
         (facts.attention_said, facts.attention),
     ]
     # `softmax` without a number of positions agrees with any softmax that has one.
     numbered = next((c for _, c in claims if isinstance(c, SoftmaxAttention) and c.positions), None)
     claims = [(who, numbered if numbered and c == SoftmaxAttention() else c) for who, c in claims]
-    found: tuple[tuple[float, ...] | SoftmaxAttention, str] | None = agreed("the attention", source, claims)
+    found: tuple[tuple[float, ...] | SoftmaxAttention, str] | None = agreed(
+        "the attention", source, claims, "attention"
+    )
     if found is None and facts.otherwise is not None:
         found = facts.otherwise, f"as in {facts.program}"
     if found is None:
-        missing.add("the attention", ATTENTION_HELP)
+        missing.add("the attention", ATTENTION_HELP, "attention", "config")
         return None
     claim, who = found
     # Of two positions there is one reading: a and b are fed.
     fed = _positions(claim) or facts.positions or (n_ctx if n_ctx == 2 else None)
     if fed is None:
         missing.add(
-            "whether '=' is fed", f"n_ctx is {n_ctx}; give --attention softmax:2 (a, b) or softmax:3 (a, b, '=')"
+            "whether '=' is fed",
+            f"n_ctx is {n_ctx}; give attention=softmax:2 (a, b) or softmax:3 (a, b, '=')",
+            "attention",
         )
         return None
     if facts.positions not in (None, fed):
@@ -246,11 +247,14 @@ class _Reading:
         hints, source = self.hints, self.source
         if hints.replace_attention is not None:
             if self.layers > 1:
-                raise BadConfig(f"{source} has {self.layers} layers; --replace-attention is for models of one")
+                words = f"{source} has {self.layers} layers; replace_attention is for models of one"
+                raise BadConfig(words, settings=("replace_attention",))
             if hints.attention is not None:
-                raise BadConfig(f"{source}: give --attention or --replace-attention, not both")
+                words = f"{source}: give attention or replace_attention, not both"
+                raise BadConfig(words, settings=("attention", "replace_attention"))
             if not self._looks:
-                raise BadConfig(f"{source} has no W_Q and W_K that could be replaced; give the constant by --attention")
+                words = f"{source} has no W_Q and W_K that could be replaced; give the constant by attention=…"
+                raise BadConfig(words, settings=("attention",))
             model = self._with(hints.replace_attention)
             return model, f"{who}; {effect_of_replacing(self._own(len(hints.replace_attention)), model)}"
         if isinstance(claim, SoftmaxAttention):
@@ -260,7 +264,8 @@ class _Reading:
             if self.facts.attention is None:
                 raise BadConfig(
                     f"{source} has {self.layers} layers: constant weights on the positions do not say what each of "
-                    "them sees. Give --attention softmax, or a config with attn_coeff (Zhong et al.)"
+                    "them sees. Give attention=softmax, or a config with attn_coeff (Zhong et al.)",
+                    settings=("attention", "config"),
                 )
             return self._deep(claim), who
         model = self._with(claim)
@@ -281,9 +286,10 @@ class _Reading:
         if found.gap > CONSTANT_WITHIN:
             raise BadConfig(
                 f"{self.source}: attention {', '.join(f'{x:.6g}' for x in claim)} by {who}, but by the checkpoint's "
-                f"own W_Q and W_K {found}: a difference of {found.gap:.3g}. Read it as it is with --attention softmax; "
-                "if it was trained with constant attention, say so with --replace-attention, which says what changes; "
-                "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself"
+                f"own W_Q and W_K {found}: a difference of {found.gap:.3g}. Read it as it is with attention=softmax; "
+                "if it was trained with constant attention, say so with replace_attention=…, which says what changes; "
+                "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself",
+                settings=("attention", "replace_attention", "config"),
             )
 
     def _softmax(self, fed: int) -> tuple[Weights, str]:
@@ -296,7 +302,7 @@ class _Reading:
         try:
             found = farthest(own)
         except QuadlensError as error:
-            raise type(error)(f"{self.source}: {error}") from None
+            raise error.about(self.source) from None
         if found.gap > CONSTANT_WITHIN:
             return own, (
                 f"softmax, which depends on the tokens: {found}, which is {found.gap:.3g} from those of head 0 on "
@@ -312,7 +318,8 @@ class _Reading:
         """Constant part and softmax of the checkpoint's own attention, so many positions fed, the last of them read."""
         source, mix, names = self.source, self.facts.mix, set(map(own_name, self.weights))
         if not {"W_Q", "W_K"} <= names:
-            raise BadFile(f"{source} has no W_Q and W_K to compute attention from; give the constant with --attention")
+            words = f"{source} has no W_Q and W_K to compute attention from; give the constant with attention=…"
+            raise BadFile(words, settings=("attention",))
         if self.read_position not in (None, positions - 1):
             raise BadConfig(
                 f"{source}: softmax is computed at the last position, but read_position is {self.read_position}"
@@ -335,7 +342,7 @@ class _Reading:
             return usual, f"√d_head by {hints.sidecar_name}"
         if self.facts.program is not None:
             return usual, f"√d_head, as in {self.facts.program}"
-        return usual, "√d_head, which --attention softmax means; attn_scale in a config says another"
+        return usual, "√d_head, which softmax means here; attn_scale in a config says another"
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """The shape of a weight, of the first layer where there are several."""
@@ -347,7 +354,7 @@ class _Reading:
         try:
             return Weights.with_zero_biases(self._config(attention, softmax), **weights)
         except QuadlensError as error:
-            raise type(error)(f"{self.source}: {error}") from None
+            raise error.about(self.source) from None
 
     def _deep(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Weights:
         """The same for several layers."""
@@ -355,7 +362,7 @@ class _Reading:
         try:
             return Weights.with_zero_biases(self._config(attention, softmax), **weights)
         except QuadlensError as error:
-            raise type(error)(f"{self.source}: {error}") from None
+            raise error.about(self.source) from None
 
     def _config(self, attention: tuple[float, ...], softmax: Softmax | None) -> Config:
         return Config(

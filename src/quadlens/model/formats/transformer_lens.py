@@ -210,17 +210,20 @@ def uniform_softmax(model: Weights, format_name: str) -> Uniform:
     weight = 1 / len(config.attention)
     if config.softmax is not None:
         raise BadConfig(
-            f"attention is a {config.attention_kind}; only constant attention is written so far. Use --format quadlens"
+            f"attention is a {config.attention_kind}; only constant attention is written so far. Use format=quadlens",
+            settings=("format",),
         )
     if len(set(config.attention)) != 1:
         raise BadConfig(
             f"attention {', '.join(f'{x:.6g}' for x in config.attention)} is not uniform; "
-            f"{format_name} can only express equal weights on all positions. Use --format onnx or quadlens"
+            f"{format_name} can only express equal weights on all positions. Use format=onnx or quadlens",
+            settings=("format",),
         )
     if config.read_position != len(config.attention) - 1:
         raise BadConfig(
             f"the model reads position {config.read_position}; {format_name} reads the last one, "
-            f"{len(config.attention) - 1}. Use --format onnx or quadlens"
+            f"{len(config.attention) - 1}. Use format=onnx or quadlens",
+            settings=("format",),
         )
     if config.activation != "relu":
         raise BadConfig(f"activation {config.activation!r} has no name in {format_name}; expected relu")
