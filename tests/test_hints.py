@@ -195,6 +195,7 @@ calls = {
     "import_file(dict)": lambda: quadlens.import_file({"W_E": 1}),
     "import_file(network)": lambda: quadlens.import_file(Network()),
     "load(3)": lambda: quadlens.load(3),
+    "Config.mlp": lambda: Config.mlp("11", 4),
     "Weights of an MLP": lambda: Weights(Config.mlp(3, 2), W_a=Tensor(), W_b=Tensor(), W_out=Tensor()),
     "Weights": lambda: Weights.with_zero_biases(Config.paper(5), **{"W_" + x: Tensor() for x in
         ("E", "pos", "V", "O", "in", "out", "U")}),
@@ -211,7 +212,7 @@ def test_wrong_python_arguments_are_told_the_remedy() -> None:
     """In a process of its own, because in tests annotations are checked before a function runs."""
     run = subprocess.run([sys.executable, "-c", WRONG], capture_output=True, text=True, check=True)
     lines = run.stdout.splitlines()
-    assert len(lines) == 6, run.stdout
+    assert len(lines) == 7, run.stdout
     for name, words in (
         (
             "load(dict)",
@@ -220,8 +221,9 @@ def test_wrong_python_arguments_are_told_the_remedy() -> None:
         ("import_file(dict)", "got a dict; expected a file's path, and a state dict in memory is for"),
         ("import_file(network)", "got a Network; expected a file's path, and a network in memory is for"),
         ("load(3)", "got an int; expected a file's path, as a string or a pathlib.Path"),
-        ("Weights", "W_a is a __main__.Tensor; expected a NumPy array, as tensor.detach().cpu().numpy() gives it"),
-        ("Weights", "W_E is a __main__.Tensor; expected a NumPy array"),
+        ("Weights", "W_a: got a Tensor; expected a NumPy array, as tensor.detach().cpu().numpy() gives it"),
+        ("Config.mlp", "p = '11': got a str; expected an integer"),
+        ("Weights", "W_E: got a Tensor; expected a NumPy array"),
     ):
         assert any(line.startswith(f"{name} ") and words in line for line in lines), (name, run.stdout)
 

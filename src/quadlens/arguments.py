@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from quadlens.errors import WrongArgument
+from quadlens.errors import WrongArgument, kind_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,16 +59,6 @@ def check_argument(name: str, value: object, kind: Any) -> None:
         f"{name} = {shown if len(shown) <= 80 else shown[:79] + '…'}: got {kind_of(value)}; "
         f"expected {' or '.join(words)}{remedy}"
     )
-
-
-def kind_of(value: object) -> str:
-    """What a value is, with its article.
-
-    >>> kind_of(3), kind_of("x"), kind_of(None)
-    ('an int', 'a str', 'None')
-    """
-    name = type(value).__name__
-    return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
 _WORDS = {

@@ -61,6 +61,16 @@ class WrongArgument(QuadlensError, TypeError):
     """A Python argument of a type that nothing can be made of; the message says what to pass."""
 
 
+def kind_of(value: object) -> str:
+    """What a value is, with its article.
+
+    >>> kind_of(3), kind_of("x"), kind_of(None)
+    ('an int', 'a str', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+
+
 def a_path(value: Any) -> Path:
     """A file's path as a Python caller gave it.
 
@@ -69,14 +79,14 @@ def a_path(value: Any) -> Path:
     """
     if isinstance(value, str | Path):
         return Path(value)
-    kind, hint = type(value).__name__, "as a string or a pathlib.Path"
+    hint = "as a string or a pathlib.Path"
     if isinstance(value, Mapping):
         hint = "and a state dict in memory is for quadlens.from_state_dict(state, …)"
     elif hasattr(value, "state_dict"):
         hint = "and a network in memory is for quadlens.from_state_dict(network.state_dict(), …)"
     elif hasattr(value, "tensors"):
         hint = "and this is a model already, which every function takes as it is"
-    raise WrongArgument(f"got {'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}; expected a file's path, {hint}")
+    raise WrongArgument(f"got {kind_of(value)}; expected a file's path, {hint}")
 
 
 class MissingExtra(QuadlensError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from quadlens.arguments import checked, kind_of
+from quadlens.arguments import checked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -376,7 +376,7 @@ def check(
     import tempfile
 
     import quadlens_checker
-    from quadlens.errors import BadConfig, BadFile, WrongArgument
+    from quadlens.errors import BadConfig, BadFile, WrongArgument, kind_of
     from quadlens.proofs import Certificate
     from quadlens.proved import check_proved
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Int
 
+from quadlens.arguments import check_argument, check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
@@ -117,6 +118,7 @@ class Config(Displayed):
     n_layers: int = 1
 
     def __post_init__(self) -> None:
+        check_fields(self)
         heads = 4 * self.n_heads * self.d_model * self.d_head
         outer = (self.d_vocab + self.d_vocab_out + self.n_ctx) * self.d_model
         layers = self.n_layers * (heads + 2 * self.d_model * self.d_mlp)
@@ -155,6 +157,7 @@ class Config(Displayed):
     @classmethod
     def mlp(cls, p: int, d_mlp: int, activation: Activation = "relu", task: Task | None = None) -> "Config":
         """A two-layer MLP on a pair of one-hot tokens: the collapsed model itself, without a skip connection."""
+        check_argument("p", p, int)
         asked = task_by_name("add", p) if task is None else task
         return cls(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, task=asked)
 

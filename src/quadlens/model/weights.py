@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.errors import BadWeights, WrongArgument
+from quadlens.errors import BadWeights, WrongArgument, kind_of
 from quadlens.model.config import Config
 from quadlens.model.tables import Tables
 from quadlens.model.task import Task
@@ -49,8 +49,9 @@ class Weights(Displayed):
         shapes = self.shapes(config)
         missing, needless = sorted(shapes.keys() - tensors.keys()), sorted(tensors.keys() - shapes.keys())
         if missing or needless:
+            network = f"attention is {config.attention_kind}, {_blocks(config)}" if config.has_stream else "an MLP"
             raise BadWeights(
-                f"attention is {config.attention_kind}, {_blocks(config)}: missing weights "
+                f"{network}: missing weights "
                 f"{', '.join(missing) or 'none'}, weights without use {', '.join(needless) or 'none'}"
             )
         check_arrays(tensors)
@@ -173,12 +174,12 @@ def layered(names: Mapping[str, str], blocks: int) -> dict[str, str]:
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
     """Refuse weights that are no NumPy arrays, as tensors of other libraries."""
-    other = {name: type(array) for name, array in arrays.items() if not isinstance(array, np.ndarray)}
-    for name, kind in other.items():
-        raise WrongArgument(
-            f"{name} is a {kind.__module__}.{kind.__name__}; expected a NumPy array, as tensor.detach().cpu().numpy() "
-            "gives it; a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, …)"
-        )
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise WrongArgument(
+                f"{name}: got {kind_of(array)}; expected a NumPy array, as tensor.detach().cpu().numpy() gives it; "
+                "a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, …)"
+            )
 
 
 def check_tensors(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:

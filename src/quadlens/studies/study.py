@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.arguments import kind_of
 from quadlens.display import Displayed
-from quadlens.errors import BadConfig, BadWeights, WrongArgument, within_float64
+from quadlens.errors import BadConfig, BadWeights, WrongArgument, kind_of, within_float64
 from quadlens.explanation import Explanation, Outline, explain, outline
 from quadlens.infinite_width import Lens, lens
 from quadlens.integration import Integration
