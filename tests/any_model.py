@@ -120,7 +120,7 @@ def extreme_model(rng: np.random.Generator) -> Weights:
     pre-activations of any size up to 10^18; some with weights from denormal to overflow."""
     draw = usual_weights(float(rng.choice([0.1, 1.0, 10.0, 1e3]))) if rng.random() < 0.7 else extreme_weights(rng)
     model = any_model(rng, draw, largest=7)
-    config, tensors = model.config, model.tensors
+    config, tensors = model.config, dict(model.tensors)
     if config.softmax is not None:
         divisor = 10.0 ** rng.uniform(-19, 3) if rng.random() < 0.3 else config.softmax.divisor
         scale = float(rng.choice([-1, 1])) * 10.0 ** rng.uniform(-8, 9)

@@ -117,7 +117,8 @@ def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Weights:
         again = rng.random(kept) < rng.choice([0.0, 0.05, 0.3])
         drawn[again] = rng.integers(0, every, int(again.sum()))
         config = replace(model.config, d_mlp=kept)
-        weights = model.tensors | {
+        weights = {
+            **model.tensors,
             "W_in": model.W_in[:, drawn],
             "b_in": model.b_in[drawn],
             "W_out": model.W_out[drawn] * np.float32(every / kept),
@@ -127,7 +128,7 @@ def like_trained(rng: np.random.Generator, moduli: dict[int, int]) -> Weights:
         neurons, jitter = int(2 ** rng.uniform(5, 9)), float(rng.choice([0.0, 0.02, 0.1]))
         recipe = Recipe(p, tuple(int(k) for k in keys), neurons, jitter=jitter, seed=int(rng.integers(1 << 30)))
         built = build_transformer(recipe)
-        config, weights = built.config, built.tensors
+        config, weights = built.config, dict(built.tensors)
     sizes = {name: noise * float(np.abs(array).mean()) for name, array in weights.items()}
     noisy = {n: (w + sizes[n] * rng.standard_normal(w.shape)).astype(np.float32) for n, w in weights.items()}
     return Weights(config, **noisy)

@@ -1,15 +1,18 @@
 """Configs and frozen dataclasses from JSON: every wrong value says what was expected."""
 
+import copy
 import dataclasses
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
-from quadlens.errors import BadConfig, BadWeights
+from quadlens.errors import BadConfig, BadWeights, WrongArgument
 from quadlens.model import Config, Recipe, Weights, build_transformer
 from quadlens.model.config import config_from_dict, config_to_dict
 from quadlens.schema import from_json, parse_dataclass, to_json
@@ -30,6 +33,7 @@ GOOD = Config.paper(p=7, d_model=4, d_mlp=5, n_heads=2)
         ({"b_token_offset": 3}, "b_token_offset = 3; expected 0 or p = 7"),
         ({"b_token_offset": 7}, "d_vocab = 8 is less than the 14 tokens used"),
         ({"d_vocab_out": 6}, "d_vocab_out = 6 is less than p = 7"),
+        ({"d_model": 0, "attention": (), "n_layers": 2}, "an MLP has no softmax, no heads and one layer"),
     ],
 )
 def test_configs_prove_themselves(change: dict[str, Any], message: str) -> None:
@@ -64,6 +68,72 @@ def test_weights_left_out_or_unknown() -> None:
     assert not Weights.with_zero_biases(model.config, **weights).b_in.any()
     with pytest.raises(BadWeights, match=r"missing weights W_U, weights without use W_X"):
         Weights.with_zero_biases(model.config, **{("W_X" if k == "W_U" else k): v for k, v in weights.items()})
+
+
+def test_numbers_of_a_config_are_those_that_its_file_has() -> None:
+    """Exact arithmetic takes 2^60 + 1 at its word and 1/3 for dyadic; a file has doubles, and proofs are about it.
+
+    In a process of its own, where nothing looks at annotations.
+    """
+    script = """
+import json
+from fractions import Fraction
+import numpy as np
+from quadlens.errors import QuadlensError
+from quadlens.model.config import Config, Softmax, config_from_dict, config_to_dict
+def config(**changes):
+    sizes = dict(p=7, d_model=4, d_mlp=5, n_heads=2, d_head=2, d_vocab=8, d_vocab_out=7, n_ctx=3, read_position=1)
+    return Config(**(sizes | dict(attention=(0.5, 0.5)) | changes))
+found = config(attention=[Fraction(1, 3), np.float64(1)], p=np.int64(7), softmax=Softmax(Fraction(1, 3), np.float32(3)))
+assert found == config(attention=(1 / 3, 1.0), softmax=Softmax(1 / 3, 3.0))
+assert [type(x) for x in (*found.attention, found.p, found.softmax.scale)] == [float, float, int, float]
+found = config(attention=(2**60 + 1, 0), softmax=Softmax(2**60 + 1, 1))
+assert found == config_from_dict(json.loads(json.dumps(config_to_dict(found))), "here")
+assert (found.attention, found.softmax.scale) == ((2.0**60, 0.0), 2.0**60)
+for changes, words in (
+    (dict(attention=(10**400, 0)), "an attention weight is beyond float64; expected a finite number"),
+    (dict(d_model=0, attention=(), n_heads=0, read_position=0, n_layers=2), "an MLP has no softmax, no heads"),
+    (dict(attention=("1", "0")), "expected numbers in a list"),
+    (dict(d_mlp=5.0), "expected an integer"),
+):
+    try:
+        config(**changes)
+    except QuadlensError as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_nothing_changes_the_weights_of_a_network() -> None:
+    """Not through an array that was given, one that is handed out, the mapping, or a copy."""
+    tensors = {name: x.copy() for name, x in build_transformer(Recipe(7, (1,), 4)).tensors.items()}
+    view = tensors["W_E"].view()
+    view.flags.writeable = False
+    model = Weights(build_transformer(Recipe(7, (1,), 4)).config, **(tensors | {"W_E": view}))
+    before = {name: x.copy() for name, x in model.tensors.items()}
+    for array in tensors.values():
+        array[...] = 9
+    for one in (model, copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert one.config == model.config
+        assert isinstance(one, Weights)
+        for mapping in (one.tensors, *one.blocks):
+            with pytest.raises(TypeError):
+                mapping["W_in"] = before["W_in"]  # type: ignore[index]
+            for array in mapping.values():
+                with pytest.raises(ValueError, match=r"WRITEABLE|read-only"):
+                    array.flags.writeable = True
+        assert all(np.array_equal(one.tensors[name], x) for name, x in before.items())
+        with pytest.raises(AttributeError, match="the weights of a network do not change"):
+            del one.config
+    assert model.replace(b_in=before["b_in"]).W_E is model.W_E
+
+
+def test_masked_arrays_are_no_weights() -> None:
+    model = build_transformer(Recipe(7, (1,), 4))
+    with pytest.raises(WrongArgument, match="W_E: got a MaskedArray; expected a NumPy array"):
+        model.replace(W_E=np.ma.array(model.W_E, mask=True))
 
 
 @dataclass(frozen=True)

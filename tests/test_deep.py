@@ -149,7 +149,7 @@ def test_values_check_themselves() -> None:
     with pytest.raises(BadWeights, match=r"missing weights 1\.W_in, weights without use none"):
         Weights.with_zero_biases(config_of(2), **{n: x for n, x in tensors.items() if n != "1.W_in"})
     with pytest.raises(BadWeights, match=r"1.W_in has shape \(7, 7\), expected \(6, 7\)"):
-        Weights.with_zero_biases(config_of(2), **tensors | {"1.W_in": np.ones((7, 7))})
+        Weights.with_zero_biases(config_of(2), **{**tensors, "1.W_in": np.ones((7, 7))})
     with pytest.raises(BadWeights, match=r"missing weights 0\.W_K"):
         Weights.with_zero_biases(config_of(2, softmax=Softmax(1.0, 1.0)), **tensors)
     with pytest.raises(BadWeights, match="overflows: the weights are too large for float64"):
@@ -441,8 +441,11 @@ def test_public_checkpoints(name: str, right: int, margin: float) -> None:
 
 @pytest.mark.parametrize("size", [1e30, 1e77, 1e120, 1e154])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_stream_that_overflows_is_an_outcome_in_words(size: float, seed: int, tmp_path: Path) -> None:
-    config = config_of(softmax=Softmax(scale=1.0, divisor=1.7, causal=bool(seed % 2)))
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_a_stream_that_overflows_is_an_outcome_in_words(
+    activation: Activation, size: float, seed: int, tmp_path: Path
+) -> None:
+    config = config_of(softmax=Softmax(scale=1.0, divisor=1.7, causal=bool(seed % 2)), activation=activation)
     small = random_deep(config, seed)
     model = Weights.with_zero_biases(config, **{name: array * size for name, array in small.tensors.items()})
     proof = prove_deep(model)

@@ -55,6 +55,21 @@ def test_sums_and_products_hold_the_truth(
     assert holds(abs(x[0]), [abs(x[1][0])])
 
 
+@pytest.mark.parametrize("power", [-1074, -1030, -1000, -3])
+def test_products_of_matrices_hold_the_truth_where_a_bound_underflows(power: int) -> None:
+    """u |x| of a denormal x is 0, but times a large |y| it is no longer small."""
+    rng = np.random.default_rng(power % 100)
+    x, y = np.ldexp(rng.standard_normal((3, 4)), power), np.ldexp(rng.standard_normal((4, 5)), min(1000, -power))
+    truth = [
+        sum((Fraction(float(p)) * Fraction(float(q)) for p, q in zip(row, column, strict=True)), Fraction(0))
+        for row in x
+        for column in y.T
+    ]
+    product = Enclosed.exactly(x) @ Enclosed.exactly(y)
+    assert product.finite
+    assert holds(product, truth)
+
+
 @settings(max_examples=300)
 @given(enclosures(), enclosures())
 def test_quotients_hold_the_truth_or_say_nothing(

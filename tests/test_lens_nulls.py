@@ -196,6 +196,14 @@ def test_an_uneven_chain_is_read_by_its_moments() -> None:
     assert even.r2.joint == pytest.approx(even.r2.shared, abs=0.01)
 
 
+@pytest.mark.parametrize(("n", "keys"), [(4, (1, 2)), (8, (2, 4)), (12, (3, 6))])
+def test_a_sign_wave_at_the_end_of_a_chain_is_read_by_its_integral(n: int, keys: tuple[int, ...]) -> None:
+    found = lens(rule("relu", keys, 2 * np.pi * np.arange(8) / 8, n))
+    assert found.chains == (keys,)
+    assert found.r2.joint == pytest.approx(found.r2.shared)
+    assert [one.k for one in shared_errors(found)] == [keys[0]]
+
+
 def test_exact_errors_and_bounds_know_chains() -> None:
     phi = np.concatenate([2 * np.pi * np.arange(40) / 40, np.repeat(np.pi * np.arange(4) / 2, 10)])
     for one in shared_errors(lens(rule("relu", (5, 10), phi))):

@@ -15,7 +15,7 @@ vanish.
 import numpy as np
 from jaxtyping import Complex
 
-from quadlens.infinite_width.integral import angles, over_inputs
+from quadlens.infinite_width.integral import angles, is_short, over_inputs
 from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts
 
 WAVES, MOMENTS = 2, 4
@@ -48,12 +48,15 @@ def folded(k: int, n: int) -> int:
 
 
 def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitudes:
-    """The claim about all clusters: those in no chain by their integrals, chains by the module's sums."""
+    """The claim about all clusters: those in no chain by their integrals, chains by the module's sums.
+
+    A sign wave of even n has no circle, in a chain or not: its harmonics are too few for the sums.
+    """
     chained = {k for chain in chains for k in chain}
     total = np.zeros_like(parts.logits)
     for one in parts.readings:
         cluster, k, n = one.cluster, one.cluster.k, parts.n
-        if k not in chained:
+        if k not in chained or is_short(cluster):
             total[..., k] += over_inputs(cluster, one.theory)
             continue
         total[..., k] += _tilted(one, 2)

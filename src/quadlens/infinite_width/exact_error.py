@@ -19,6 +19,7 @@ from jaxtyping import Complex, Float, Int
 
 from quadlens.errors import BadConfig, WrongArgument
 from quadlens.infinite_width.chains import joint_error
+from quadlens.infinite_width.integral import is_short
 from quadlens.infinite_width.lens import Lens
 from quadlens.infinite_width.parts import ClusterReading
 from quadlens.numbers import decimals
@@ -144,7 +145,7 @@ def shared_errors(
     chained, errors = {k for chain in found.chains for k in chain}, []
     for done, one in enumerate(rules):
         progress(done, len(rules))
-        errors.append(shared_error(one, part, one.cluster.k in chained))
+        errors.append(shared_error(one, part, one.cluster.k in chained and not is_short(one.cluster)))
     return tuple(errors)
 
 

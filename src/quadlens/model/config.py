@@ -21,6 +21,11 @@ MAX_LAYERS = 4
 MAX_P = 1 << 14
 MAX_WEIGHTS = 1 << 30
 
+WHOLE = (
+    "p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx", "read_position", "b_token_offset",
+    "n_layers",
+)  # fmt: skip
+
 AttentionKind = Literal["constant", "softmax", "mixture"]
 
 
@@ -39,6 +44,14 @@ def check_modulus(p: int) -> None:
 def _check_positive(name: str, value: int) -> None:
     if value < 1:
         raise BadConfig(f"{name} = {value} is not supported; expected at least 1")
+
+
+def _double(name: str, value: float) -> float:
+    """A number as the double that files have of it: exact proofs are about this one, not about what was given."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise BadConfig(f"{name} is beyond float64; expected a finite number") from None
 
 
 def check_size(p: int, weights: int) -> None:
@@ -69,6 +82,9 @@ class Softmax:
     causal: bool = True
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "scale", _double("the scale of softmax", self.scale))
+        object.__setattr__(self, "divisor", _double("the divisor of attention scores", self.divisor))
         if not math.isfinite(self.scale) or self.scale == 0:
             raise BadConfig(f"softmax times {self.scale}; expected a finite number other than 0")
         if not (math.isfinite(self.divisor) and self.divisor > 0):
@@ -119,6 +135,9 @@ class Config(Displayed):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name in WHOLE:
+            object.__setattr__(self, name, int(getattr(self, name)))
+        object.__setattr__(self, "attention", tuple(_double("an attention weight", x) for x in self.attention))
         heads = 4 * self.n_heads * self.d_model * self.d_head
         outer = (self.d_vocab + self.d_vocab_out + self.n_ctx) * self.d_model
         layers = self.n_layers * (heads + 2 * self.d_model * self.d_mlp)
@@ -131,6 +150,8 @@ class Config(Displayed):
         parse_activation(self.activation)
         if self.has_stream:
             self._check_stream()
+        elif self.softmax is not None or self.n_layers != 1 or self.read_position or self.n_heads:
+            raise BadConfig("d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer")
 
     def _check_stream(self) -> None:
         if not 1 <= self.n_layers <= MAX_LAYERS:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,11 @@ class Weights(Displayed):
 
     Attributes:
         config: What the network is, without its weights.
-        tensors: Every weight by its name, read-only.
+        tensors: Every weight by its name; neither the mapping nor an array of it can be written to.
     """
 
     config: Config
-    tensors: dict[str, Array]
+    tensors: Mapping[str, Array]
 
     def __init__(self, config: Config, **tensors: np.ndarray) -> None:
         """Check and freeze the tensors.
@@ -56,10 +57,17 @@ class Weights(Displayed):
             )
         check_arrays(tensors)
         check_tensors(tensors, shapes)
-        self.__dict__.update(config=config, tensors={name: _frozen(tensors[name]) for name in shapes})
+        self.__dict__.update(config=config, tensors=MappingProxyType({name: _frozen(tensors[name]) for name in shapes}))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"the weights of a network do not change; build another with Weights (setting {name})")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"the weights of a network do not change; build another with Weights (deleting {name})")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, deep or from a pickle, is built again: checked, and as frozen."""
+        return _rebuilt, (self.config, dict(self.tensors))
 
     def __getattr__(self, name: str) -> Array:
         tensors = self.__dict__.get("tensors", {})
@@ -107,12 +115,14 @@ class Weights(Displayed):
 
     @cached_property
     def blocks(self) -> tuple[Mapping[str, Array], ...]:
-        """The tensors of each block by their own names, in float64."""
-        inner = {name: x.astype(np.float64) for name, x in self.tensors.items() if name not in OUTER}
+        """The tensors of each block by their own names, in float64, as frozen."""
+        inner = {name: _frozen(x.astype(np.float64)) for name, x in self.tensors.items() if name not in OUTER}
         if self.config.n_layers == 1:
-            return (inner,)
-        numbers = range(self.config.n_layers)
-        return tuple({own_name(n): x for n, x in inner.items() if n.startswith(f"{i}.")} for i in numbers)
+            return (MappingProxyType(inner),)
+        numbers = [f"{i}." for i in range(self.config.n_layers)]
+        return tuple(
+            MappingProxyType({own_name(n): x for n, x in inner.items() if n.startswith(number)}) for number in numbers
+        )
 
     def replace(self, config: Config | None = None, **tensors: np.ndarray) -> "Weights":
         """The network with another config, or with some other tensors."""
@@ -173,9 +183,9 @@ def layered(names: Mapping[str, str], blocks: int) -> dict[str, str]:
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
-    """Refuse weights that are no NumPy arrays, as tensors of other libraries."""
+    """Refuse weights that are no NumPy arrays, as tensors of other libraries, or that hide numbers behind a mask."""
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise WrongArgument(
                 f"{name}: got {kind_of(array)}; expected a NumPy array, as tensor.detach().cpu().numpy() gives it; "
                 "a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, …)"
@@ -199,12 +209,14 @@ def check_tensors(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
 
 
 def _frozen(array: Array) -> Array:
-    """`array` contiguous and read-only; a copy while anyone could still write to it, so that it cannot change."""
-    if not array.flags.writeable and array.flags.c_contiguous:
+    """`array`, contiguous, over bytes that nobody can write to: a flag alone can be set again, or not be its base's."""
+    if isinstance(array.base, bytes) and array.flags.c_contiguous and type(array) is np.ndarray:
         return array
-    frozen = np.array(array, order="C")
-    frozen.flags.writeable = False
-    return frozen
+    return np.ndarray(array.shape, array.dtype, array.tobytes())
+
+
+def _rebuilt(config: Config, tensors: dict[str, np.ndarray]) -> Weights:
+    return Weights(config, **tensors)
 
 
 def _blocks(config: Config) -> str:

@@ -116,10 +116,11 @@ class Enclosed:
 
         The middles' product is within γ_n |x| |y| of theirs in any order, γ_n ≤ (n + 2) u, and the radii add
         r_x |y| + (|x| + r_x) r_y; each is one product of numbers that are not negative, whose own rounding a factor
-        1 + 4 (n + 4) u covers.
+        1 + 4 (n + 4) u covers. What stands before a product is rounded up first: a large |y| would enlarge what was
+        lost to underflow.
         """
         n, size = self.middle.shape[-1], np.abs(other.middle)
-        reach = (self.radius + (n + 2) * UNIT * np.abs(self.middle)) @ size
+        reach = upward(self.radius + (n + 2) * UNIT * np.abs(self.middle)) @ size
         if other.radius.any():
             reach = reach + (np.abs(self.middle) + self.radius) @ other.radius
         return Enclosed(self.middle @ other.middle, upward(reach * (1 + 4 * (n + 4) * UNIT)))

@@ -366,8 +366,9 @@ def tabulated(activation: Activation, reach: int) -> Callable[[Any], Any]:
     steps = np.diff(values)
 
     def sigma(x: Any) -> Any:
-        outside = np.abs(x) >= reach
-        if outside.any() and (reach < FAR or np.isnan(x).any()):
+        # Said this way round, what is no number is outside, and stays none.
+        outside = ~(np.abs(x) < reach)
+        if outside.any() and reach < FAR:
             raise ValueError(f"the table of {activation} ends at {reach}")
         # Times a power of two, less its whole part: both exact.
         scaled = np.where(outside, 0.0, x) * unit
