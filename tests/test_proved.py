@@ -22,6 +22,8 @@ from cli_runner import quadlens
 from quadlens import check
 from quadlens.errors import BadFile
 from quadlens.model.bundled import resolve
+from quadlens.model.config import Config
+from quadlens.model.evaluate import all_pairs
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import load_with_sha256, sha256, to_bytes
 from quadlens.model.task import task_from_table
@@ -422,3 +424,20 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, files: Path) -> No
     monkeypatch.setattr("quadlens.proved.PROGRAM", "no-such-program")
     done = quadlens("check", files / "brute.json", files / "m.safetensors", "--proved")
     assert (done.code, "make proved" in done.err) == (2, True)
+
+
+def test_a_table_under_a_false_name_is_rejected(tmp_path: Path) -> None:
+    """The theorem is about the table; that it is the group's whose name it has is asked outside it, as in Python."""
+    rng, config = np.random.default_rng(3), Config.mlp(6, 8)
+    drawn = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in Weights.shapes(config).items()}
+    model = Weights(config, **drawn)
+    own = task_from_table(model.forward(all_pairs(6)).argmax(axis=1).reshape(6, 6))
+    files = [tmp_path / "cert.json", tmp_path / "model.safetensors"]
+    for name, verdict in (("table", "VERIFIED"), ("S3", "REJECTED")):
+        object.__setattr__(own, "name", name)  # a task built as it should be proves its name
+        asked = model.asked(own)
+        for file, content in zip(files, (certify(asked, "brute").to_bytes(), to_bytes(asked)), strict=True):
+            file.write_bytes(content)
+        found = [check_here(str(files[0]), str(files[1]), 60.0), check_proved(*map(str, files))]
+        assert [one.verdict for one in found] == [verdict] * 2, found
+        assert verdict == "VERIFIED" or all("is not one of the group S3" in one.reason for one in found)

@@ -65,6 +65,8 @@ def check_proved(
     facts = dict(line.split(": ", 1) for line in read if ": " in line)
     seconds, sha256 = time.monotonic() - began, facts.get("model SHA-256")
     verdict, _, reason = last.partition(": ")
+    if verdict == "VERIFIED" and (problem := name_problem(certificate_path, model_path)):
+        return CheckReport("REJECTED", problem, seconds, sha256, checker="proved")
     if verdict == "VERIFIED" and done.returncode in (0, 1):
         inputs, certified = int(facts["inputs"]), int(facts["certified"])
         claims = {"inputs": inputs, "certified_inputs": certified, "margin": facts["margin"]}
@@ -77,6 +79,25 @@ def check_proved(
         raise BadFile(f"{reason}; {fix}")
     ended = f"the check ended without a verdict, perhaps for more than {max_bytes} bytes"
     return CheckReport("REJECTED", ended, seconds, sha256, checker="proved")
+
+
+def name_problem(certificate_path: str, model_path: str) -> str | None:
+    """Why a task is not what it is called: the theorem is about the table in the file, whatever its name.
+
+    Groups are not in the proved checker, so that their names are looked at as the Python checker does it.
+    """
+    from quadlens_checker.model_file import read_model
+    from quadlens_checker.reading import Rejected, parse_json
+    from quadlens_checker.tasks import check_task
+
+    try:
+        about = parse_json(Path(certificate_path).read_bytes(), floats=False)["model"]
+        config, _ = read_model(Path(model_path).read_bytes())
+        if "task" in about:
+            check_task(config.task, about["task"], about.get("answers"), lambda operations: None)
+    except Rejected as error:
+        return str(error)
+    return None
 
 
 def statement(task: str, certified: int, inputs: int) -> str:
