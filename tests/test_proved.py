@@ -438,6 +438,6 @@ def test_a_table_under_a_false_name_is_rejected(tmp_path: Path) -> None:
         asked = model.asked(own)
         for file, content in zip(files, (certify(asked, "brute").to_bytes(), to_bytes(asked)), strict=True):
             file.write_bytes(content)
-        found = [check_here(str(files[0]), str(files[1]), 60.0), check_proved(*map(str, files))]
+        found = [check_here(str(files[0]), str(files[1]), 60.0), check_proved(str(files[0]), str(files[1]))]
         assert [one.verdict for one in found] == [verdict] * 2, found
         assert verdict == "VERIFIED" or all("is not one of the group S3" in one.reason for one in found)
