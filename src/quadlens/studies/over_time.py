@@ -37,7 +37,7 @@ from quadlens.studies.study import Study, study_of
 from quadlens.table import Table
 from quadlens.training.initial import start_of
 from quadlens.training.outputs import MAX_MANIFEST_BYTES, RunFiles, TrainingManifest
-from quadlens.training.snapshots import SUFFIX, load_snapshot, snapshot_directory
+from quadlens.training.snapshots import snapshot_directory
 
 if TYPE_CHECKING:
     import polars
@@ -211,11 +211,10 @@ def files_of(path: Path) -> list[tuple[int, Path]]:
         error = NoSnapshots(f"{directory}: no such directory; snapshots are kept while a model is trained")
         error.command = None if manifest is None else manifest.command
         raise error
-    files = sorted(directory.glob(f"*{SUFFIX}"))
-    files = files or [file for file in directory.iterdir() if file.suffix in CHECKPOINTS]
+    files = [file for file in directory.iterdir() if file.suffix in CHECKPOINTS]
     numbered = [(int(numbers[-1]), file) for file in files if (numbers := re.findall(r"\d+", file.stem))]
     if not numbered:
-        raise BadFile(f"{directory} holds no snapshot and no checkpoint with a number in its name")
+        raise BadFile(f"{directory} holds no checkpoint with a number in its name")
     epochs = [epoch for epoch, _ in numbered]
     if len(set(epochs)) < len(epochs):
         raise BadFile(f"{directory} holds two checkpoints with the same number; keep one run per directory")
@@ -224,8 +223,6 @@ def files_of(path: Path) -> list[tuple[int, Path]]:
 
 def model_in(file: Path, activation: str | None = None) -> Weights:
     """The model of one snapshot."""
-    if file.suffix == SUFFIX:
-        return load_snapshot(file)
     if file.suffix == ".safetensors":
         return load_file(file)
     from quadlens.model.formats import import_file

@@ -23,13 +23,13 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.evaluate import margins
 from quadlens.model.tables import FloatTables
-from quadlens.reading import parse_json
+from quadlens.reading import parse_json, read_limited
 from quadlens.schema import parse_dataclass, plain
 from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.spectrum.fourier import waves_of
 from quadlens.studies.over_time import PLAYED, RunHistory, Snapshot, files_of, history, model_in
 from quadlens.studies.study import Study
-from quadlens.training.snapshots import inflated, snapshot_directory
+from quadlens.training.snapshots import snapshot_directory
 
 FORMAT = 2
 # Steps over the root mean square of the array; the half difference has the mean's step.
@@ -37,6 +37,7 @@ STEPS = {"mean": 0.3, "difference": 0.3, "W_L": 0.3, "S_a": 0.2, "S_b": 0.2, "ma
 # A snapshot is kept when it has this many times as many epochs as the last one kept, both counted from -FROM.
 APART, FROM = 1.12, 6
 LARGEST = 32767
+MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +159,22 @@ class _Weights:
     steps: tuple[float, float, float, float, float, float]
 
 
+def _inflated(path: Path) -> bytes:
+    """The content of a file that zlib compressed, as far as that is whole and not too large."""
+    machine = zlib.decompressobj()
+    try:
+        content = machine.decompress(read_limited(path, MAX_BYTES), MAX_BYTES)
+        why = "cut short, or too large" if machine.unconsumed_tail or not machine.eof else None
+    except zlib.error as error:
+        why = str(error)
+    if why is not None:
+        raise BadFile(f"{path} is not a run to be played ({why}); make it again with quadlens history -o")
+    return content
+
+
 def read_run(path: Path) -> PlayedRun:
     """The run in a file that `to_bytes` made; a damaged one is refused."""
-    content = inflated(path, "a run to be played; make it again with quadlens history -o")
+    content = _inflated(path)
     try:
         start = 8 + int.from_bytes(content[:8], "little")
         header = parse_json(content[8:start], "its header", strict=True)

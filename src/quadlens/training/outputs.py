@@ -25,7 +25,7 @@ SUFFIX = ".safetensors"
 # At the end, when most is there: the last checkpoint, and where the run ends, of the run before and of this one,
 # each of weights and two moments; and the model of both.
 CHECKPOINT_BYTES_PER_WEIGHT = 3 * 3 * 8 + 2 * 8
-SNAPSHOT_BYTES_PER_WEIGHT = 3
+SNAPSHOT_BYTES_PER_WEIGHT = 8
 SPARE_BYTES = 8 << 20
 MAX_MANIFEST_BYTES = 1 << 20
 
