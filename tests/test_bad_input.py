@@ -113,7 +113,6 @@ IMPORTS: list[tuple[str, bytes, tuple[str, ...], str]] = [
         "by the setting attention, but by the checkpoint's own W_Q and W_K head ",
     ),
     ("no activation", torch_file(tl_state_dict()), HALF[:2], "give activation=NAME (relu, abs, square, "),
-    ("replaced by what", torch_file(tl_state_dict()), ("--replace-attention", "x"), "replace_attention 'x' is not"),
     ("no attention", torch_file(tl_state_dict()), HALF[2:], "do not say the attention: it is not in the weights"),
     ("attention flag", torch_file(tl_state_dict()), ("--attention", "half"), "attention 'half' is not understood"),
     ("no format", torch_file({"hello": random(2)}), (), "is in no known format"),

@@ -108,7 +108,7 @@ def test_names_are_not_markup(folder: Path) -> None:
     assert "one_hot_pair [batch, 2, 13]" in exported.out
 
 
-@pytest.mark.parametrize("name", ["transformer-lens", "transformer-lens-4-raw", "transformer-lens-4-bridge"])
+@pytest.mark.parametrize("name", ["transformer-lens", "transformer-lens-4-bridge"])
 def test_export_and_import(folder: Path, name: str) -> None:
     exported = quadlens("export", "m.safetensors", "--format", name, "-o", "model_x.pt", "--json").document
     assert all(Path(path).is_file() for path in exported["files"])

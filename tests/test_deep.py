@@ -289,7 +289,6 @@ NORMED, SHALLOW = (dataclasses.replace(SOFTMAX3, sidecar=x) for x in ({"normaliz
         ({"blocks.1.mlp.W_in": None}, SOFTMAX3, BadFile, "missing tensors: blocks.1.mlp.W_in, no unknown tensors"),
         ({"blocks.7.mlp.W_in": np.ones((6, 7))}, SOFTMAX3, BadConfig, "it has 8 layers; quadlens reads up to 4"),
         ({}, Hints((0.5, 0.5), p=5, activation="relu"), BadConfig, "2 layers: constant weights on the positions"),
-        ({}, dataclasses.replace(SOFTMAX3, attention=None, replace_attention=(1.0, 1.0)), BadConfig, "models of one"),
     ],
 )  # fmt: skip
 def test_refusals(change: dict[str, np.ndarray | None], hints: Hints, error: type[QuadlensError], message: str) -> None:

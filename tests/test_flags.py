@@ -47,8 +47,8 @@ def test_no_message_outside_the_command_line_names_a_flag() -> None:
 
 
 def test_the_command_line_says_which_flags_an_error_is_about() -> None:
-    assert flags_of(BadConfig("no", settings=("activation", "replace_attention", "logits"))) == [
-        *("--activation", "--replace-attention", "--no-logits"),
+    assert flags_of(BadConfig("no", settings=("activation", "max_seconds", "logits"))) == [
+        *("--activation", "--max-seconds", "--no-logits"),
     ]
     with pytest.raises(BadConfig, match=r"strategy=auto is for") as caught:
         raise BadConfig("strategy=auto is for", settings=("strategy",))

@@ -231,37 +231,21 @@ def test_a_constant_in_place_of_attention_that_looks_is_refused(tmp_path: Path, 
         import_file(path, hints=Hints(attention, activation="relu"))
     gap = np.abs(tl_patterns(tensors, token_rows(P if len(attention) == 3 else None)) - np.array(attention)).max()
     assert f"a difference of {gap:.3g}. " in str(caught.value)
-    assert "replace_attention=" in str(caught.value)
-    assert caught.value.settings == ("attention", "replace_attention", "config")
+    assert caught.value.settings == ("attention", "config")
     with pytest.raises(BadConfig, match="by the config, but by the checkpoint's own W_Q and W_K head"):
         from_state_dict(tensors, config={"attention": list(attention)}, activation="relu")
+    # What the message advises for a run that was trained with the constant.
+    alone = {name: array for name, array in tensors.items() if not name.endswith(("W_Q", "W_K", "b_Q", "b_K"))}
+    assert from_state_dict(alone, attention=attention, activation="relu").model.config.attention == attention
 
 
-@pytest.mark.parametrize("attention", [(0.5, 0.5), (0.2, -0.7), (1 / 3, 1 / 3, 1 / 3)])
-def test_replacing_attention_says_what_changes(tmp_path: Path, attention: tuple[float, ...]) -> None:
-    tensors = tl_state_dict()
-    hints = Hints(activation="relu", replace_attention=attention)
-    imported = import_file(write(tmp_path / "m", tensors, "torch"), hints=hints)
-    tokens = token_rows(P if len(attention) == 3 else None)
-    new, own = tl_logits(tensors, tokens, attention), tl_logits(tensors, tokens, None)
-    assert_same_logits(imported.model, new)
-    changed = int((new.argmax(1) != own.argmax(1)).sum())
-    (note,) = (line for line in imported.notes if line.startswith("attention"))
-    assert f"logits differ by up to {np.abs(new - own).max():.3g}, and {changed} of {P * P} answers" in note
-    assert f"({changed / P**2:.1%})" in note
-
-
-def test_replacing_attention_needs_attention(tmp_path: Path) -> None:
-    for tensors, hints, message in (
-        (blind(tl_state_dict()), Hints(replace_attention=(0.5, 0.5)), "has no W_Q and W_K that could be replaced"),
-        (tl_state_dict(), Hints((0.5, 0.5), replace_attention=(0.5, 0.5)), "give attention or replace_attention, not"),
-        (tl_state_dict(), Hints(replace_attention=(0.5,)), "attention has 1 weights"),
-    ):
-        with pytest.raises(BadConfig, match=message):
-            import_file(write(tmp_path / "m", tensors, "torch"), hints=dataclasses.replace(hints, activation="relu"))
-    tensors = {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}
+def test_attention_of_a_wrong_length_or_of_an_mlp_is_refused() -> None:
+    with pytest.raises(BadConfig, match="attention has 1 weights"):
+        from_state_dict(blind(tl_state_dict()), attention=(0.5,), activation="relu")
     with pytest.raises(BadConfig, match="a two-layer MLP has no attention"):
-        import_file(write(tmp_path / "m", tensors, "torch"), hints=Hints(replace_attention=(0.5, 0.5)))
+        from_state_dict(
+            {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}, attention=(0.5, 0.5), activation="relu"
+        )
 
 
 @pytest.mark.parametrize("tensors", [blind(tl_state_dict()), nanda_state_dict(P, 2), nanda_state_dict(P + 1, 3)])
@@ -350,9 +334,9 @@ def test_zhong_without_a_config(tmp_path: Path) -> None:
         BadConfig, match=r"do not say the attention: it is not in the weights.*give it with attention=…"
     ):
         import_file(path, hints=Hints(activation="relu"))
-    with pytest.raises(BadConfig, match=r"by the checkpoint's own W_Q and W_K .* a config with attn_coeff"):
+    with pytest.raises(BadConfig, match=r"by the checkpoint's own W_Q and W_K .* a config that says so, attn_coeff"):
         import_file(path, hints=Hints((1.0, 1.0), activation="relu"))
-    imported = import_file(path, hints=Hints(replace_attention=(1.0, 1.0), activation="relu"))
+    imported = from_state_dict(nanda_state_dict(P, 2), config={"attn_coeff": 0}, p=P, activation="relu")
     assert imported.format == "zhong"
     assert_same_logits(imported.model, nanda_logits(nanda_state_dict(P, 2), token_rows(), coeff=0.0))
 
@@ -459,7 +443,6 @@ ROUND_TRIPS: list[tuple[str, Weights]] = [
     ("transformer-lens", shaped(**EQUALS, attention=(1 / 3,) * 3)),
     ("transformer-lens", shaped(d_vocab=P + 3, d_vocab_out=P + 2, n_ctx=5)),
     ("transformer-lens", shaped(d_vocab=2 * P, b_token_offset=P)),
-    ("transformer-lens-4-raw", without(shaped(), "b_U")),
     ("transformer-lens-4-bridge", shaped()),
     ("transformer-lens-4-bridge", shaped(**EQUALS, attention=(1 / 3,) * 3)),
     ("quadlens", shaped(attention=(0.3, -2.0), read_position=0, activation="abs")),
@@ -482,7 +465,7 @@ def test_round_trips_bit_for_bit(tmp_path: Path, name: str, model: Weights, cont
     assert path.read_bytes() == (tmp_path / path.name.replace("1", "2")).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["transformer-lens", "transformer-lens-4-raw", "transformer-lens-4-bridge"])
+@pytest.mark.parametrize("name", ["transformer-lens", "transformer-lens-4-bridge"])
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 1 / 3])
 def test_exports_of_other_uniform_attention_keep_the_logits(tmp_path: Path, name: str, alpha: float) -> None:
     """W_V takes up the difference; rounding it is the only change."""
@@ -498,16 +481,17 @@ def test_exports_of_other_uniform_attention_keep_the_logits(tmp_path: Path, name
     ("name", "model", "message"),
     [
         ("transformer-lens", shaped(attention=(0.3, 0.7)), "attention 0.3, 0.7 is not uniform"),
-        ("transformer-lens-4-raw", shaped(attention=(0.3, 0.7)), "attention 0.3, 0.7 is not uniform"),
         (
             "transformer-lens",
             shaped(read_position=0),
             "the model reads position 0; transformer-lens reads the last one, 1",
         ),
         ("transformer-lens", shaped(activation="abs"), "activation 'abs' has no name in transformer-lens"),
-        ("transformer-lens-4-raw", shaped(), "has no unembedding bias, and b_U is not zero"),
         ("transformer-lens", MLP, "transformer-lens holds transformers; this model is an MLP"),
-        *((name, MLP, f"format '{name}' is read, not written") for name in ("gbmi", "zhong", "nanda", "he", "mlp")),
+        *(
+            (name, MLP, f"format '{name}' is read, not written")
+            for name in ("gbmi", "zhong", "nanda", "he", "mlp", "transformer-lens-4-raw")
+        ),
         ("word", MLP, "format 'word' is not known; expected one of quadlens, transformer-lens"),
     ],
 )

@@ -132,7 +132,6 @@ def import_file(
     *,
     config: str | Path | None = None,
     attention: Sequence[float] | str | None = None,
-    replace_attention: Sequence[float] | None = None,
     activation: str | None = None,
     p: int | None = None,
     task: str | None = None,
@@ -146,7 +145,6 @@ def import_file(
         format: Which project's, or auto to recognise it by its keys.
         config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
         attention: The constant attention on each position, or "softmax" to compute it, where the file does not say.
-        replace_attention: Constant weights in place of the checkpoint's own attention; the notes say what changes.
         activation: The activation, where the file does not say.
         p: The modulus, where the file does not say.
         task: What the model was trained for, as "add" or "S5", where the file does not say.
@@ -168,7 +166,7 @@ def import_file(
     from quadlens.model.formats.registry import hints_of
 
     known = {"activation": activation, "p": p, "task": task, "answers": answers, "checkpoint": checkpoint}
-    hints = hints_of(attention, replace_attention, **known)
+    hints = hints_of(attention, **known)
     return read(a_path(path), format, hints, None if config is None else a_path(config))
 
 

@@ -54,14 +54,6 @@ def import_(
             "softmax:2 (a and b are fed), softmax:3 (and '='), of scores over √d_head unless a config has attn_scale.",
         ),
     ] = None,
-    replace_attention: Annotated[
-        str | None,
-        typer.Option(
-            "--replace-attention",
-            metavar="W,W",
-            help="Constant weights in place of the checkpoint's own attention: another model; says by how much.",
-        ),
-    ] = None,
     p: Annotated[int | None, typer.Option("--p", help="The modulus, when the shapes do not say.")] = None,
     activation: Annotated[
         str | None, typer.Option("--activation", metavar="NAME", help="As relu or gelu, when no config says.")
@@ -86,7 +78,7 @@ def import_(
     from quadlens.model.formats.registry import hints_of
 
     known = {"p": p, "activation": activation, "task": task, "answers": answers, "checkpoint": checkpoint}
-    hints = hints_of(attention, replace_attention, **known)
+    hints = hints_of(attention, **known)
     if source.is_dir():
         _directory(source, output, format_name, config, hints, out)
         return

@@ -73,18 +73,13 @@ def parse_attention(text: str) -> tuple[float, ...] | SoftmaxAttention:
     """
     if text in ("softmax", "softmax:2", "softmax:3"):
         return SoftmaxAttention(int(text[-1]) if text[-1].isdigit() else None)
-    return parse_weights(text, "attention", ", or softmax to compute the checkpoint's own")
-
-
-def parse_weights(text: str, setting: str = "replace_attention", otherwise: str = "") -> tuple[float, ...]:
-    """Constant attention as typed: numbers or fractions separated by commas; `setting` is named in the message."""
     try:
         return tuple(float(Fraction(part.strip())) for part in text.split(","))
     except (ValueError, ZeroDivisionError, OverflowError):
         raise BadConfig(
-            f"{setting} {text[:80]!r} is not understood; expected a weight for each position, as in 0.5,0.5 or "
-            f"1/3,1/3,1/3{otherwise}",
-            settings=(setting,),
+            f"attention {text[:80]!r} is not understood; expected a weight for each position, as in 0.5,0.5 or "
+            "1/3,1/3,1/3, or softmax to compute the checkpoint's own",
+            settings=("attention",),
         ) from None
 
 

@@ -52,7 +52,7 @@ def two_layers(
 
 def _check_flags(hints: Hints, p: int) -> None:
     """Refuse what cannot be said of an MLP for this p."""
-    if hints.attention is not None or hints.replace_attention is not None:
+    if hints.attention is not None:
         words = "constant attention was given, but a two-layer MLP has no attention; leave it out"
         raise BadConfig(words, settings=("attention",))
     if hints.p not in (None, p):
@@ -177,7 +177,7 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
     (p, e), (m, _) = t["E"].shape, t["W_1"].shape
     shapes = {"E": (p, e), "U": (p, m), "W_1": (m, e), "b_1": (m,), "W_2": (m, m), "b_2": (m,)}
     check_tensors(t, shapes)
-    if hints.attention is not None or hints.replace_attention is not None or hints.p not in (None, p):
+    if hints.attention is not None or hints.p not in (None, p):
         words = f"{source}: it has no attention, and p = {p}; leave attention out, and correct p"
         raise BadConfig(words, settings=("attention", "p"))
     relu = None if kind is None else "relu"

@@ -47,7 +47,6 @@ class Hints:
         activation: The name of σ.
         sidecar: The config file beside the weights, parsed.
         sidecar_name: What it is called, for messages.
-        replace_attention: Constant weights in place of the checkpoint's own attention.
         read_position: Which position is read, the last one when None.
         task: Its name.
         answers: A file with the task's table, or `model` for the model's own answers.
@@ -59,7 +58,6 @@ class Hints:
     activation: str | None = None
     sidecar: Mapping[str, Any] | None = None
     sidecar_name: str = "the config file"
-    replace_attention: tuple[float, ...] | None = None
     read_position: int | None = None
     task: str | None = None
     answers: str | None = None

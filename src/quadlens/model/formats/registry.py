@@ -14,7 +14,7 @@ from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_all_atomic
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
-from quadlens.model.formats.facts import parse_attention, parse_weights
+from quadlens.model.formats.facts import parse_attention
 from quadlens.model.formats.gbmi import Gbmi
 from quadlens.model.formats.mlps import He, TwoLayerMLP, ZhongLinear
 from quadlens.model.formats.nanda_layout import Nanda, Zhong
@@ -74,7 +74,7 @@ _READERS: tuple[Reader, ...] = (
 READERS: Mapping[str, Reader] = {reader.name: reader for reader in _READERS}
 WRITERS: Mapping[str, Callable[[Weights], Exported]] = {
     QuadlensNative.name: lambda model: Exported(to_bytes(model)),
-    **{one.name: one.write for one in (_HOOKED, _RAW, _BRIDGE)},
+    **{one.name: one.write for one in (_HOOKED, _BRIDGE)},
     "onnx": write_onnx,
 }
 
@@ -221,17 +221,11 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
     }
 
 
-def hints_of(
-    attention: Sequence[float] | str | None = None, replace_attention: Sequence[float] | str | None = None, **known: Any
-) -> Hints:
+def hints_of(attention: Sequence[float] | str | None = None, **known: Any) -> Hints:
     """What a user says: attention as numbers or in words (`parse_attention`); other fields of `Hints` as they are."""
-    claim = parse_attention(attention) if isinstance(attention, str) else _numbers(attention)
-    instead = parse_weights(replace_attention) if isinstance(replace_attention, str) else _numbers(replace_attention)
-    return Hints(claim, replace_attention=instead, **known)
-
-
-def _numbers(weights: Sequence[float] | None) -> tuple[float, ...] | None:
-    return None if weights is None else tuple(map(float, weights))
+    if isinstance(attention, str):
+        return Hints(parse_attention(attention), **known)
+    return Hints(None if attention is None else tuple(map(float, attention)), **known)
 
 
 def from_state_dict(

@@ -1,7 +1,4 @@
-"""A transformer from its weights and from what settings, sidecar and file say of it.
-
-Its own attention may be replaced by a constant only with an account of what that changes.
-"""
+"""A transformer from its weights and from what settings, sidecar and file say of it."""
 
 import math
 from dataclasses import dataclass
@@ -157,8 +154,6 @@ def _known_attention(
     source: str, hints: Hints, facts: Facts, n_ctx: int, missing: Missing
 ) -> tuple[tuple[float, ...] | SoftmaxAttention, str] | None:
     """Attention with the number of positions fed, and who said it. Never guessed."""
-    if hints.replace_attention is not None:
-        return hints.replace_attention, "the setting replace_attention"
     claims: list[tuple[str, Claim]] = [
         ("the setting attention", hints.attention),
         (hints.sidecar_name, attention_in(hints)),
@@ -244,19 +239,7 @@ class _Reading:
 
     def model(self, claim: tuple[float, ...] | SoftmaxAttention, who: str) -> tuple[Weights, str]:
         """The model with this attention, and the words on it; a constant that W_Q and W_K contradict is refused."""
-        hints, source = self.hints, self.source
-        if hints.replace_attention is not None:
-            if self.layers > 1:
-                words = f"{source} has {self.layers} layers; replace_attention is for models of one"
-                raise BadConfig(words, settings=("replace_attention",))
-            if hints.attention is not None:
-                words = f"{source}: give attention or replace_attention, not both"
-                raise BadConfig(words, settings=("attention", "replace_attention"))
-            if not self._looks:
-                words = f"{source} has no W_Q and W_K that could be replaced; give the constant by attention=…"
-                raise BadConfig(words, settings=("attention",))
-            model = self._with(hints.replace_attention)
-            return model, f"{who}; {effect_of_replacing(self._own(len(hints.replace_attention)), model)}"
+        source = self.source
         if isinstance(claim, SoftmaxAttention):
             own, said = self._softmax(claim.positions or 2)
             return own, f"{who}, {said}"
@@ -286,10 +269,10 @@ class _Reading:
         if found.gap > CONSTANT_WITHIN:
             raise BadConfig(
                 f"{self.source}: attention {', '.join(f'{x:.6g}' for x in claim)} by {who}, but by the checkpoint's "
-                f"own W_Q and W_K {found}: a difference of {found.gap:.3g}. Read it as it is with attention=softmax; "
-                "if it was trained with constant attention, say so with replace_attention=…, which says what changes; "
-                "a config with attn_coeff (Zhong et al.) or attention_rate (gbmi) decides by itself",
-                settings=("attention", "replace_attention", "config"),
+                f"own W_Q and W_K {found}: a difference of {found.gap:.3g}. Read it as it is with attention=softmax. "
+                "One that was trained with constant attention has a config that says so, attn_coeff (Zhong et al.) or "
+                "attention_rate (gbmi), or is read without W_Q and W_K",
+                settings=("attention", "config"),
             )
 
     def _softmax(self, fed: int) -> tuple[Weights, str]:
@@ -423,20 +406,6 @@ def farthest(own: Weights, reference: Float[np.ndarray, " positions"] | None = N
     if worst is None:
         raise BadConfig("no inputs: p is 0")
     return worst
-
-
-def effect_of_replacing(own: Weights, replaced: Weights) -> str:
-    """In words, how the logits of `replaced`, whose attention is constant, differ from those of `own`."""
-    tables, collapsed, p = own.collapse(), replaced.collapse(), own.config.p
-    largest, changed = 0.0, 0
-    for a in range(p):
-        before, after = tables.logits(a), collapsed.logits(a)
-        largest = max(largest, float(np.abs(before - after).max()))
-        changed += int((before.argmax(axis=1) != after.argmax(axis=1)).sum())
-    return (
-        f"this is another model than the checkpoint: logits differ by up to {largest:.3g}, "
-        f"and {changed} of {p * p} answers ({changed / p**2:.1%}) are others"
-    )
 
 
 def _shown(config: Config) -> str:

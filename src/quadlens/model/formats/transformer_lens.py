@@ -136,10 +136,6 @@ class TransformerLens4:
         uniform = uniform_softmax(model, self.name)
         params = uniform.params
         turned = _to_linear({**params.tensors, **_zero_queries_and_keys(params)})
-        if self._layout == "raw":
-            if np.any(params.b_U):
-                raise BadConfig("the raw layout of TransformerLens 4 has no unembedding bias, and b_U is not zero")
-            del turned["b_U"]
         content = {self._names[name]: np.ascontiguousarray(array) for name, array in turned.items()}
         sidecar = dict(_hooked_config(params))
         sidecar = {"bridge_config": sidecar.pop("hooked_transformer_config"), **sidecar}
