@@ -1,5 +1,7 @@
 """A trained network written with few numbers answers as it does, and is a network for every verb."""
 
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +12,16 @@ from cli_runner import quadlens as command
 from quadlens.errors import BadConfig
 from quadlens.model import Config, Recipe, Weights, build_mlp
 from quadlens.model.evaluate import evaluate
+from quadlens.parameterisation import expand
 from quadlens.parameterisation.groups import fit_groups, formula, logit_r2
+from quadlens.parameterisation.noise import all_logits, terms_of
 from quadlens.spectrum.anatomy import Anatomy
 
 # Numbers without planes; margin and R² of the formula; margin (at least) and R² of the network, which has the skip too.
 MAINLINE = {
     (False, False, False): (1539, 3.13, 0.794),
     (True, False, False): (1542, 1.26, 0.768),
+    (False, True, False): (1542, 9.52, 0.968),
     (True, True, False): (1545, 14.33, 0.994),
     (True, True, True): (1554, 13.49, 0.995),
 }
@@ -125,6 +130,68 @@ def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
     assert "8,210 numbers in place of 180,411 weights (frequencies 3, groups 512, neurons 1,536, shared 15" in done.out
     assert "3,481 of 3,481 right" in done.out
     assert quadlens.evaluate(tmp_path / "few.safetensors").correct == 3481
+
+
+@pytest.mark.parametrize("activation", ["relu", "abs", "gelu"])
+@pytest.mark.parametrize("equals", [False, True])
+def test_the_terms_add_up_to_the_difference(activation: str, equals: bool) -> None:
+    """Of any two networks of one shape: nothing is neglected, with biases, positions and '='."""
+    rng = np.random.default_rng(3)
+    config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation)  # type: ignore[arg-type]
+    network, simple = (
+        Weights(config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()})
+        for _ in range(2)
+    )
+    difference = all_logits(network.collapse()) - all_logits(simple.collapse())
+    total = sum(values for _, _, values in terms_of(network, simple))
+    assert np.abs(total - difference).max() <= 1e-11 * np.abs(difference).max()
+    expansion = expand(network, simple)
+    assert sum(term.share for term in expansion.terms) == pytest.approx(1, abs=1e-9)
+    assert expansion.worst <= sum(term.worst for term in expansion.terms) * (1 + 1e-9)
+
+
+def test_terms_are_what_they_are_called() -> None:
+    """Three of them multiplied out by hand, one head after the other."""
+    network = quadlens.load("mainline")
+    simple = quadlens.parameterise(network).model
+    terms = {(part, noise): values for part, noise, values in terms_of(network, simple)}
+    N = {name: network.tensors[name].astype(float) - simple.tensors[name] for name in network.tensors}
+    layer, few = simple.collapse(), {name: x.astype(float) for name, x in simple.tensors.items()}
+    pre = layer.U_a[:, None] + layer.U_b
+    out = pre @ N["W_out"] @ few["W_U"] / 2
+    assert np.abs(terms["identity", ("out",)] - out).max() <= 1e-9
+    x = N["W_E"][:59]
+    a, b = (sum((x + N["W_pos"][t]) @ V @ O_ for V, O_ in zip(N["W_V"], N["W_O"], strict=True)) / 2 for t in (0, 1))
+    skip = (a @ N["W_U"])[:, None] + b @ N["W_U"]
+    assert np.abs(terms["skip", ("E", "V", "O", "U")] - skip).max() <= 1e-9
+    noisy = simple.replace(W_E=network.W_E, W_pos=network.W_pos).collapse()
+    later = (np.abs(noisy.U_a[:, None] + noisy.U_b) - np.abs(pre)) @ layer.W_L.T / 2
+    assert np.abs(terms["absolute value", ("E",)] - later).max() <= 1e-9
+    assert len(terms) == 2 * (16 * 4 - 1) + 31
+
+
+def test_what_is_left_out_of_mainline_is_small() -> None:
+    """Worst cases of all 157 terms, added up, beside the margin: the page's numbers."""
+    network = quadlens.load("mainline")
+    found = expand(network, quadlens.parameterise(network).model)
+    assert found.terms[0].noise == ("out",)
+    assert 4.63 < found.terms[0].worst < 4.64
+    assert 7.8 < found.worst < 7.81
+    assert 17.6 < sum(term.worst for term in found.terms) < 17.7
+    with pytest.raises(BadConfig, match="one config"):
+        expand(network, quadlens.build(p=13, neurons=60))
+
+
+def test_the_pages_ladder_is_what_the_tool_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(__file__).parents[1]
+    monkeypatch.syspath_prepend(root / "tools")
+    appendix_tables = import_module("appendix_tables")
+    row = appendix_tables.row_of("mainline", quadlens.load("mainline"))
+    page = (root / "docs" / "appendix.md").read_text(encoding="utf-8")
+    for rung in row.rungs:
+        assert f"| {rung.name} | {rung.numbers:,} | {rung.cell} |" in page
+    assert row.rungs[-1].numbers == 180_411
+    assert appendix_tables.largest([row]).to_markdown() in page
 
 
 def test_what_has_no_planes_is_refused() -> None:

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""The tables and the figure of docs/appendix.md: how well few numbers say what a network does, and what is left.
+
+    python tools/appendix_tables.py [DIR …] [--write docs/appendix.md] [--picture docs/pictures/appendix-ladder.svg]
+
+The bundled models and every checkpoint below each DIR whose attention is constant, one layer. With --write the tables
+replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from quadlens.errors import QuadlensError
+from quadlens.figures.canvas import canvas
+from quadlens.figures.style import write_figures
+from quadlens.model.bundled import bundled_names, load
+from quadlens.model.formats import import_file
+from quadlens.model.formats.registry import checkpoints_in
+from quadlens.model.margins import leads
+from quadlens.model.tables import FloatTables
+from quadlens.model.weights import Weights
+from quadlens.numbers import at_least, at_most, fit
+from quadlens.parameterisation import Expansion, Parameterised, expand, parameterise
+from quadlens.parameterisation.groups import formula, logit_r2
+from quadlens.parameterisation.noise import MATRICES, all_logits
+from quadlens.spectrum.anatomy import Anatomy
+from quadlens.table import Table
+
+BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
+# Evenly spread neurons that stand for an integral.
+NODES = 1024
+# A margin below this share of the largest logit.
+ROUNDING = 1e-9
+SHOWN = 12
+# Ingredients of the shared function, each with those before it, as `parameterise` takes them.
+SHARED = {"wave": (0, 0, 0), "+ constant": (1, 0, 0), "+ double wave": (1, 1, 0), "+ a and b apart": (1, 1, 1)}
+# Matrices that take the place of parameterised ones, each with those before it.
+EXACT = {
+    "+ W_E, W_pos": ("E",),
+    "+ W_V, W_O": ("V", "O"),
+    "+ W_in": ("in",),
+    "+ W_out": ("out",),
+    "+ W_U: all weights": ("U",),
+}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of the ladder, from a dozen numbers to all weights."""
+
+    name: str
+    numbers: int
+    right: int
+    inputs: int
+    margin: float
+    r2: float
+
+    @property
+    def cell(self) -> str:
+        """Answers right, smallest margin, R²."""
+        right = "all" if self.right == self.inputs else f"{self.right:,}"
+        return f"{right}, {at_least(self.margin, 2)}, {fit(self.r2)}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model: its ladder, its parameterised network, and the terms of what that leaves out."""
+
+    name: str
+    rungs: tuple[Rung, ...]
+    expansion: Expansion
+
+    @property
+    def network(self) -> Rung:
+        """The rung that `quadlens parameterise` writes."""
+        return next(rung for rung in self.rungs if rung.name.startswith("as a network"))
+
+
+def row_of(name: str, network: Weights) -> Row:
+    """Everything about one model."""
+    anatomy = Anatomy(network)
+    small = parameterise(anatomy)
+    return Row(name, tuple(ladder(anatomy, small)), expand(network, small.model))
+
+
+def ladder(anatomy: Anatomy, small: Parameterised) -> Iterable[Rung]:
+    """The integral, the neurons themselves, the network with planes, then the network's own matrices one by one."""
+    cyclic = anatomy.collapsed
+    fits = {name: parameterise(anatomy, *map(bool, options)) for name, options in SHARED.items()}
+    # Homogeneous activations need Σ ρω alone, others Σ ω as well.
+    sizes = 1 if anatomy.config.activation in ("relu", "abs") else 2
+    for name, one in fits.items():
+        even = formula(cyclic, [group.evenly(NODES) for group in one.groups])
+        count = one.numbers.frequencies * (1 + sizes) + one.numbers.shared
+        yield rung(f"integral: {name}" if name == "wave" else name, count, even, cyclic)
+    for name, one in fits.items():
+        count = one.numbers.total - one.numbers.planes
+        yield rung(f"neurons: {name}" if name == "wave" else name, count, formula(cyclic, one.groups), cyclic)
+    yield rung("as a network, with planes", small.numbers.total, small.model.collapse(), anatomy.layer)
+    mixed, exact = small.model, set[str]()
+    for name, matrices in EXACT.items():
+        exact |= set(matrices)
+        tensors = [tensor for matrix in matrices for tensor in MATRICES[matrix]]
+        mixed = mixed.replace(None, **{tensor: anatomy.model.tensors[tensor] for tensor in tensors})
+        yield rung(name, counted(anatomy.model, small, exact), mixed.collapse(), anatomy.layer)
+
+
+def counted(network: Weights, small: Parameterised, exact: set[str]) -> int:
+    """How many numbers a network is a function of, some of whose matrices are exact and the others parameterised."""
+    weights = sum(network.tensors[name].size for matrix in exact for name in MATRICES[matrix])
+    if "U" in exact:
+        return weights
+    numbers, config = small.numbers, network.config
+    Q = 2 * numbers.frequencies * config.d_model
+    values = config.n_heads * config.d_head
+    rows = (numbers.planes - Q) // (2 * config.d_model + values)
+    # Frames of what is exact follow from it; W_out alone still needs φ, ω, the groups and the frequencies.
+    frames = Q + (0 if "V" in exact else rows * (config.d_model + values))
+    if "out" in exact:
+        return weights + frames + numbers.frequencies
+    neurons = numbers.groups + numbers.frequencies
+    return (
+        weights + frames + neurons + (2 * numbers.neurons // 3 if "in" in exact else numbers.neurons + numbers.shared)
+    )
+
+
+def rung(name: str, numbers: int, tables: FloatTables, network: FloatTables) -> Rung:
+    """One step, measured on all inputs; a lead that is rounding is a tie, and a tie is not right."""
+    logits = all_logits(tables)
+    margins, _ = leads(logits, tables.task.answers)
+    margins[np.abs(margins) <= ROUNDING * np.abs(logits).max()] = 0.0
+    return Rung(name, numbers, int((margins > 0).sum()), margins.size, float(margins.min()), logit_r2(tables, network))
+
+
+def steps(rows: Sequence[Row]) -> Table:
+    """The ladder of every model; how many numbers, of the first."""
+    header = ("ingredients", f"numbers ({rows[0].name})", *(row.name for row in rows))
+    names = [(one.name, f"{one.numbers:,}") for one in rows[0].rungs]
+    lines = [[*name, *(row.rungs[i].cell for row in rows)] for i, name in enumerate(names)]
+    return Table("The ladder", header, lines)
+
+
+def largest(rows: Sequence[Row]) -> Table:
+    """The terms of the first model with the largest worst cases, and all others together."""
+    terms = rows[0].expansion.terms
+    lines = [
+        [
+            " · ".join(one.noise),
+            one.part,
+            at_most(one.worst, 2),
+            ", ".join(map(str, one.at)),
+            f"{100 * one.share:.1f} %",
+        ]
+        for one in terms[:SHOWN]
+    ]
+    rest = terms[SHOWN:]
+    worst, share = sum(one.worst for one in rest), 100 * sum(one.share for one in rest)
+    lines.append([f"{len(rest)} others", "all", f"{at_most(worst, 2)} (added up)", "–", f"{share:.1f} %"])
+    return Table("Largest terms", ("noise in", "part", "worst case", "at a, b, c", "share"), lines)
+
+
+def orders(rows: Sequence[Row]) -> Table:
+    """Worst cases added up by how many matrices are noise, beside the worst case of the difference itself."""
+    lines = []
+    for row in rows:
+        sums = [0.0, 0.0, 0.0]
+        for one in row.expansion.terms:
+            sums[min(len(one.noise), 3) - 1] += one.worst
+        cells = (*sums, sum(sums), row.expansion.worst)
+        margin = at_least(row.network.margin, 2)
+        lines.append(
+            [row.name, *(at_most(x, 2) for x in cells), margin, "yes" if sum(sums) < row.network.margin else "no"]
+        )
+    header = ("model", "one noise", "two", "three and more", "all terms, added up", "the difference itself")
+    return Table("By order", (*header, "margin of the few numbers", "below it"), lines)
+
+
+TABLES = {"ladder": steps, "terms": largest, "orders": orders}
+
+
+def draw(rows: Sequence[Row]) -> Figure:
+    """R² and answers right against numbers used."""
+    with canvas(None, (9.0, 3.8), 2) as drawn:
+        fits, right = drawn.axes
+        for number, row in enumerate(rows):
+            # Integrals, open marks, are another kind of thing than networks: no line joins them.
+            for some, mark, name in ((row.rungs[:4], "s--", None), (row.rungs[4:], "o-", row.name)):
+                numbers, look = [one.numbers for one in some], {"markersize": 4, "color": f"C{number}", "label": name}
+                look |= {"markerfacecolor": "none"} if name is None else {}
+                fits.plot(numbers, [max(1 - one.r2, 1e-4) for one in some], mark, **look)
+                right.plot(numbers, [one.right / one.inputs for one in some], mark, **look)
+        fits.set(xscale="log", yscale="log", xlabel="numbers used", ylabel="1 - R² of all logits (1e-4: or less)")
+        right.set(xscale="log", xlabel="numbers used", ylabel="share of inputs answered right")
+        drawn.legend(6)
+    return drawn.figure
+
+
+def models(directories: Iterable[Path]) -> Iterable[tuple[str, Weights]]:
+    """Names and weights: `mainline`, the other bundled ones, and checkpoints."""
+    for name in sorted(bundled_names(), key=lambda one: (one != "mainline", one)):
+        yield name, load(name)
+    for directory in directories:
+        for path in checkpoints_in(directory):
+            try:
+                yield path.stem.removeprefix("model_"), import_file(path).model
+            except QuadlensError as error:
+                print(f"{path.name} is left out: {error}", file=sys.stderr)
+
+
+def main() -> None:
+    """Every model, then the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directories", type=Path, nargs="*")
+    parser.add_argument("--write", type=Path, default=None)
+    parser.add_argument("--picture", type=Path, default=None, help="R² and answers right against numbers used, .svg")
+    options = parser.parse_args()
+    rows = []
+    for name, network in models(options.directories):
+        try:
+            rows.append(row_of(name, network))
+        except QuadlensError as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+    tables = {name: make(rows).to_markdown() for name, make in TABLES.items()}
+    if options.picture is not None:
+        write_figures([(options.picture.stem, draw(rows))], options.picture.parent, ("svg",))
+    if options.write is None:
+        print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
+        return
+    text = options.write.read_text(encoding="utf-8")
+    put = BLOCK.sub(lambda old: f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->", text)
+    options.write.write_text(put, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
