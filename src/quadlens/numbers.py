@@ -1,7 +1,10 @@
-"""Numbers as text, and which way each is rounded: a bound that is read is still a bound."""
+"""Numbers as text, and which way each is rounded: a bound that is read is still a bound; and Arb's precision."""
 
 import math
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Literal
@@ -12,7 +15,20 @@ NONE = "–"
 # writes them all, and statements have to agree.
 LARGEST_WRITTEN_OUT = 10**4000
 Direction = Literal["nearest", "down", "up"]
+_PRECISION = threading.RLock()
 _ROUNDINGS = {"nearest": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Arb works with so many bits inside, in one thread at a time: python-flint has one precision for all of them.
+
+    A ball is true at any precision, but its middle alone, taken for near the truth, is not.
+    """
+    from flint import ctx
+
+    with _PRECISION, ctx.workprec(bits):
+        yield
 
 
 def decimals(value: float | Fraction | None, digits: int = 3, towards: Direction = "nearest") -> str:

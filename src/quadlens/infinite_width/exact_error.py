@@ -22,7 +22,7 @@ from quadlens.infinite_width.chains import joint_error
 from quadlens.infinite_width.integral import is_short
 from quadlens.infinite_width.lens import Lens
 from quadlens.infinite_width.parts import ClusterReading
-from quadlens.numbers import decimals
+from quadlens.numbers import decimals, precision
 from quadlens.quadrature.balls import PRECISION
 from quadlens.quadrature.claims import ARB, DOUBLES, IEEE, Cost, Estimate, Exact, shown
 from quadlens.quadrature.expi import UNIT, expi
@@ -262,9 +262,9 @@ def _signed_integral(
     F: Complex[np.ndarray, " charges"], edges: Float[np.ndarray, " edges"], sign: Float[np.ndarray, " arcs"], part: Part
 ) -> tuple[complex, float]:
     """Σ over arcs of weight · ∫ g e^{2iθ} dθ in ball arithmetic: its middle, and how far the truth may be from it."""
-    from flint import acb, arb, ctx
+    from flint import acb, arb
 
-    with ctx.workprec(PRECISION):
+    with precision(PRECISION):
         at = [_antiderivative(F, acb(x)) for x in _ends(edges)]
         total = acb(0)
         for index, one in enumerate(sign.tolist()):

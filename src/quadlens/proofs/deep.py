@@ -28,6 +28,7 @@ from quadlens.model.forward import forward, sum_of
 from quadlens.model.margins import leads
 from quadlens.model.ring import FLOATS, Array, Heads, Ring
 from quadlens.model.weights import Weights
+from quadlens.numbers import precision
 from quadlens.proofs.enclosed import UNIT, Enclosed, upward
 from quadlens.proofs.float_layer import (
     CURVATURE,
@@ -125,9 +126,9 @@ def sigma(activation: Activation, x: Enclosed) -> Enclosed:
 @cache
 def _roots() -> tuple[Enclosed, Enclosed]:
     """2^(j/64) for j = 0 … 63, and (log 2)/64."""
-    from flint import arb, ctx, fmpq
+    from flint import arb, fmpq
 
-    with ctx.workprec(100):
+    with precision(100):
         log = arb(2).log()
         powers = np.array([float((log * arb(fmpq(j, STEPS))).exp().mid()) for j in range(STEPS)])
         step = np.array([float((log / STEPS).mid())])

@@ -23,6 +23,7 @@ from jaxtyping import Float
 
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.tables import Tables
+from quadlens.numbers import precision
 from quadlens.spectrum.anatomy import Anatomy
 
 UNIT = 2.0**-53
@@ -30,6 +31,7 @@ RELATIVE = 2.0**-48
 ABSOLUTE = 2.0**-1000
 # Every cosine and sine is within this of the true value: 4 u of Arb's radius, less than 2 u of reading its middle.
 TRIGONOMETRY = 2.0**-50
+DOUBLE_BITS = 53
 
 Array = Float[np.ndarray, "..."]
 
@@ -167,7 +169,8 @@ def circle(n: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     from flint import arb, fmpq
 
     angles = [fmpq(2 * m, n) for m in range(n)]
-    return _middles(map(arb.cos_pi_fmpq, angles)), _middles(map(arb.sin_pi_fmpq, angles))
+    with precision(DOUBLE_BITS):
+        return _middles(map(arb.cos_pi_fmpq, angles)), _middles(map(arb.sin_pi_fmpq, angles))
 
 
 def enclosed_circle(n: int) -> tuple[Enclosed, Enclosed]:
@@ -182,9 +185,9 @@ def enclosed_waves(phase: Float[np.ndarray, " n"]) -> tuple[Enclosed, Enclosed]:
 
     balls = [arb(x) for x in phase.tolist()]
     radius = np.full(len(phase), TRIGONOMETRY)
-    return Enclosed(_middles(ball.cos() for ball in balls), radius), Enclosed(
-        _middles(ball.sin() for ball in balls), radius
-    )
+    with precision(DOUBLE_BITS):
+        cos, sin = _middles(ball.cos() for ball in balls), _middles(ball.sin() for ball in balls)
+    return Enclosed(cos, radius), Enclosed(sin, radius)
 
 
 def _middles(balls: Any) -> Float[np.ndarray, " n"]:

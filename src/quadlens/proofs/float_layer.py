@@ -51,6 +51,7 @@ from quadlens.model.forward import sum_of
 from quadlens.model.ring import Heads
 from quadlens.model.tables import Gated, Tables
 from quadlens.model.task import Task
+from quadlens.numbers import precision
 from quadlens.proofs.enclosed import UNIT
 
 # More than the rounding of any bound below: sums of fewer than 2^30 numbers that are not negative.
@@ -247,7 +248,7 @@ def _summed(tables: Heads[Dyadic], scale: float) -> Dyadic:
 
 def _shared_weights(exact: Tables[Dyadic]) -> tuple[Any, list[Any]] | None:
     """w, [head, a, b], and the exponentials of a and of b, [head, token]; None where the theorem has none."""
-    from flint import arb, ctx, fmpq
+    from flint import arb, fmpq
 
     p = exact.p
     shapes = [one.scores[0].shape for one in exact.gated]
@@ -255,7 +256,7 @@ def _shared_weights(exact: Tables[Dyadic]) -> tuple[Any, list[Any]] | None:
         return None
     over, under = exact.divisor.as_integer_ratio()
     w, powers = [], []
-    with ctx.workprec(EXPONENTIAL_BITS):
+    with precision(EXPONENTIAL_BITS):
         for scores in zip(*(one.scores for one in exact.gated), strict=True):
             exact_scores = [[fmpq(int(n) * under, over << x.shift) for n in x.numerators.entries()] for x in scores]
             top = max(max(x) for x in exact_scores)
@@ -298,12 +299,12 @@ def _without_equals(exact: Tables[Dyadic]) -> tuple[tuple[Gated[Dyadic], ...], t
 
 def enclosed_gates(exact: Tables[Dyadic], positions: int) -> tuple[list[Float[np.ndarray, "heads p p"]], float]:
     """Gates of the first so many positions, [head, a, b], and ε: no gate is further from the true one."""
-    from flint import arb, ctx
+    from flint import arb
 
     p, heads = exact.p, len(exact.gated[0].scores)
     gates = [np.empty((heads, p, p)) for _ in range(positions)]
     largest_radius = 0.0
-    with ctx.workprec(EXPONENTIAL_BITS):
+    with precision(EXPONENTIAL_BITS):
         scale = arb(exact.scale)
         for h in range(heads):
             powers = [_exponentials(table.scores[h], exact.divisor, p) for table in exact.gated]
@@ -353,12 +354,12 @@ def tabulated(activation: Activation, reach: int) -> Callable[[Any], Any]:
     Raises:
         ValueError: from the function, for an argument that is not in the table though |x| < 40.
     """
-    from flint import arb, ctx, fmpq
+    from flint import arb, fmpq
 
     one, unit = NONLINEARITIES[activation], 1 << STEP_BITS
     if one.far is None:
         raise ValueError(f"{activation} is exact, and needs no table")
-    with ctx.workprec(EXPONENTIAL_BITS):
+    with precision(EXPONENTIAL_BITS):
         balls = [one.enclose(arb(fmpq(j, unit))) for j in range(-reach * unit, reach * unit + 1)]
         if not all(float(x.rad()) < 2.0**-50 for x in balls):
             raise ValueError(f"Arb's enclosure of {activation} is wider than 2^-50")

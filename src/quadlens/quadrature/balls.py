@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from quadlens.numbers import precision
 from quadlens.quadrature.claims import Cost, Exact, UpperBound
 from quadlens.quadrature.scheme import Scheme
 
@@ -18,10 +19,8 @@ Ball = Any
 @contextmanager
 def precision_for(scheme: Scheme) -> Iterator[None]:
     """Work with enough bits for the scheme's phases: 128 beyond the largest phase's integer part."""
-    from flint import ctx
-
     largest = float(max(np.abs(scheme.phi).max(), np.abs(scheme.psi).max(), 1.0))
-    with ctx.workprec(PRECISION + math.frexp(largest)[1]):
+    with precision(PRECISION + math.frexp(largest)[1]):
         yield
 
 

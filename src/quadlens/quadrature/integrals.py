@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Complex, Float
 
+from quadlens.numbers import precision
 from quadlens.quadrature.balls import PRECISION, exact
 from quadlens.quadrature.claims import ARB, Cost, Estimate, Exact
 from quadlens.quadrature.scheme import Scheme
@@ -25,9 +26,9 @@ def cos_baseline(scheme: Scheme) -> Exact:
     2s = 2πkt/p runs over the multiples of 2π/q; up to sign, the cosines are those of jπ/D, a Dirichlet kernel, with the
     scheme's D = `directions`. Even D, which only an even p has, has a cosine that is 0: (4/3) cot(π/2D) / D.
     """
-    from flint import arb, ctx
+    from flint import arb
 
-    with ctx.workprec(PRECISION):
+    with precision(PRECISION):
         half, D = arb.pi() / (2 * scheme.directions), scheme.directions
         value = arb(4) / (3 * D * half.sin()) if D % 2 else 4 * half.cot() / (3 * D)
     return exact(value, "mean of |∫ abs cos|", "rel-error-baseline-concrete", (ARB,), Cost(44, "1"))
@@ -35,9 +36,9 @@ def cos_baseline(scheme: Scheme) -> Exact:
 
 def sin_baseline(scheme: Scheme) -> Exact:
     """Mean over a+b of (4/3)|sin 2s| = (4/3) cot(π/2D) / D, D as above  (paper, eq. rel-error-baseline-concrete)."""
-    from flint import arb, ctx
+    from flint import arb
 
-    with ctx.workprec(PRECISION):
+    with precision(PRECISION):
         value = 4 * (arb.pi() / (2 * scheme.directions)).cot() / (3 * scheme.directions)
     return exact(value, "mean of |∫ abs sin|", "rel-error-baseline-concrete", (ARB,), Cost(45, "1"))
 

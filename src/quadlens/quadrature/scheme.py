@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import QuadlensError
+from quadlens.numbers import precision
 from quadlens.quadrature.expi import LARGEST_ANGLE
 from quadlens.spectrum.cluster import Cluster
 
@@ -125,11 +126,11 @@ def reduced(phases: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     large = np.abs(phases) > LARGEST_ANGLE
     if not large.any():
         return phases
-    from flint import arb, ctx
+    from flint import arb
 
     result = phases.copy()
     # The integer part of the largest double has 1024 bits; 128 more are left for the remainder.
-    with ctx.workprec(1152):
+    with precision(1152):
         turn = 2 * arb.pi()
         for i in np.flatnonzero(large):
             x = arb(float(phases[i]))
