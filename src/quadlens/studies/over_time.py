@@ -25,7 +25,7 @@ from quadlens.model.margins import cross_entropy, leads
 from quadlens.model.native import load_file
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
-from quadlens.numbers import decimals, percent, significant
+from quadlens.numbers import Direction, decimals, percent, significant
 from quadlens.proofs.brute import brute_force_cost
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.moments import SMALLEST_CAP, Moments
@@ -143,7 +143,8 @@ class RunHistory(Displayed):
             (str(one.epoch), _short(one.train_loss), _short(one.test_loss), percent(one.accuracy),
              _short(one.restricted_loss), _short(one.excluded_loss), *(_short(x) for x in one.frequencies),
              _whole(one.clusters), _share(one.clustered), decimals(one.lens_r2), _short(one.exact_error),
-             _short(one.min_margin), _share(one.certified_share), _whole(one.rank), _share(one.cost_share))
+             _short(one.min_margin), _share(one.certified_share, "down"), _whole(one.rank),
+             _share(one.cost_share, "up"))
             for one in self.snapshots
         ]  # fmt: skip
         return Table(f"{self.name}: {len(rows)} snapshots", header, rows, labels=1, left=())
@@ -157,8 +158,8 @@ def _short(value: float | None) -> str:
     return "–" if value is None else significant(value, digits=3)
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value)
+def _share(value: float | None, towards: Direction = "nearest") -> str:
+    return "–" if value is None else percent(value, 1, towards)
 
 
 def _whole(value: int | None) -> str:
