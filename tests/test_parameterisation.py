@@ -199,3 +199,18 @@ def test_what_has_no_planes_is_refused() -> None:
         quadlens.parameterise(build_mlp(Recipe(13, (2, 5), 60)))
     with pytest.raises(BadConfig, match="not a part of a plus a part of b"):
         quadlens.parameterise("clock")
+    config = Config.paper(5, 6, 7, 2, 3)
+    with pytest.raises(BadConfig, match="no neuron reads and writes one frequency"):
+        quadlens.parameterise(Weights(config, **{n: np.zeros(s) for n, s in Weights.shapes(config).items()}))
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_weights_of_any_size(scale: float) -> None:
+    """Numbers are stored as the network's are, and shares are finite."""
+    rng, config = np.random.default_rng(0), Config.paper(5, 6, 7, 2, 3)
+    network = Weights(config, **{n: scale * rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
+    small = quadlens.parameterise(network)
+    assert small.model.W_E.dtype == np.float64
+    assert np.any(small.model.W_in)
+    assert np.isfinite(logit_r2(small.model.collapse(), network.collapse()))
+    assert sum(term.share for term in expand(network, small.model).terms) == pytest.approx(1, abs=1e-6)

@@ -119,7 +119,10 @@ def formula(tables: FloatTables, groups: Sequence[Group]) -> FloatTables:
 def logit_r2(simple: FloatTables, network: FloatTables) -> float:
     """1 - ‖difference of logits‖² / ‖network's logits‖², each input's mean over c left out, nothing fitted."""
     left = total = 0.0
+    # Relative to the largest, so that squares of logits of any size are finite.
+    largest = max(float(np.abs(network.logits(a)).max()) for a in range(network.p)) or 1.0
     for a in range(network.p):
-        theirs, ours = (x - x.mean(axis=1, keepdims=True) for x in (network.logits(a), simple.logits(a)))
+        both = (network.logits(a) / largest, simple.logits(a) / largest)
+        theirs, ours = (x - x.mean(axis=1, keepdims=True) for x in both)
         left, total = left + float(np.square(theirs - ours).sum()), total + float(np.square(theirs).sum())
     return 1 - left / total if total > 0 else 0.0

@@ -92,12 +92,15 @@ def parameterise(anatomy: Anatomy, constant: bool = True, double: bool = True, e
         embedding: Whether a and b have amplitudes of their own, as the embedding of b makes them; else α = 1 and one η.
 
     Raises:
-        BadConfig: when there is no attention, or it depends on the tokens; when the task does not rename a and b alike.
+        BadConfig: when there is no attention, or it depends on the tokens; when the task does not rename a and b alike;
+            when there is no key frequency.
     """
     model, config = anatomy.model, anatomy.config
     if not config.has_stream:
         raise BadConfig("this network has no residual stream, so there are no planes to find; give a transformer")
     groups = fit_groups(anatomy, constant, double, embedding)
+    if not groups:
+        raise BadConfig("no neuron reads and writes one frequency most, so there is nothing to write with few numbers")
     planes = _Planes(anatomy, groups, constant)
     tensors = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items()}
     for (start, stop), circle, frame in zip(config.token_rows, planes.circles, planes.E, strict=False):
@@ -109,7 +112,7 @@ def parameterise(anatomy: Anatomy, constant: bool = True, double: bool = True, e
     tensors["W_U"][:, : config.p] = (planes.circle_c @ planes.Q).T
     tensors["W_in"] = _inverse(planes.brought, WEAK) @ planes.asked(groups)
     tensors["W_out"] = planes.written(groups) @ _inverse(planes.Q.T, WEAK)
-    simple = Weights(config, **{name: x.astype(np.float32) for name, x in tensors.items()})
+    simple = Weights(config, **{name: x.astype(model.tensors[name].dtype) for name, x in tensors.items()})
     neurons = sum(len(group.omega) for group in groups)
     each = constant + double * (1 + embedding) + 2 * embedding + (anatomy.spectra.shift is not None)
     numbers = Numbers(len(groups), config.d_mlp, 3 * neurons, each * len(groups), planes.size)

@@ -84,14 +84,16 @@ def expand(network: Weights, simple: Weights) -> Expansion:
     """
     _check(network, simple)
     difference = all_logits(network.collapse()) - all_logits(simple.collapse())
-    whole = _centred(difference)
+    # Relative to the largest, so that squares of logits of any size are finite.
+    largest = float(np.abs(difference).max()) or 1.0
+    whole = _centred(difference / largest)
     size = float(np.square(whole).sum()) or 1.0
     right = network.config.task.answers
     terms = []
     for part, noise, values in terms_of(network, simple):
         worst, at = worst_case(values, right)
         if worst > 0:
-            terms.append(Term(part, noise, worst, at, float((_centred(values) * whole).sum()) / size))
+            terms.append(Term(part, noise, worst, at, float((_centred(values / largest) * whole).sum()) / size))
     return Expansion(tuple(sorted(terms, key=lambda term: -term.worst)), *worst_case(difference, right))
 
 
