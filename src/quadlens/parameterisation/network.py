@@ -52,7 +52,7 @@ class Numbers:
 
     @property
     def without_planes(self) -> int:
-        """Those that the hidden layer is a function of, groups left out as the paper's condition on order is."""
+        """Those of the formulas of U_a, U_b and W_L; groups, which only say whose formula it is, left out."""
         return self.frequencies + self.neurons + self.shared
 
     @property
