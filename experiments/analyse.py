@@ -23,6 +23,8 @@ from quadlens.figures.style import style
 HERE = Path(__file__).parent
 BASELINE = 8 / (3 * np.pi)
 RESAMPLES = 10_000
+# With fewer models no test can reach 5 %.
+FEWEST = 6
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ def page(
         verdict = f"Below its threshold: {', '.join(failed)}."
     if open_:
         verdict += f" Above its threshold, but not significant with so few models: {', '.join(open_)}."
-    if not used:
-        verdict = "Nothing is tested yet."
+    if len(used) < FEWEST:
+        verdict = "Too few models are trained to test anything."
     rows = [
         f"| {one.name} | {one.prediction} | {one.found} | {'yes' if one.reached else 'no'} | {pvalue(one.p)} | "
         f"{pvalue(p)} | {'confirmed' if ok else 'not confirmed'} |"
