@@ -9,7 +9,7 @@ FILES = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") f
 # The switches over kinds of networks that are left. `has_stream` asks whether it is an MLP on one-hot tokens.
 SWITCHES = {
     "model/config.py": 5,  # what a config must say, and how it is written
-    "model/weights.py": 1,  # which tensors there are
+    "model/weights.py": 2,  # which tensors there are, and what is said of one that is missing
     "model/forward.py": 1,  # one-hot tokens are no residual stream
     "model/collapse.py": 1,
     "model/native.py": 1,  # their names in files
