@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from quadlens import proofs
 from quadlens.cli.check import command
+from quadlens.model.config import Config
 from quadlens.model.exact import exact_logits
 from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256, to_bytes
@@ -401,6 +402,28 @@ def test_wrong_inputs_cannot_be_certified(folder: Path) -> None:
         certificate["verdict"] = "CERTIFIED"
     report = run(folder, restated(certificate), "wrong")
     assert (report.verdict, "not proved for" in report.reason) == ("REJECTED", True)
+
+
+@pytest.mark.parametrize("strategy", ["brute", "arcs"])
+def test_an_exact_tie_is_no_witness(tmp_path: Path, strategy: str) -> None:
+    """0 + 0 is answered 0 or 1, as one likes: it is not proved wrong; before version 3 it was listed."""
+    W_a, W_out = np.array([[1.0, 0], [0, 1], [0, 0]]), np.array([[1.0, 1, 0], [0, 1, 0]])
+    model = Weights.mlp(Config.mlp(3, 2), W_a, np.zeros((3, 2)), W_out)
+    save(model, tmp_path / "tied.safetensors")
+    one = certify(model, strategy)
+    assert (0, 0, 1) in one.proof.tied
+    certificate = one.to_json()
+    assert run(tmp_path, certificate, "tied").verdict == "VERIFIED"
+    certificate["witnesses"].append([0, 0, 1])
+    report = run(tmp_path, certificate, "tied")
+    assert report.verdict == "REJECTED"
+    assert report.reason == "it is not shown that a = 0, b = 0 is answered 1"
+    certificate |= {"version": 1}
+    certificate["model"] = {k: v for k, v in certificate["model"].items() if k not in ("task", "attention")}
+    claims = certificate["claims"]
+    margin, error = Fraction(claims["margin"]), Fraction(claims["float32_error"])
+    certificate["statement"] = statement(3, claims["certified_inputs"], margin, error, "a + b mod 3", version=1)
+    assert run(tmp_path, certificate, "tied").verdict == "VERIFIED"
 
 
 def test_a_certificate_of_another_model_is_rejected(folder: Path) -> None:

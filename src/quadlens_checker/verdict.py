@@ -154,7 +154,7 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> None:
     margin, left_out = check_claims(model, config.task.words, certificate)
     witnesses = [integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]]
     bounds = prover(model, certificate["hints"], clock)
-    check_inputs(config.task.answers, bounds, margin, left_out, witnesses)
+    check_inputs(config.task.answers, bounds, margin, left_out, witnesses, ties=version < 3)
     cost = keys(certificate["cost"], ("flops", "collapse_flops", "brute_force_flops"), "cost")
     integers(list(cost.values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
 
@@ -200,11 +200,17 @@ def check_claims(model: AnyModel, operation: str, certificate: Any) -> tuple[Fra
 
 
 def check_inputs(
-    answers: Table, bounds: Bounds, claimed: Fraction, left_out: set[tuple[int, ...]], witnesses: list[list[int]]
+    answers: Table,
+    bounds: Bounds,
+    claimed: Fraction,
+    left_out: set[tuple[int, ...]],
+    witnesses: list[list[int]],
+    ties: bool,
 ) -> None:
     """The margin claimed holds at every input but those left out, and each witness (a, b, c) is answered c.
 
-    A margin is the right answer's score less the largest other score and the loss.
+    A margin is the right answer's score less the largest other score and the loss. c may be tied with
+    other wrong answers, and before version 3 exact ties with the right one were listed, too.
     """
     p, answered = len(answers), dict[int, list[int]]()
     for a, b, c in witnesses:
@@ -219,7 +225,7 @@ def check_inputs(
         proved = (a, b) in left_out or lead(scores, right) - loss >= floor
         require(proved, f"the margin claimed is not proved for a = {a}, b = {b}")
         for c in answered.get(n, ()):
-            shown = c != right and lead(scores, c) >= loss
+            shown = c != right and lead(scores, c) >= loss and (ties or scores[c] - scores[right] > loss)
             require(shown, f"it is not shown that a = {a}, b = {b} is answered {c}")
         inputs += 1
     require(inputs == p * p, "not every input was looked at")
