@@ -109,6 +109,7 @@ def test_the_page_speaks_of_the_activation(activation: Activation) -> None:
     assert ("ReLU" in body) == (activation == "relu")
     drawn = NONLINEARITIES[activation].degree is not None
     assert ("is drawn as one rectangle" in page[: page.index("<noscript>")]) == drawn
+    assert ("watch the integral</h1>" in page) == drawn
 
 
 def test_scripts_are_all_the_assets() -> None:

@@ -463,9 +463,10 @@ SAID: dict[str, Said] = {
     "error is #.": lambda s, g: area(s, g[1], half=False),
     "The # rectangles of frequency # over half a period (phases folded modulo π) have area #; the integral is 0.6667, so "
     "at a + b = c = 0 the error is #.": lambda s, g: area(s, g[1], half=True),
-    "For this model …: over all inputs the sum is off by at most # % of the integral’s mean size (at k = #).": lambda s, g: (
+    "At k = #, where the error is largest, …: over all inputs the sum is off by at most # % of the integral’s mean size.": lambda s, g: (
+        worst(s)[1],
         doubles(max(relative(s, one) for one in s.clusters)),
-        *worst(s),
+        worst(s)[0],
     ),
     "Of ReLU’s two halves, |x|/2 alone is off by at most # %; x/2, which vanishes in the integral, does not quite vanish in "
     "the sum.": lambda s, g: (up(100 * max(one.relative_exact_psi.upper for one in s.clusters), 1),),

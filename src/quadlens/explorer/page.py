@@ -8,7 +8,17 @@ from importlib.resources import files
 
 from quadlens import __version__
 from quadlens.errors import BadConfig
-from quadlens.explorer.words import TITLES, VIEWS, WORDS, View, absences, filled, introduction, words_for_script
+from quadlens.explorer.words import (
+    TITLES,
+    VIEWS,
+    WORDS,
+    View,
+    absences,
+    filled,
+    has_rectangles,
+    introduction,
+    words_for_script,
+)
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
 from quadlens.glossary import mentioned, popovers
 from quadlens.model.native import sha256, to_bytes
@@ -87,7 +97,7 @@ def build_page(
         "neurons": f"{config.d_mlp:,}",
         "waves": str(waves).lower(),
         "rule": str("rectangles" not in missing).lower(),
-        "title": TITLES["rectangles" in missing],
+        "title": TITLES[not has_rectangles(study)],
         "intro": html.escape(introduction(study)),
         "claims": "" if study.lens_if_any is None else study.lens_if_any.claims.to_html(),
         "no_claims": " hidden" if study.lens_if_any is None else "",

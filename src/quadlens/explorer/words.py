@@ -216,12 +216,16 @@ def filled(words: str, task: Task) -> str:
     return words.format(words=task.words, symbols=task.symbols, n=task.n)
 
 
+def has_rectangles(study: Study) -> bool:
+    """Whether neurons can be drawn as rectangles under a curve; title and introduction follow, here and in app.js."""
+    return study.no_waves is None and not WORDS[study.config.activation].no_rule
+
+
 def introduction(study: Study) -> str:
     """What the page says about the model on top; the same in app.js, where the verdict is kept for this model alone."""
     task, waves = study.config.task, study.no_waves is None
-    rule = waves and not WORDS[study.config.activation].no_rule
     said = [
-        filled(INTROS["rule" if rule else "plain"], task),
+        filled(INTROS["rule" if has_rectangles(study) else "plain"], task),
         filled(RENAMED, task) if waves and task.cyclic is not None and not task.cyclic.is_identity else "",
         PERMUTATIONS if task.symbols == "σ·τ" else "",
         study.integration.sentence,

@@ -112,15 +112,15 @@ Q.app = (() => {
   /** Everything that names the model, or speaks of its activation; what was to be said of another is not said any more. */
   function introduce(sha256) {
     const { p, d, activation, task } = engine.model, { waves } = info(), { page } = Q.words;
-    const absent = absences();
+    const absent = absences(), rule = waves && !Q.words[activation].no_rule;
     own = sha256 === page.verdict.sha256;
     shown = VIEWS.filter((id) => !absent.some(({ views }) => views.includes(id)));
     for (const id of VIEWS) at(`view-${id}`).hidden = !shown.includes(id);
     at("absent").textContent = absent.map(({ why }) => why).join(" ");
     document.documentElement.dataset.waves = waves;
     document.documentElement.dataset.rule = shown.includes("rectangles");
-    at("title").textContent = page.titles[shown.includes("rectangles") ? 0 : 1];
-    at("intro").textContent = filled(page.intros[waves && !Q.words[activation].no_rule ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (task.symbols === "σ·τ" ? ` ${page.permutations}` : "") + (own && page.verdict.sentence ? ` ${page.verdict.sentence}` : "");
+    at("title").textContent = page.titles[rule ? 0 : 1];
+    at("intro").textContent = filled(page.intros[rule ? "rule" : "plain"]) + (waves && !task.cyclic.isIdentity ? ` ${filled(page.renamed)}` : "") + (task.symbols === "σ·τ" ? ` ${page.permutations}` : "") + (own && page.verdict.sentence ? ` ${page.verdict.sentence}` : "");
     at("claims").hidden = !own || !page.verdict.sentence;
     at("model-name").textContent = `${name}: ${task.name === "add" ? `p = ${p}` : `${count(p)} elements`}, ${count(d)} neurons`;
     at("footer-name").textContent = name;
