@@ -186,7 +186,9 @@ def model_table(study: Study) -> PageTable:
             for name, value, theirs in zip(names, values, paper.r2, strict=True)
         ]
         for letter, ours, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
-            mine = ", ".join(f"{k}: {decimals(float(value), 1)}" for k, value in zip(form.keys, ours, strict=True)) or "–"
+            mine = (
+                ", ".join(f"{k}: {decimals(float(value), 1)}" for k, value in zip(form.keys, ours, strict=True)) or "–"
+            )
             rows.append(
                 (
                     f"coefficient {letter} of each key frequency",
