@@ -152,11 +152,24 @@ Proof.
   pose proof (others_at_most_spec _ _ _ H o Ho ne). rewrite (nth_error_nth scores c 0 Hx). lia.
 Qed.
 
+(** One score is above another by more than the loss. *)
+Definition ahead (c o : nat) (loss : Z) (scores : list Z) : bool :=
+  match nth_error scores c, nth_error scores o with Some x, Some y => Z.ltb (y + loss) x | _, _ => false end.
+
+Lemma ahead_spec c o loss scores : ahead c o loss scores = true ->
+  (o < length scores)%nat /\ nth c scores 0 - nth o scores 0 > loss.
+Proof.
+  unfold ahead. destruct (nth_error scores c) as [x|] eqn:Hx; [|discriminate].
+  destruct (nth_error scores o) as [y|] eqn:Hy; [|discriminate]. intros H. apply Z.ltb_lt in H.
+  split; [apply nth_error_Some; congruence|].
+  rewrite (nth_error_nth scores c 0 Hx), (nth_error_nth scores o 0 Hy). lia.
+Qed.
+
 (** The margin is proved, unless the input is left out, and each witness is shown. *)
 Definition input_ok (right : nat) (bar : Z) (skipped : list unit) (answered : list nat) (bound : list Z * Z) : bool :=
   let (scores, loss) := bound in
   match skipped with [] => leads right (bar + loss) scores | _ => true end
-  && forallb (fun o => negb (Nat.eqb o right) && leads o loss scores) answered.
+  && forallb (fun o => negb (Nat.eqb o right) && leads o loss scores && ahead o right loss scores) answered.
 
 (** * All inputs *)
 
@@ -318,14 +331,20 @@ Section Sound.
   Qed.
 
   Lemma witness_sound a b o : In o (cell answered a b) -> (a < p n)%nat -> (b < p n)%nat ->
-    in_range n a b o /\ o <> answer n a b /\ forall o', in_range n a b o' -> logit n a b o >= logit n a b o'.
+    in_range n a b o /\ logit n a b o > logit n a b (answer n a b)
+    /\ forall o', in_range n a b o' -> logit n a b o >= logit n a b o'.
   Proof.
     intros Hin Ha Hb. pose proof (every_input a b Ha Hb) as ok. pose proof (Hbound a b Ha Hb) as bounds.
     unfold input_ok in ok. destruct (bound a b) as [scores loss]. apply andb_true_iff in ok as [_ ok].
-    rewrite forallb_forall in ok. specialize (ok o Hin). apply andb_true_iff in ok as [ne ok].
+    rewrite forallb_forall in ok. specialize (ok o Hin). apply andb_true_iff in ok as [ok strict].
+    apply andb_true_iff in ok as [ne ok]. destruct (ahead_spec _ _ _ _ strict) as [Hright gap].
     destruct bounds as [Hlen bounds]. destruct (leads_spec _ _ _ ok) as [Ho lead]. rewrite Hlen in *.
     apply negb_true_iff, Nat.eqb_neq in ne. assert (range : in_range n a b o) by (repeat split; trivial).
-    split; [trivial|]. split; [trivial|]. intros o' range'. destruct (Nat.eq_dec o' o) as [->|other]; [lia|].
+    split; [trivial|]. split.
+    { specialize (bounds o (answer n a b) Ho Hright). pose proof (Hlogit a b o range).
+      pose proof (Hlogit a b (answer n a b) ltac:(repeat split; trivial)).
+      pose proof (pow2_pos more). pose proof (pow2_pos (lift k)). nia. }
+    intros o' range'. destruct (Nat.eq_dec o' o) as [->|other]; [lia|].
     destruct range' as (_ & _ & Ho'). specialize (lead o' Ho' other). specialize (bounds o o' Ho Ho').
     pose proof (Hlogit a b o range). pose proof (Hlogit a b o' ltac:(repeat split; trivial)).
     pose proof (pow2_pos more). pose proof (pow2_pos (lift k)). nia.
@@ -338,7 +357,8 @@ Definition proved (n : network) (c : certificate) (skipped : grid unit) (answere
      den c * (logit n a b (answer n a b) - logit n a b o) >= num c * scale n)
   /\ (forall a b, (a < p n)%nat -> (b < p n)%nat -> cell skipped a b = [] -> (answer n a b < p n)%nat)
   /\ (forall a b o, In o (cell answered a b) -> (a < p n)%nat -> (b < p n)%nat ->
-     in_range n a b o /\ o <> answer n a b /\ forall o', in_range n a b o' -> logit n a b o >= logit n a b o').
+     in_range n a b o /\ logit n a b o > logit n a b (answer n a b)
+    /\ forall o', in_range n a b o' -> logit n a b o >= logit n a b o').
 
 Lemma concluded_none failing : concluded failing = Verified -> failing = None.
 Proof. destruct failing as [[a b]|]; [discriminate|trivial]. Qed.
@@ -442,7 +462,7 @@ Theorem check_sound : forall n c, check n c = true ->
   /\ Z.of_nat (length (uncertified c)) + certified_inputs c = Z.of_nat (p n) * Z.of_nat (p n)
   /\ (forall a b o, in_range n a b o -> ~ In (a, b) (uncertified c) -> o <> answer n a b ->
         den c * (logit n a b (answer n a b) - logit n a b o) >= num c * scale n)
-  /\ (forall a b o, In (a, b, o) (witnesses c) -> in_range n a b o /\ o <> answer n a b
+  /\ (forall a b o, In (a, b, o) (witnesses c) -> in_range n a b o /\ logit n a b o > logit n a b (answer n a b)
         /\ forall o', in_range n a b o' -> logit n a b o >= logit n a b o').
 Proof.
   intros n c H. destruct (check_inside n c H) as (Hnum & Hden & Hdup & Hcount & skipped & answered & inside).
