@@ -224,7 +224,8 @@ def test_the_error_of_the_relu_rule_is_not_that_of_its_absolute_part(mainline: S
     assert math.isclose(rules.relu, relu, rel_tol=1e-9)
     assert 0.09 < rules.relu < 0.1
     assert 0.04 < rules.absolute < 0.05
-    assert "the sum is off by at most 10.0 % of the integral’s mean size (at k = 11)" in page
+    said = "At k = 11, where the error is largest, the angle is doubled: over all inputs the sum is off"
+    assert f"{said} by at most 10.0 % of the integral’s mean size." in page
     assert "|x|/2 alone is off by at most 4.1 %" in page
     assert "nothing neglected" not in page
     assert "They leave out the identity part, x/2; with it, the ReLU rule’s exact worst error is 0.0994" in page
