@@ -137,7 +137,7 @@ def test_figures_of_proofs_need_proofs(toy: Study) -> None:
         figures.logit_waterfall(toy.without_proofs())
     assert len(figures.frontier(toy.without_proofs()).axes) == 1
     model = build_mlp(Recipe(p=5, keys=(1,), neurons=4))
-    zeros = type(model)(model.config, *(np.zeros_like(array) for array in (model.W_a, model.W_b, model.W_out)))
+    zeros = model.replace(**{name: np.zeros_like(array) for name, array in model.tensors.items()})
     with pytest.raises(BadConfig, match="this model has no cluster that is a quadrature rule; there is none"):
         figures.quadrature(zeros)
 
