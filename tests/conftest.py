@@ -70,54 +70,6 @@ settings.register_profile("long", settings.get_profile("default"), max_examples=
 settings.register_profile("quick", settings.get_profile("default"), max_examples=5)
 settings.load_profile(os.environ.get("QUADLENS_HYPOTHESIS", "default"))
 
-# What `make quick` leaves out: a browser, Ray, training, other processes, whole reports, the long soundness searches.
-NOT_QUICK = {
-    *(
-        "test_deep",
-        "test_benchmarks",
-        "test_checker_limits",
-        "test_hostile_files",
-        "test_docs",
-        "test_door",
-        "test_exit_codes",
-    ),
-    *(
-        "test_explorer",
-        "test_explorer_browser",
-        "test_explorer_files",
-        "test_explorer_numbers",
-        "test_peers",
-        "test_other_models",
-    ),
-    *("test_figures", "test_figure_functions", "test_report", "test_report_kinds", "test_no_internal_error"),
-    *(
-        "test_lens",
-        "test_lens_error",
-        "test_outline",
-        "test_population",
-        "test_population_verify",
-        "test_sweep",
-        "test_snapshots",
-        "test_kills",
-    ),
-    *("test_site", "test_sweep_ray", "test_team", "test_training_figures", "test_training_run", "test_training_step"),
-    *(
-        "test_certify_soundness",
-        "test_certify_full_size",
-        "test_certify_any",
-        "test_certify_thin",
-        "test_proved",
-        "test_prover",
-    ),
-    *(
-        "test_checker_networks",
-        "test_interventions",
-        "test_quadrature_soundness",
-        "test_quadrature_outcomes",
-        "test_soundness_regressions",
-    ),
-}
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--quick`: the tests of the working day."""
@@ -136,9 +88,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if getattr(getattr(one, "obj", None), "is_hypothesis_test", False):
             one.add_marker("no_cover")
     if config.getoption("--quick"):
-        kept = [one for one in items if one.path.stem not in NOT_QUICK]
-        config.hook.pytest_deselected(items=[one for one in items if one.path.stem in NOT_QUICK])
-        items[:] = kept
+        slow = [one for one in items if one.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [one for one in items if not one.get_closest_marker("slow")]
 
 
 BROWSER_FLAGS = [

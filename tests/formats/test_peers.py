@@ -1,0 +1,161 @@
+"""Real TransformerLens and real onnxruntime run our exports to the same logits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from formats.test_formats import EQUALS, P, random, shaped, without
+from quadlens.errors import MissingExtra
+from quadlens.model import build_mlp, build_transformer
+from quadlens.model.config import Config
+from quadlens.model.evaluate import all_pairs
+from quadlens.model.formats import export_file, import_file
+from quadlens.model.handmade import Recipe
+from quadlens.model.weights import Weights
+
+pytestmark = pytest.mark.slow
+
+torch = pytest.importorskip("torch")
+
+FLOAT32 = 2e-6
+
+
+def agrees(logits: np.ndarray, model: Weights) -> None:
+    expected = model.forward(all_pairs(model.config.p))
+    assert np.abs(logits - expected).max() <= FLOAT32 * max(np.abs(expected).max(), magnitude(model))
+    np.testing.assert_array_equal(logits.argmax(axis=1), expected.argmax(axis=1))
+
+
+def magnitude(model: Weights) -> float:
+    """The size of the numbers a logit is summed from: what float32 rounds relative to."""
+    weights = {name: np.abs(array) for name, array in model.tensors.items()}
+    positive = model.replace(**weights)
+    return float(np.abs(positive.forward(all_pairs(model.config.p))).max())
+
+
+def inputs(model: Weights) -> Any:
+    config = model.config
+    rows = all_pairs(config.p) + np.array([0, config.b_token_offset])
+    if config.has_equals:
+        rows = np.concatenate([rows, np.full((len(rows), 1), config.equals_token)], axis=1)
+    return torch.from_numpy(rows)
+
+
+PAPER = shaped(d_vocab=P + 1, n_ctx=3)
+TRANSFORMERS = [
+    PAPER,
+    shaped(**EQUALS, attention=(1 / 3,) * 3),
+    shaped(attention=(1.0, 1.0)),
+    shaped(**EQUALS, attention=(1.0,) * 3),
+    shaped(d_vocab=2 * P, d_vocab_out=2 * P, b_token_offset=P),
+    build_transformer(Recipe(13, (2, 5), 80, noise=0.01)),
+]
+
+
+@pytest.mark.filterwarnings("ignore")  # TransformerLens and what it imports warn about themselves
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_transformer_lens_runs_our_export(tmp_path: Path, suffix: str) -> None:
+    lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
+    for model in TRANSFORMERS:
+        path = tmp_path / f"model_1{suffix}"
+        export_file(model, "transformer-lens", path)
+        if suffix == ".pt":
+            state = torch.load(path, weights_only=True)
+        else:
+            state = pytest.importorskip("safetensors.torch").load_file(path)
+        config = json.loads((tmp_path / "config_1.json").read_text())["hooked_transformer_config"]
+        hooked = lens.HookedTransformer(lens.HookedTransformerConfig(**config, device="cpu"))
+        hooked.load_state_dict(state, strict=True)
+        with torch.no_grad():
+            logits = hooked(inputs(model))[:, -1, : model.config.p]
+        agrees(logits.double().numpy(), model)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
+    lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
+    config = lens.HookedTransformerConfig(
+        n_layers=1, d_model=8, n_ctx=3, d_head=4, n_heads=2, d_mlp=12, d_vocab=P + 1, d_vocab_out=P, act_fn="relu",
+        normalization_type=None, seed=0, device="cpu",
+    )  # fmt: skip
+    hooked = lens.HookedTransformer(config)
+    with torch.no_grad():
+        for parameter in (hooked.W_Q, hooked.W_K):
+            parameter.zero_()
+        for name, parameter in hooked.named_parameters():
+            if ".b_" in name and ".b_Q" not in name and ".b_K" not in name:
+                parameter.normal_(generator=torch.Generator().manual_seed(1))
+        hooked.blocks[0].attn.W_Q.zero_()
+        hooked.blocks[0].attn.W_K.zero_()
+    torch.save(hooked.state_dict(), tmp_path / "m.pt")
+    from quadlens.model.formats import Hints, SoftmaxAttention
+
+    for positions in (2, 3):
+        model = import_file(tmp_path / "m.pt", hints=Hints(SoftmaxAttention(positions), activation="relu")).model
+        assert isinstance(model, Weights)
+        with torch.no_grad():
+            agrees(hooked(inputs(model))[:, -1].double().numpy(), model)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_transformer_lens_4_models_run_our_export(tmp_path: Path) -> None:
+    """`boot_native` came before 4.0, so it can be tried with the version below 4 that is installed."""
+    bridges = pytest.importorskip("transformer_lens.model_bridge", reason="the extra 'peers' is not installed")
+    if not hasattr(bridges.TransformerBridge, "boot_native"):
+        pytest.skip("this TransformerLens has no boot_native")
+    for model in (without(m, "b_U") for m in TRANSFORMERS[:4]):
+        export_file(model, "transformer-lens-4-bridge", tmp_path / "model_1.pt")
+        config = json.loads((tmp_path / "config_1.json").read_text())["bridge_config"]
+        bridge = bridges.TransformerBridge.boot_native(config)
+        result = bridge.load_state_dict(torch.load(tmp_path / "model_1.pt", weights_only=True), strict=True)
+        assert not result.unexpected_keys
+        with torch.no_grad():
+            agrees(bridge(inputs(model))[:, -1, : model.config.p].double().numpy(), model)
+        torch.save(bridge.state_dict(), tmp_path / "model_2.pt")
+        (tmp_path / "config_1.json").replace(tmp_path / "config_2.json")
+        back = import_file(tmp_path / "model_2.pt")
+        assert back.format == "transformer-lens-4-bridge"
+        for name, array in import_file(
+            tmp_path / "model_1.pt", config=tmp_path / "config_2.json"
+        ).model.tensors.items():
+            np.testing.assert_array_equal(back.model.tensors[name], array)
+
+
+ONNX_MODELS: list[Weights] = [
+    *TRANSFORMERS,
+    shaped(attention=(0.3, -0.7), read_position=0, activation="abs"),
+    shaped(**EQUALS, attention=(0.1, 0.2, 0.3), activation="square"),
+    build_mlp(Recipe(13, (2, 5), 40, noise=0.01)),
+    Weights.mlp(Config.mlp(P, 9, "square"), random(P, 9), random(P, 9, seed=1), random(9, P)),
+    Weights.mlp(Config.mlp(P, 9, "abs"), *(random(*s).astype(np.float64) for s in ((P, 9), (P, 9), (9, P)))),
+]
+
+
+@pytest.mark.parametrize("index", range(len(ONNX_MODELS)))
+def test_onnxruntime_runs_our_graph(tmp_path: Path, index: int) -> None:
+    onnx = pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+    model = ONNX_MODELS[index]
+    export_file(model, "onnx", tmp_path / "m.onnx")
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    assert {node.op_type for node in graph.node} <= {"Flatten", "MatMul", "Gemm", "Relu", "Abs", "Mul", "Add"}
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    (entry,) = session.get_inputs()
+    assert entry.shape == ["batch", 2, model.config.p]
+    dtype = np.float64 if entry.type == "tensor(double)" else np.float32
+    one_hot = np.eye(model.config.p, dtype=dtype)[all_pairs(model.config.p)]
+    (logits,) = session.run(None, {entry.name: one_hot})
+    agrees(logits.astype(np.float64), model)
+    content = (tmp_path / "m.onnx").read_bytes()
+    export_file(model, "onnx", tmp_path / "again.onnx")
+    assert content == (tmp_path / "again.onnx").read_bytes()
+
+
+def test_onnx_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(MissingExtra, match=r"exporting to ONNX needs the extra 'onnx'. Install it with: pip install"):
+        export_file(PAPER, "onnx", tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []

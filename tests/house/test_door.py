@@ -1,0 +1,237 @@
+"""The front door: plain functions over one value that computes each thing once."""
+
+import inspect
+import json
+import operator
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quadlens
+from quadlens.errors import WrongArgument
+from quadlens.model import Weights
+from quadlens.spectrum import Anatomy
+
+pytestmark = pytest.mark.slow
+
+VERBS = (
+    *("load", "save", "build", "train", "import_file", "export_file", "evaluate", "explain", "bounds", "lens"),
+    *("certify", "check", "report", "explore", "study", "from_state_dict"),
+)
+
+
+@pytest.fixture(scope="module")
+def study() -> quadlens.Study:
+    return quadlens.study("mainline")
+
+
+def test_the_door_shows_verbs_values_figures_and_nothing_else() -> None:
+    names = set(dir(quadlens))
+    assert names == set(quadlens.__all__)
+    assert set(VERBS) <= names
+    for name in names - {"__version__", "figures", "Weights"}:
+        value = getattr(quadlens, name)
+        assert inspect.isfunction(value) if name[0].islower() else inspect.isclass(value), name
+    text = pydoc.plain(pydoc.render_doc(quadlens))
+    assert all(f"    {name}(" in text for name in VERBS)
+    with pytest.raises(AttributeError, match="it has BadConfig, "):
+        _ = quadlens.nothing
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_an_example(name: str) -> None:
+    assert ">>> " in (getattr(quadlens, name).__doc__ or "")
+
+
+def test_no_module_can_be_called() -> None:
+    names = "import quadlens, sys; quadlens.certify, quadlens.report, quadlens.figures; "
+    code = names + "print([n for n, m in list(sys.modules.items()) if n.startswith('quadlens') and callable(m)])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_verbs_share_what_a_study_has_computed(study: quadlens.Study) -> None:
+    assert quadlens.explain(study) is study.explanation
+    assert quadlens.bounds(study) is study.bounds
+    assert quadlens.evaluate(study) is study.evaluation
+    assert quadlens.certify(study, "moments") is quadlens.certify(study, "moments")
+
+
+def test_every_way_to_name_a_model_gives_the_same(study: quadlens.Study, tmp_path: Path) -> None:
+    path = quadlens.save(study, tmp_path / "copy.safetensors")
+    for one in (study.model, study.anatomy, path, str(path), "mainline"):
+        assert quadlens.evaluate(one).min_margin == study.evaluation.min_margin
+    assert quadlens.evaluate(study.collapsed).min_margin == study.evaluation.min_margin
+    assert quadlens.study(study.model).sha256 == study.sha256
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (3, "got an int; expected a model, a study, a path"),
+        ({"W_E": 1}, r"quadlens\.from_state_dict"),
+        (None, "got None"),
+        (np.zeros(3), "got an ndarray"),
+    ],
+)
+def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
+    for verb in (quadlens.evaluate, quadlens.explain, quadlens.bounds, quadlens.certify):
+        with pytest.raises(WrongArgument, match=words):
+            verb(wrong)
+    with pytest.raises(TypeError, match=words):
+        quadlens.report(wrong, "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "words"),
+    [
+        (
+            "check",
+            {"certificate": "nosuch", "model": "mainline"},
+            "nosuch: no such file or directory; give a certificate",
+        ),
+        (
+            "ablate",
+            {"model": "mainline", "frequencies": 5},
+            "frequencies = 5: got an int; expected integers in a list, as [5]",
+        ),
+        (
+            "ablate",
+            {"model": "mainline", "frequencies": [7]},
+            "no neuron reads frequency 7 most, so that nothing would change",
+        ),
+        ("build", {"keys": 5}, "keys = 5: got an int; expected integers in a list, as [5]"),
+        ("build", {"p": "5"}, "p = '5': got a str; expected an integer"),
+        ("build", {"neurons": 3.5}, "neurons = 3.5: got a float; expected an integer"),
+        ("figures.quadrature", {"study": "mainline", "k": "5"}, "k = '5': got a str; expected an integer"),
+        ("bounds", {"model": "mainline", "moments": "3"}, "moments = '3': got a str"),
+        ("certify", {"model": "mainline", "strategy": 5}, "strategy = 5: got an int; expected a string"),
+        ("save", {"model": "mainline", "path": 3}, "path = 3: got an int; expected a string or a path"),
+        ("history", {"run": 3}, "run = 3: got an int; expected a string or a path"),
+        ("mix_attention", {"model": "clock", "rate": "half"}, "rate = 'half': got a str; expected a number"),
+        ("train", {"p": 1}, "settings: p = 1 is not supported"),
+    ],
+)
+def test_a_wrong_argument_of_any_verb_is_a_sentence_with_the_remedy(
+    verb: str, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(quadlens.QuadlensError, match=re.escape(words)):
+        operator.attrgetter(verb)(quadlens)(**arguments)
+
+
+def test_a_collapsed_model_cannot_be_certified(study: quadlens.Study) -> None:
+    with pytest.raises(WrongArgument, match="no weights to prove anything about"):
+        quadlens.certify(study.collapsed)  # type: ignore[arg-type]
+
+
+def test_every_public_value_shows_itself_briefly(study: quadlens.Study) -> None:
+    values: list[Any] = [study, study.model, study.config, study.collapsed, study.evaluation, study.explanation]
+    certificate = study.certify("moments")
+    values += [study.explanation.logits, study.bounds, certificate, quadlens.check(certificate, study)]
+    values += [
+        quadlens.build(p=7, neurons=9, architecture="mlp"),
+        quadlens.TrainConfig(seed=3),
+        quadlens.Recipe(5, (1,), 4),
+    ]
+    values += [values[-3].config, quadlens.study(quadlens.build(p=7, neurons=9))]
+    for value in values:
+        assert len(repr(value)) < 200, repr(value)
+        assert "\n" not in repr(value)
+        assert repr(value).startswith(type(value).__name__)
+        assert value._repr_html_().startswith("<")
+
+
+def test_showing_a_study_computes_nothing() -> None:
+    fresh = quadlens.study("mainline")
+    assert "nothing yet" in repr(fresh)
+    fresh._repr_html_()
+    assert set(vars(fresh)) == {"anatomy", "name", "file", "file_sha256", "with_proofs"}
+    assert set(vars(fresh.anatomy)) == {"model"}
+
+
+def test_a_proof_of_a_model_in_memory_is_checked() -> None:
+    model = quadlens.build(p=5, neurons=16)
+    certificate = quadlens.certify(model, "arcs")
+    assert quadlens.check(certificate, model).verdict == "VERIFIED"
+    other = quadlens.build(p=5, neurons=17)
+    assert quadlens.check(certificate, other).verdict == "REJECTED"
+    with pytest.raises(WrongArgument, match="expected a certificate"):
+        quadlens.check(3, model)  # type: ignore[arg-type]
+
+
+def test_what_a_study_is_of() -> None:
+    study = quadlens.study("mainline")
+    assert isinstance(study.anatomy, Anatomy)
+    assert study.name == "mainline"
+    assert study.history is not None
+    assert quadlens.study(study) is study
+    assert quadlens.study(study.model).history is None
+    assert study.without_proofs().certificates == ()
+    assert json.dumps(study.sha256)
+
+
+def test_a_report_collapses_once_and_decomposes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One float collapse, one exact collapse, one spectral decomposition for one whole report."""
+    counts = {"collapse": 0, "exact": 0, "spectra": 0}
+    path = quadlens.save(quadlens.build(p=13, neurons=40), tmp_path / "toy.safetensors")
+
+    def counting(name: str, function: Any) -> Any:
+        def wrapped(*arguments: Any, **more: Any) -> Any:
+            counts[name] += 1
+            return function(*arguments, **more)
+
+        return wrapped
+
+    from quadlens.model import exact
+    from quadlens.spectrum import cluster
+
+    originals = {"exact": exact.collapse_exactly, "spectra": cluster.neuron_spectra}
+    monkeypatch.setattr(Weights, "collapse", counting("collapse", Weights.collapse))
+    for module in [one for name, one in list(sys.modules.items()) if name.startswith("quadlens.")]:
+        for name, function in originals.items():
+            for attribute, value in list(vars(module).items()):
+                if value is function:
+                    monkeypatch.setattr(module, attribute, counting(name, function))
+    quadlens.report(path, tmp_path / "report")
+    # The float32 line collapses the model of absolute values, which is another model.
+    assert counts == {"collapse": 1, "exact": 2, "spectra": 1}
+
+
+NOTEBOOK = """
+import matplotlib.pyplot as plt
+import quadlens
+
+model = quadlens.import_file("checkpoint.pt")
+study = quadlens.study(model)
+explanation = quadlens.explain(study)
+print(explanation.summary())
+
+figure, axes = plt.subplots()
+quadlens.figures.quadrature(study, k=explanation.key_frequencies[0], ax=axes)
+
+certificate = quadlens.certify(study)
+print(certificate.verdict, certificate.statement)
+for cluster in quadlens.bounds(study).bounded:
+    print(cluster.k, cluster.relative_bound.value)
+"""
+
+
+def test_the_notebook_of_a_newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load, explain, draw one cluster on my own axes, certify, print the bound: public names only."""
+    import matplotlib.pyplot as plt
+
+    assert len([line for line in NOTEBOOK.splitlines() if line.strip()]) <= 15
+    assert "._" not in NOTEBOOK
+    assert set(re.findall(r"quadlens\.(\w+)", NOTEBOOK)) <= set(quadlens.__all__)
+    quadlens.export_file("mainline", "transformer-lens", tmp_path / "checkpoint.pt")
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, Any] = {}
+    exec(compile(NOTEBOOK, "notebook", "exec"), known)
+    assert known["axes"].patches or known["axes"].collections
+    assert known["certificate"].verdict == "CERTIFIED"
+    plt.close("all")

@@ -1,0 +1,77 @@
+"""Thermometers of the house: how often each concept is written out. A number that grows is a door that closes."""
+
+import re
+
+from places import ROOT
+
+SOURCE = ROOT / "src" / "quadlens"
+FILES = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+
+# The switches over kinds of networks that are left. `has_stream` asks whether it is an MLP on one-hot tokens.
+SWITCHES = {
+    "model/config.py": 5,  # what a config must say, and how it is written
+    "model/weights.py": 2,  # which tensors there are, and what is said of one that is missing
+    "model/forward.py": 1,  # one-hot tokens are no residual stream
+    "model/collapse.py": 1,
+    "model/native.py": 1,  # their names in files
+    "model/formats/onnx_graph.py": 1,
+    "model/formats/transformer_lens.py": 1,
+    "training/layout.py": 2,
+    "training/device.py": 1,
+    "logits/algorithm.py": 4,  # gradients by embedding vectors or by one-hot coordinates
+    "proofs/float32.py": 2,
+    "proofs/operations.py": 1,
+    "proofs/thin.py": 1,  # cuts down the residual stream
+    "proofs/moments.py": 1,
+    "cli/files.py": 1,
+    "population/analysis.py": 1,
+    "spectrum/amplitude_phase.py": 1,
+    "parameterisation/network.py": 1,  # planes of the residual stream
+    "spectrum/anatomy.py": 1,
+    "explanation/outline.py": 1,
+    "pages/page.py": 1,
+    "studies/interventions.py": 1,
+    "studies/study.py": 1,
+}
+
+
+def found(pattern: str) -> dict[str, int]:
+    """File → how many lines have the pattern."""
+    counts = {name: sum(bool(re.search(pattern, line)) for line in text.splitlines()) for name, text in FILES.items()}
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_switches_over_kinds_of_networks_are_the_known_ones() -> None:
+    kinds = found(r"isinstance\([^)]*\b(Weights|Tables|FloatTables|Config)\b")
+    # Not a kind of network: what a caller may pass, and floats or other numbers in tables.
+    assert kinds.keys() <= {"studies/study.py", "verbs.py", "model/tables.py"}, kinds
+    here = found(r"\bhas_stream\b")
+    grown = {name: count for name, count in here.items() if count > SWITCHES.get(name, 0) + (name == "model/config.py")}
+    assert not grown, f"new switches over kinds of networks: {grown}"
+
+
+def test_moments_are_the_proof_strategy_and_those_of_quadrature_rules() -> None:
+    """A run has snapshots. What else has moments: AdamW (training/), and "at any moment" in words."""
+    rooms = ("studies/", "explorer/", "cli/", "training/")
+    text = {name: count for name, count in found(r"[mM]oment").items() if name.startswith(rooms)}
+    assert text.keys() <= {
+        *("studies/over_time.py", "studies/rules.py", "cli/reading.py"),  # the proof, the bound
+        *(f"training/{name}.py" for name in ("config", "outputs", "cpu", "engine", "checkpoint", "device", "train")),
+    }, text
+    assert not [path.name for path in (SOURCE / "explorer" / "assets").iterdir() if "moment" in path.read_text("utf-8")]
+
+
+def test_the_residual_stream_is_written_out_in_three_places() -> None:
+    """Where values meet W_O: the forward pass, the collapse, and the training step (by hand, and by PyTorch)."""
+    places = {name for name in found(r"@ [^\n]*W_O|W_O[^\n]* @|\"W_O\"\]\)") if not name.startswith("model/formats")}
+    assert places <= {
+        *("model/forward.py", "model/collapse.py", "training/cpu.py", "training/device.py"),
+        "proofs/checker_limits.py",
+        "parameterisation/network.py",  # follows planes, not tokens, through W_V and W_O
+    }, places
+
+
+def test_one_margin_and_one_fourier_transform() -> None:
+    assert found(r"= -np\.inf|, -np\.inf, axis").keys() <= {"model/margins.py"}
+    real = found(r"np\.fft\.i?rfft\(").keys()
+    assert {name for name in real if not name.startswith("infinite_width/")} == {"spectrum/fourier.py"}
