@@ -23,8 +23,9 @@ SCORE_BITS = 60  # they are below 2^60
 GATE_BITS, PRE_BITS, WIDE_BITS, LOSS_BITS, GRID_BITS, SIGMA_BITS = 64, 62, 127, 32, 9, 20
 
 # How often each of these may appear in a JSON text, counted before it is parsed: an object takes 30 times its text in
-# memory. The largest certificate has a list for each of p² inputs, and another for those it does not prove.
-MAX_JSON_MARKS = {"{": 100_000, '"': 1_000_000, "[": 1_000_000}
+# memory, an integer of four characters ten times. The largest certificate has a list for each of p² inputs, of some 30
+# ends of arcs, and another for those it does not prove.
+MAX_JSON_MARKS = {"{": 100_000, '"': 1_000_000, "[": 1_000_000, ",": 8_000_000}
 
 # Time and memory of one check.
 DEFAULT_SECONDS, MAX_SECONDS = 600.0, 1_000_000.0

@@ -88,9 +88,10 @@ FILLINGS = {
     "nested lists": ("[[]],", "more than 1000000 times ["),
     "strings": ('"ab",', 'more than 1000000 times "'),
     "wide letters": ('"\U0001f600",', 'more than 1000000 times "'),
-    "integers": ("1,", None),
-    "longer integers": ("257,", None),
-    "constants": ("null,", None),
+    "integers": ("1,", "more than 8000000 times ,"),
+    "longer integers": ("257,", "more than 8000000 times ,"),
+    "as many integers as there may be": ("12345678,", None),
+    "constants": ("null,", "more than 8000000 times ,"),
     "open lists": ("[", "more than 1000000 times ["),
     "blanks": (" ", None),
 }

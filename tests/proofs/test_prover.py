@@ -31,7 +31,7 @@ from quadlens.proofs.frontier import frontier
 from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certify, strategies
 from quadlens.spectrum import anatomy as anatomy_module
 from quadlens.spectrum.anatomy import Anatomy
-from quadlens_checker import check
+from quadlens_checker import check, limits
 from quadlens_checker.direct import read_layers
 from quadlens_checker.model_file import read_model
 from quadlens_checker.reading import Rejected
@@ -279,3 +279,14 @@ def test_certificates_of_models_with_weights_of_any_size_are_verified(seed: int)
         one = certify(model, strategy)
         if one.proof.margin is not None and one.checkable:
             verify(json.loads(one.to_bytes()), to_bytes(model), lambda operations: None)
+
+
+def test_the_producer_counts_what_the_checker_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks of JSON: a certificate with more of them than the checker reads is not written."""
+    certificate = certify(build_mlp(Recipe(7, (1, 2), 24)), "arcs")
+    commas = certificate.to_bytes().count(b",")
+    assert commas > 50
+    for most, refused in ((commas, False), (commas - 1, True)):
+        monkeypatch.setitem(limits.MAX_JSON_MARKS, ",", most)
+        again = replace(certificate)
+        assert bool(again.obstacle and f"more than {most:,} times ," in again.obstacle) == refused

@@ -96,10 +96,14 @@ class Certificate(Displayed):
             return known
         if self.proof.hints is None:
             return f"the checker has no theorem to follow this proof of strategy {self.proof.strategy} by"
-        if len(self.to_bytes()) > limits.MAX_CERTIFICATE_BYTES:
+        content = self.to_bytes()
+        if len(content) > limits.MAX_CERTIFICATE_BYTES:
             return (
                 f"its file would be larger than {limits.MAX_CERTIFICATE_BYTES:,} bytes, which is all the checker reads"
             )
+        for mark, most in limits.MAX_JSON_MARKS.items():
+            if content.count(mark.encode()) > most:
+                return f"its file would have more than {most:,} times {mark}, which is all the checker reads"
         return None
 
     @property
