@@ -31,6 +31,8 @@ from quadlens.pages.page import page_html
 from quadlens.quadrature import box_density, moments, rectangles
 from quadlens.studies import Study, study_of
 
+pytestmark = pytest.mark.slow
+
 BUNDLED = ("mainline", "original", "mismatched", "clock", "times")
 MODELS = (*BUNDLED, "embedding", "group", "layers", "wrong")
 

@@ -28,6 +28,8 @@ from quadlens.population import dataset
 from quadlens.population.comparison import Comparison, compare
 from quadlens.published import read_published
 
+pytestmark = pytest.mark.slow
+
 CELL = re.compile(r"^```\{code-cell\} python\n(?::tags:[^\n]*\n+)?(.*?)^```", re.MULTILINE | re.DOTALL)
 NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"
 COMMANDS = (
