@@ -17,7 +17,8 @@ from quadlens.model.activation import (
     parse_activation,
     recognise_activation,
 )
-from quadlens.model.exact import exact_activation, exact_logits
+from quadlens.model.dyadic import exact_activation
+from quadlens.model.exact import exact_logits
 
 numbers = st.floats(-30, 30)
 

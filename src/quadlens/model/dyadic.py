@@ -1,6 +1,6 @@
 """Matrices of dyadic rationals: floats without rounding, as integers over one power of two."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,21 @@ class Dyadic:
         return type(self)(self.numerators.transpose(), self.shift)
 
 
+def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]:
+    """σ of integers, and its degree d: σ(n/2^s) = σ(n)/2^(d s).
+
+    Raises:
+        BadConfig: when σ of a rational is not rational.
+    """
+    sigma = NONLINEARITIES[activation]
+    if sigma.exact is None or sigma.degree is None:
+        raise BadConfig(
+            f"this model's activation is {activation!r}, which exact arithmetic cannot express; "
+            f"expected one of {', '.join(name for name, one in NONLINEARITIES.items() if one.exact)}"
+        )
+    return sigma.exact, sigma.degree
+
+
 class Dyadics:
     """Real arithmetic on the stored weights; e^x is not rational, so that there is no softmax."""
 
@@ -126,13 +141,8 @@ class Dyadics:
         Raises:
             BadConfig: when σ of a rational is not rational.
         """
-        sigma = NONLINEARITIES[activation]
-        if sigma.exact is None or sigma.degree is None:
-            raise BadConfig(
-                f"this model's activation is {activation!r}, which exact arithmetic cannot express; "
-                f"expected one of {', '.join(name for name, one in NONLINEARITIES.items() if one.exact)}"
-            )
-        return Dyadic.from_entries(*x.shape, [sigma.exact(n) for n in x.numerators.entries()], sigma.degree * x.shift)
+        sigma, degree = exact_activation(activation)
+        return Dyadic.from_entries(*x.shape, [sigma(n) for n in x.numerators.entries()], degree * x.shift)
 
     def softmax(self, scores: Sequence[Dyadic]) -> Sequence[Dyadic]:
         """There is none: e^x is not rational."""

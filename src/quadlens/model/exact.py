@@ -1,6 +1,6 @@
 """Exact ground truth: every logit of a model with float weights, with no rounding at all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,27 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import BadConfig
-from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.collapse import collapse
-from quadlens.model.dyadic import DYADICS, Dyadic
+from quadlens.model.dyadic import DYADICS, Dyadic, exact_activation
 from quadlens.model.tables import Tables
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
-
-
-def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]:
-    """σ of integers, and its degree d: σ(n/2^s) = σ(n)/2^(d s).
-
-    Raises:
-        BadConfig: when σ of a rational is not rational.
-    """
-    sigma = NONLINEARITIES[activation]
-    if sigma.exact is None or sigma.degree is None:
-        raise BadConfig(
-            f"this model's activation is {activation!r}, which exact arithmetic cannot express; "
-            f"expected one of {', '.join(name for name, one in NONLINEARITIES.items() if one.exact)}"
-        )
-    return sigma.exact, sigma.degree
 
 
 def collapse_exactly(weights: Weights) -> Tables[Dyadic]:

@@ -221,10 +221,6 @@ class Tables(Displayed, Generic[R]):
             self._kept[a] = found
         return found
 
-    def pair_pre(self: "Tables[Array]", pairs: Pairs) -> Float[np.ndarray, "n d_mlp"]:
-        """Pre-activations of every neuron on the pairs given."""
-        return self._of_pairs(pairs)[0]
-
     def pair_logits(self: "Tables[Array]", pairs: Pairs) -> Float[np.ndarray, "n p"]:
         """Logits of the pairs given."""
         pre, skip = self._of_pairs(pairs)

@@ -15,8 +15,7 @@ from jaxtyping import Shaped
 
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config
-from quadlens.model.dyadic import Dyadic
-from quadlens.model.exact import exact_activation
+from quadlens.model.dyadic import Dyadic, exact_activation
 from quadlens.model.integers import integers
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
