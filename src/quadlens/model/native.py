@@ -11,6 +11,7 @@ import numpy as np
 from quadlens.errors import BadFile, QuadlensError
 from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, config_from_dict, config_to_dict
+from quadlens.model.sequence import SequenceConfig, sequence_from_dict, sequence_to_dict
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
 from quadlens.model.weights import QUERY_KEY, Weights, layered
 from quadlens.reading import parse_json, read_limited
@@ -46,8 +47,10 @@ QUERY_KEY_NAMES = {name: f"blocks.0.attn.{name}" for name in QUERY_KEY}
 TASK_TABLE = "task.answers"
 
 
-def names_for(config: Config) -> dict[str, str]:
+def names_for(config: Config | SequenceConfig) -> dict[str, str]:
     """Our short names and the names in the file, for one architecture."""
+    if isinstance(config, SequenceConfig):
+        return config.names
     if not config.has_stream:
         return MLP_NAMES
     one = TRANSFORMER_NAMES if config.softmax is None else TRANSFORMER_NAMES | QUERY_KEY_NAMES
@@ -70,9 +73,12 @@ def to_bytes(model: Weights) -> bytes:
 
     names = names_for(model.config)
     tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors.items()}
-    task, config = model.config.task, config_to_dict(model.config)
-    if not task.by_formula:
-        tensors[TASK_TABLE] = np.ascontiguousarray(task.answers, dtype=np.int32)
+    if isinstance(model.config, SequenceConfig):
+        config = sequence_to_dict(model.config)
+    else:
+        task, config = model.config.task, config_to_dict(model.config)
+        if not task.by_formula:
+            tensors[TASK_TABLE] = np.ascontiguousarray(task.answers, dtype=np.int32)
     header = {"format": FORMAT_VERSION, "config": config, "checksum": _checksum(tensors, config)}
     # One metadata key only: safetensors does not promise the order of several, and bytes must be deterministic.
     return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})
@@ -150,18 +156,26 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
+    if isinstance(config_data, dict) and config_data.get("architecture") == "sequence":
+        return _named(sequence_from_dict(config_data, where), tensors, where)
     table = tensors.get(TASK_TABLE)
     if table is not None and table.dtype != np.int32:
         raise BadFile(f"{where}: {TASK_TABLE} has dtype {table.dtype}, expected int32")
     config = config_from_dict(config_data, where, None if table is None else table.astype(np.int64))
-    names = names_for(config)
     if not config.task.by_formula:
         tensors = {name: array for name, array in tensors.items() if name != TASK_TABLE}
-    missing = sorted(set(names.values()) - set(tensors))
+    return _named(config, tensors, where)
+
+
+def _named(config: Config | SequenceConfig, tensors: dict[str, np.ndarray], where: str) -> Weights:
+    """The network whose tensors have these names in a file."""
+    names = names_for(config)
+    optional = config.optional if isinstance(config, SequenceConfig) else ()
+    missing = sorted(long for short, long in names.items() if long not in tensors and short not in optional)
     unknown = sorted(set(tensors) - set(names.values()))
     if missing or unknown:
         raise BadFile(f"{where}: {told_names('missing', missing)}, {told_names('unknown', unknown)}")
-    arrays = {short: tensors[long] for short, long in names.items()}
+    arrays = {short: tensors[long] for short, long in names.items() if long in tensors}
     try:
         return Weights(config, **arrays)
     except QuadlensError as error:

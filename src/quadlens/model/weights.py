@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from quadlens.display import Displayed
 from quadlens.errors import BadWeights, WrongArgument, kind_of
 from quadlens.model.config import Config
+from quadlens.model.sequence import SequenceConfig
 from quadlens.model.tables import Tables
 from quadlens.model.task import Task
 
@@ -27,7 +28,8 @@ class Weights(Displayed):
 
     A transformer has W_E, W_pos, W_U, b_U and, for each block, W_V, b_V, W_O, b_O, W_in, b_in, W_out, b_out, with
     W_Q, b_Q, W_K, b_K where there is softmax; where there are several blocks a number stands before a block's names, as
-    `1.W_in`. An MLP on one-hot tokens has W_a, W_b, W_out. Biases that a checkpoint does not have are zero.
+    `1.W_in`. An MLP on one-hot tokens has W_a, W_b, W_out. Biases that a checkpoint does not have are zero. A network
+    on sequences has a `SequenceConfig`, which says what tensors it may have.
 
     >>> model = Weights.mlp(Config.mlp(3, 1), *(np.ones(s) for s in ((3, 1), (3, 1), (1, 3))))
     >>> model.W_a.shape, sorted(model.tensors)
@@ -41,18 +43,19 @@ class Weights(Displayed):
     config: Config
     tensors: Mapping[str, Array]
 
-    def __init__(self, config: Config, **tensors: np.ndarray) -> None:
+    def __init__(self, config: Config | SequenceConfig, **tensors: np.ndarray) -> None:
         """Check and freeze the tensors.
 
         Raises:
             BadWeights: when one is missing, of no use, of another shape, or not finite.
         """
         shapes = self.shapes(config)
+        if isinstance(config, SequenceConfig):
+            shapes = {name: shape for name, shape in shapes.items() if name in tensors or name not in config.optional}
         missing, needless = sorted(shapes.keys() - tensors.keys()), sorted(tensors.keys() - shapes.keys())
         if missing or needless:
-            network = f"attention is {config.attention_kind}, {_blocks(config)}" if config.has_stream else "an MLP"
             raise BadWeights(
-                f"{network}: missing weights "
+                f"{_kind(config)}: missing weights "
                 f"{', '.join(missing) or 'none'}, weights without use {', '.join(needless) or 'none'}"
             )
         check_arrays(tensors)
@@ -76,8 +79,10 @@ class Weights(Displayed):
         return tensors[name]
 
     @staticmethod
-    def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    def shapes(config: Config | SequenceConfig) -> dict[str, tuple[int, ...]]:
         """The shape every weight must have."""
+        if isinstance(config, SequenceConfig):
+            return config.shapes
         p, d, m, h, dh = config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head
         if not config.has_stream:
             return {"W_a": (p, m), "W_b": (p, m), "W_out": (m, p)}
@@ -124,7 +129,7 @@ class Weights(Displayed):
             MappingProxyType({own_name(n): x for n, x in inner.items() if n.startswith(number)}) for number in numbers
         )
 
-    def replace(self, config: Config | None = None, **tensors: np.ndarray) -> "Weights":
+    def replace(self, config: Config | SequenceConfig | None = None, **tensors: np.ndarray) -> "Weights":
         """The network with another config, or with some other tensors."""
         return Weights(config or self.config, **{**self.tensors, **tensors})
 
@@ -148,6 +153,9 @@ class Weights(Displayed):
 
     def _facts(self) -> dict[str, object]:
         config = self.config
+        count = f"{sum(array.size for array in self.tensors.values()):,}"
+        if isinstance(config, SequenceConfig):
+            return {**config._facts(), "weights": count}
         special = [] if config.task.name == "add" else [config.task.words]
         special += [config.attention_kind] if config.softmax is not None else []
         special += [f"{config.n_layers} layers"] if config.n_layers > 1 else []
@@ -155,7 +163,7 @@ class Weights(Displayed):
             "p": config.p,
             "d_mlp": config.d_mlp,
             "": ", ".join([config.activation, *special]),
-            "weights": f"{sum(array.size for array in self.tensors.values()):,}",
+            "weights": count,
         }
 
 
@@ -215,9 +223,12 @@ def _frozen(array: Array) -> Array:
     return np.ndarray(array.shape, array.dtype, array.tobytes())
 
 
-def _rebuilt(config: Config, tensors: dict[str, np.ndarray]) -> Weights:
+def _rebuilt(config: Config | SequenceConfig, tensors: dict[str, np.ndarray]) -> Weights:
     return Weights(config, **tensors)
 
 
-def _blocks(config: Config) -> str:
-    return f"{config.n_layers} layers" if config.n_layers > 1 else "one layer"
+def _kind(config: Config | SequenceConfig) -> str:
+    if isinstance(config, SequenceConfig):
+        return "a network on sequences"
+    layers = f"{config.n_layers} layers" if config.n_layers > 1 else "one layer"
+    return f"attention is {config.attention_kind}, {layers}" if config.has_stream else "an MLP"

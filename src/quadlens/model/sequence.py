@@ -1,0 +1,214 @@
+"""What a one-layer network on sequences is, without its weights: widths, norms, positions, mask and task."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from quadlens.arguments import check_fields
+from quadlens.display import Displayed
+from quadlens.errors import BadConfig
+from quadlens.model.norm import Norm
+from quadlens.schema import parse_dataclass
+
+SequenceActivation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+
+# Our short names → the names in the file.
+SEQUENCE_NAMES = {
+    "W_E": "embed.W_E",
+    "W_pos": "pos_embed.W_pos",
+    **{name: f"blocks.0.ln1.{name[-1]}" for name in ("ln1_w", "ln1_b")},
+    **{name: f"blocks.0.attn.{name}" for name in ("W_Q", "b_Q", "W_K", "b_K", "q_norm_w", "k_norm_w")},
+    **{name: f"blocks.0.attn.{name}" for name in ("W_V", "b_V", "W_O", "b_O")},
+    **{name: f"blocks.0.attn.{name}" for name in ("rope_cos", "rope_sin", "mask", "score_bias")},
+    **{name: f"blocks.0.ln2.{name[-1]}" for name in ("ln2_w", "ln2_b")},
+    **{name: f"blocks.0.mlp.{name}" for name in ("W_gate", "b_gate", "W_in", "b_in", "W_out", "b_out")},
+    **{name: f"ln_final.{name[-1]}" for name in ("ln_final_w", "ln_final_b")},
+    "W_U": "unembed.W_U",
+    "b_U": "unembed.b_U",
+}
+# Without these there is no network; a bias left out is 0, and so are positions; a norm's weight left out is 1.
+REQUIRED = {"W_E", "W_Q", "W_K", "W_V", "W_O", "W_gate", "W_in", "W_out", "rope_cos", "rope_sin", "mask", "W_U"}
+MAX_WIDTH = 1 << 14
+MAX_SEQUENCE_WEIGHTS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Where a network normalises; None where it does not.
+
+    Attributes:
+        attention: Of the residual stream, before queries, keys and values.
+        query_key: Of each head's query and key.
+        mlp: Of the residual stream, before the MLP.
+        final: Of the residual stream, before the logits.
+    """
+
+    attention: Norm | None = None
+    query_key: Norm | None = None
+    mlp: Norm | None = None
+    final: Norm | None = None
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A position whose token depends on the input: tokens[s][a] for state s before `letter` and the letter a."""
+
+    letter: int
+    tokens: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One answer: read at position `query`, right[s][a] is the number of the right answer, among the automaton's."""
+
+    query: int
+    letter: int
+    right: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """A task as tables: every word of letters is an input (docs/sequences.md).
+
+    Attributes:
+        next: next[l][s][a] is the state after letter l, for state s before it and letter a; state 0 comes first.
+        positions: What each position is fed: a constant token, or what a letter and the state before it say.
+        steps: In the order of decoding.
+        answers: The sets of tokens that steps call right.
+    """
+
+    next: tuple[tuple[tuple[int, ...], ...], ...]
+    positions: tuple[int | Fed, ...]
+    steps: tuple[Step, ...]
+    answers: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A task as a file has it: a name with what it leaves open, or a name of one's own with an automaton.
+
+    Attributes:
+        name: `add:10`, `cumsum-sign:20`, `max:4`, or one's own.
+        template: For `add`: what each position is fed, `x0` being the units of the first number, `z0` of the answer.
+        digits: For `add`: the token of each digit.
+        stop: For `add`: `nondigit` where decoding goes on until a token is no digit; None where it stops by itself.
+        tokens: For `max`: the number of tokens.
+        largest: For `cumsum-sign`: numbers are -largest … largest, and their tokens 0 … 2 largest.
+        automaton: For a task of one's own.
+    """
+
+    name: str
+    template: tuple[str | int, ...] = ()
+    digits: tuple[int, ...] = ()
+    stop: Literal["nondigit"] | None = None
+    tokens: int | None = None
+    largest: int | None = None
+    automaton: Automaton | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As files have it: what is left out is not written."""
+        return {key: value for key, value in asdict(self).items() if value not in (None, ())}
+
+
+@dataclass(frozen=True, repr=False)
+class SequenceConfig(Displayed):
+    """A decoder of one layer that reads a sequence of tokens (docs/sequences.md has its forward pass).
+
+    Attributes:
+        d_vocab: Rows of W_E.
+        d_vocab_out: Columns of W_U.
+        n_ctx: Positions.
+        d_model: Width of the residual stream.
+        n_heads: Number of heads.
+        d_head: Width of a query and of a key.
+        d_value: Width of a value.
+        d_mlp: Number of neurons; 0 for a network of attention only.
+        task: What it is asked.
+        activation: Of the MLP.
+        gated: Whether the MLP is σ(n W_gate + b_gate) ⊙ (n W_in + b_in), and not σ(n W_in + b_in).
+        divisor: What scores (query · key) are divided by.
+        norms: Where it normalises.
+        rope: How queries and keys are rotated by position: pairs of the first and the second half, or neighbours.
+        mask: `causal`, or a tensor of 0 and 1.
+    """
+
+    d_vocab: int
+    d_vocab_out: int
+    n_ctx: int
+    d_model: int
+    n_heads: int
+    d_head: int
+    d_value: int
+    d_mlp: int
+    task: TaskSpec
+    activation: SequenceActivation = "relu"
+    gated: bool = False
+    divisor: float = 1.0
+    norms: Norms = field(default_factory=Norms)
+    rope: Literal["halves", "pairs"] | None = None
+    mask: Literal["causal", "tensor"] = "causal"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "divisor", float(self.divisor))
+        for name in ("d_vocab", "d_vocab_out", "n_ctx", "d_model", "n_heads", "d_head", "d_value", "d_mlp"):
+            value = getattr(self, name)
+            if not (0 if name == "d_mlp" else 1) <= value <= MAX_WIDTH:
+                raise BadConfig(f"{name} = {value} is not supported; expected 1 … {MAX_WIDTH}")
+        if not (math.isfinite(self.divisor) and self.divisor > 0):
+            raise BadConfig(f"attention scores divided by {self.divisor}; expected a finite number above 0")
+        if self.activation not in get_args(SequenceActivation):
+            known = ", ".join(get_args(SequenceActivation))
+            raise BadConfig(f"activation {self.activation!r} of a network on sequences; expected one of {known}")
+        if self.rope not in ("halves", "pairs", None) or self.mask not in ("causal", "tensor"):
+            raise BadConfig(f"rope {self.rope!r}, mask {self.mask!r}; expected halves, pairs or none; causal or tensor")
+        if self.rope and self.d_head % 2:
+            raise BadConfig(f"d_head = {self.d_head} with rotated queries and keys; expected an even width")
+        if self.gated and not self.d_mlp:
+            raise BadConfig("a gate without an MLP (d_mlp = 0); leave gated out")
+        weights = sum(math.prod(shape) for shape in self.shapes.values())
+        if weights > MAX_SEQUENCE_WEIGHTS:
+            raise BadConfig(f"the network would have {weights} weights; expected at most {MAX_SEQUENCE_WEIGHTS}")
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor there may be, by its short name."""
+        d, h, t, m, q, v = self.d_model, self.n_heads, self.n_ctx, self.d_mlp, self.d_head, self.d_value
+        norms = self.norms
+        shapes: dict[str, tuple[int, ...]] = {"W_E": (self.d_vocab, d), "W_pos": (t, d)}
+        shapes |= {"ln1_w": (d,), "ln1_b": (d,)} if norms.attention else {}
+        shapes |= {"W_Q": (h, d, q), "b_Q": (h, q), "W_K": (h, d, q), "b_K": (h, q)}
+        shapes |= {"q_norm_w": (q,), "k_norm_w": (q,)} if norms.query_key else {}
+        shapes |= {"W_V": (h, d, v), "b_V": (h, v), "W_O": (h, v, d), "b_O": (d,), "score_bias": (h, t, t)}
+        shapes |= {"rope_cos": (t, q // 2), "rope_sin": (t, q // 2)} if self.rope else {}
+        shapes |= {"mask": (t, t)} if self.mask == "tensor" else {}
+        if m:
+            shapes |= {"ln2_w": (d,), "ln2_b": (d,)} if norms.mlp else {}
+            shapes |= {"W_gate": (d, m), "b_gate": (m,)} if self.gated else {}
+            shapes |= {"W_in": (d, m), "b_in": (m,), "W_out": (m, d), "b_out": (d,)}
+        shapes |= {"ln_final_w": (d,), "ln_final_b": (d,)} if norms.final else {}
+        return shapes | {"W_U": (d, self.d_vocab_out), "b_U": (self.d_vocab_out,)}
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The tensors that may be left out."""
+        return frozenset(self.shapes.keys() - REQUIRED)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Our short names and the names in the file."""
+        return {short: SEQUENCE_NAMES[short] for short in self.shapes}
+
+    def _facts(self) -> dict[str, object]:
+        widths = ("d_model", "n_heads", "d_head", "d_value", "d_mlp", "activation")
+        return {"task": self.task.name, **{name: getattr(self, name) for name in widths}}
+
+
+def sequence_to_dict(config: SequenceConfig) -> dict[str, Any]:
+    """The config as plain JSON types, with the architecture named."""
+    return {"architecture": "sequence", **asdict(config), "task": config.task.to_json()}
+
+
+def sequence_from_dict(data: dict[str, Any], where: str) -> SequenceConfig:
+    """The inverse of `sequence_to_dict`; `where` names the source in messages."""
+    return parse_dataclass(SequenceConfig, {k: v for k, v in data.items() if k != "architecture"}, where)
