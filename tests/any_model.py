@@ -13,16 +13,18 @@ from quadlens.model.task import Task, task_by_name, task_from_table
 from quadlens.model.weights import Weights
 
 GROUPS = ("C4", "C7", "D3", "S3", "D4", "A4", "C2xC2", "C2xC3", "C3xC3", "C2xD3")
-PRIMES = (3, 5, 7, 11, 13)
+PRIMES = (3, 5, 7, 11, 13, 29, 47, 59, 71, 83, 97, 113)
+LARGER_GROUPS = ("D12", "A4xC2", "S4", "C5xC5", "D20", "A5", "D59", "S5")
 # Makes one weight of the shape given.
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 
-def any_task(rng: np.random.Generator, largest: int = 15) -> Task:
+def any_task(rng: np.random.Generator, largest: int = 15, smallest: int = 2) -> Task:
     """Every kind of task: formulas with odd, even and composite n, groups, tables with and without a group."""
-    n = int(rng.integers(2, largest + 1))
+    n = int(rng.integers(smallest, largest + 1))
     units = [u for u in range(1, n) if np.gcd(u, n) == 1]
-    prime = int(rng.choice([p for p in PRIMES if p <= largest]))
+    prime = int(rng.choice([p for p in PRIMES if smallest <= p <= largest]))
+    groups = GROUPS if smallest == 2 else LARGER_GROUPS
     elements = np.arange(n)
     makers: list[Callable[[], Task]] = [
         lambda: task_by_name("add", n),
@@ -31,7 +33,7 @@ def any_task(rng: np.random.Generator, largest: int = 15) -> Task:
         lambda: task_by_name(f"linear:{rng.choice(units)},{rng.choice(units)}", n),
         lambda: task_by_name(str(rng.choice(["multiply", "divide"])), prime - 1),
         lambda: task_by_name("multiply0", prime),
-        lambda: task_by_name(str(rng.choice(GROUPS))),
+        lambda: task_by_name(str(rng.choice(groups))),
         lambda: _renamed("D3", rng),
         # Addition under other numbers, which only a search finds; and any table, which is no group.
         lambda: task_from_table(rng.permutation(n)[np.add.outer(rng.permutation(n), rng.permutation(n)) % n]),
@@ -50,9 +52,9 @@ def _renamed(name: str, rng: np.random.Generator) -> Task:
     return task_from_table(answers, name)
 
 
-def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15) -> Weights:
-    """A small model of any family, n at most `largest` or that of a small group; `draw` makes each weight."""
-    task, d, dtype = any_task(rng, largest), int(rng.integers(1, 13)), str(rng.choice(["float32", "float64"]))
+def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15, smallest: int = 2) -> Weights:
+    """A model of any family, n from `smallest` to `largest` or that of a group; `draw` makes each weight."""
+    task, d, dtype = any_task(rng, largest, smallest), int(rng.integers(1, 13)), str(rng.choice(["float32", "float64"]))
     activation, p = parse_activation(str(rng.choice(ACTIVATIONS))), task.n
 
     def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
@@ -132,14 +134,14 @@ def extreme_model(rng: np.random.Generator) -> Weights:
     return type(model)(config, **tensors)
 
 
-def network(rng: np.random.Generator) -> Weights:
-    """A small model of any kind, half of the time asked for what it answers itself, so that all is to be proved."""
+def network(rng: np.random.Generator, largest: int = 6, smallest: int = 2) -> Weights:
+    """A model of any kind, half of the time asked for what it answers itself, so that all is to be proved."""
     kind = str(rng.choice(["usual", "usual", "integers"]))
     draw = usual_weights(float(rng.choice([0.3, 1.0, 3.0])))
     if kind == "integers":
-        largest = int(rng.integers(1, 3))
-        draw = lambda rng, shape: rng.integers(-largest, largest + 1, shape).astype(float)  # noqa: E731
-    model = any_model(rng, draw, largest=6)
+        size = int(rng.integers(1, 3))
+        draw = lambda rng, shape: rng.integers(-size, size + 1, shape).astype(float)  # noqa: E731
+    model = any_model(rng, draw, largest, smallest)
     return own_answers(model) if rng.random() < 0.5 else model
 
 

@@ -99,6 +99,15 @@ def run_export(directory: Path, model: str = "mainline") -> None:
     command("export", model, "--format", "transformer-lens", "-o", str(directory / "model.pt"), "-q")
 
 
+def run_history(directory: Path, seed: int = 0) -> None:
+    """The rows of a tiny run, which is trained once."""
+    trained = directory.parent / f"trained {seed}"
+    if not trained.is_dir():
+        trained.mkdir()
+        run_train(trained, seed)
+    command("history", str(trained / "m.safetensors"), "--no-proofs", "-q", "-o", str(directory / "rows.parquet"))
+
+
 def run_report(directory: Path) -> None:
     words = ("--workers", "1", "--no-proofs", "-q")
     command("report", str(directory.parent / "small.safetensors"), "-o", str(directory / "report"), *words)
@@ -141,6 +150,7 @@ CASES = {
     "train --snapshots": Case(run_train, "m.manifest.json", functools.partial(run_train, seed=1)),
     "sweep": Case(run_sweep),
     "export": Case(run_export, "model.pt", functools.partial(run_export, model="mismatched")),
+    "history": Case(run_history, "rows.parquet", functools.partial(run_history, seed=1)),
     "report": Case(run_report, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER), whole_time=True),
     "report, writing": Case(run_writing, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER)),
 }

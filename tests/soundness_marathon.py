@@ -2,12 +2,14 @@
 
 KIND `small`: constant attention, addition, relu and |x|, from random to exactly tied; every strategy against exact
 truth. `any`: task × attention × activation × strategy against logits that are exact or enclosed to 200 bits; every
-certificate through the checker, and mutants of it. `trained` (p = 59 to 113) and `large` (p = 127 to 257): models as
-training leaves them, `thin` and `moments` against exact truth, their certificates through the checker, and mutants.
+certificate through the checker, and mutants of it; `middle`: the same with n = 24 to 120. `trained` (p = 59 to 113) and
+`large` (p = 127 to 257): models as training leaves them, `thin` and `moments` against exact truth, their certificates
+through the checker, and mutants.
 
 A mutant is rejected by the checker, or what it claims is true; one whose claims contradict its words, its model or its
-task is rejected. NUMBER models are drawn, the same every time, after the first FIRST; what was found is printed as it
-grows.
+task is rejected. Where the proved checker is built (`make proved`), it gets every certificate and every mutant as well:
+what it verifies is true, and what the other verifies it verifies too where its theorem is about it. NUMBER models are
+drawn, the same every time, after the first FIRST; what was found is printed as it grows.
 """
 
 import json
@@ -25,6 +27,7 @@ from hypothesis import HealthCheck, given, settings
 
 from any_model import network
 from enclosed_truth import Truth, check_enclosed, enclosed_margins
+from quadlens.errors import BadConfig, BadFile
 from quadlens.model import load
 from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.native import save, sha256
@@ -36,6 +39,7 @@ from quadlens.proofs.moments import Moments
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.produce import STRATEGIES, Prover
 from quadlens.proofs.thin import Thin
+from quadlens.proved import check_proved
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import neuron_spectra
 from quadlens_checker.verdict import check_here, statement
@@ -84,11 +88,12 @@ def small(number: int, first: int) -> Counter[str]:
     return Counter(models=number)
 
 
-def networks(number: int, first: int, folder: Path) -> Iterator[Counter[str]]:
+def networks(number: int, first: int, folder: Path, sizes: tuple[int, int] = (2, 6)) -> Iterator[Counter[str]]:
     """Any task, attention and activation: every strategy, its certificate, and mutants of that; what was found."""
+    smallest, largest = sizes
     for n in range(first, first + number):
-        rng = np.random.default_rng((20_000, n))
-        model = network(rng)
+        rng = np.random.default_rng((20_000 if smallest == 2 else 30_000, n))
+        model = network(rng, largest, smallest)
         truth, prover, config = enclosed_margins(model), Prover(Anatomy(model)), model.config
         found = Counter({f"{config.attention_kind} {config.activation}": 1})
         for strategy in STRATEGIES:
@@ -217,7 +222,14 @@ def checked(
 
     def verdict(value: dict[str, Any]) -> str:
         certificate.write_text(json.dumps(value))
-        return check_here(str(certificate), str(weights), SECONDS).verdict
+        outcome = check_here(str(certificate), str(weights), SECONDS).verdict
+        proved = by_proved_checker(certificate, weights)
+        if proved == "VERIFIED" and value["model"] == one.to_json()["model"]:
+            assert holds(value, truth), (one, "the proved checker")
+        if outcome == "VERIFIED":
+            assert proved in ("VERIFIED", "outside", "not built"), (one, proved)
+        found[f"proved checker {proved} ({outcome})"] += 1
+        return outcome
 
     save(model, weights)
     assert verdict(one.to_json()) == "VERIFIED", one
@@ -236,6 +248,16 @@ def checked(
         assert outcome == "REJECTED" or holds(value, lows(enclosed_margins(other))), (one, "other gates")
         found[f"mutant other gates {outcome}"] += 1
     return found
+
+
+def by_proved_checker(certificate: Path, weights: Path) -> str:
+    """What the proved checker says of the two files; `outside` where its theorem is not about them."""
+    try:
+        return check_proved(str(certificate), str(weights)).verdict
+    except BadConfig:
+        return "not built"
+    except BadFile:
+        return "outside"
 
 
 def other_gates(model: Weights, rng: np.random.Generator) -> Weights:
@@ -272,6 +294,7 @@ def main(kind: str, number: str, first: str = "0") -> None:
         runs: dict[str, Callable[[int, int], Iterable[Counter[str]]]] = {
             "small": lambda number, first: [small(number, first)],
             "any": lambda number, first: networks(number, first, Path(folder)),
+            "middle": lambda number, first: networks(number, first, Path(folder), (24, 120)),
             "trained": lambda number, first: trained(number, first, TRAINED_MODULI, Path(folder)),
             "large": lambda number, first: trained(number, first, LARGE_MODULI, Path(folder)),
         }
