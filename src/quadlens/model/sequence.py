@@ -129,7 +129,7 @@ class SequenceConfig(Displayed):
         divisor: What scores (query · key) are divided by.
         norms: Where it normalises.
         rope: How queries and keys are rotated by position: pairs of the first and the second half, or neighbours.
-        mask: `causal`, or a tensor of 0 and 1.
+        mask: `causal`, or a tensor of 0 and 1 for each head (rows are queries, columns keys).
     """
 
     d_vocab: int
@@ -181,7 +181,7 @@ class SequenceConfig(Displayed):
         shapes |= {"q_norm_w": (q,), "k_norm_w": (q,)} if norms.query_key else {}
         shapes |= {"W_V": (h, d, v), "b_V": (h, v), "W_O": (h, v, d), "b_O": (d,), "score_bias": (h, t, t)}
         shapes |= {"rope_cos": (t, q // 2), "rope_sin": (t, q // 2)} if self.rope else {}
-        shapes |= {"mask": (t, t)} if self.mask == "tensor" else {}
+        shapes |= {"mask": (h, t, t)} if self.mask == "tensor" else {}
         if m:
             shapes |= {"ln2_w": (d,), "ln2_b": (d,)} if norms.mlp else {}
             shapes |= {"W_gate": (d, m), "b_gate": (m,)} if self.gated else {}

@@ -34,11 +34,11 @@ def tensor(weights: Weights, name: str) -> Array:
     return np.full(sequence_config(weights).shapes[name], 1.0 if name.endswith("_w") else 0.0)
 
 
-def seen(weights: Weights, query: int) -> list[int]:
-    """The positions that attention sees from position `query`."""
+def seen(weights: Weights, query: int, head: int) -> list[int]:
+    """The positions that a head sees from position `query`."""
     if sequence_config(weights).mask == "causal":
         return list(range(query + 1))
-    return [int(j) for j in np.flatnonzero(weights.mask[query])]
+    return [int(j) for j in np.flatnonzero(weights.mask[head, query])]
 
 
 def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int) -> Float[np.ndarray, "n c"]:
@@ -50,12 +50,12 @@ def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int) -> Flo
         query: The position whose answer is asked for.
     """
     config, of = sequence_config(weights), partial(tensor, weights)
-    keys_at = seen(weights, query)
     x = of("W_E")[tokens] + of("W_pos")[: tokens.shape[1]]
     n = _norm(weights, "attention", "ln1", x)
     q, k = (_rotated(weights, n, name) for name in "QK")
     out = x[:, query] + of("b_O")
     for h in range(config.n_heads):
+        keys_at = seen(weights, query, h)
         score = np.einsum("nd,njd->nj", q[:, query, h], k[:, keys_at, h]) / config.divisor
         score = score + of("score_bias")[h, query, keys_at]
         weight = np.exp(score - score.max(axis=1, keepdims=True))
