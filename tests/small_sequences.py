@@ -69,9 +69,8 @@ def random_network(config: SequenceConfig, seed: int, scale: float = 1.0, share_
             continue
         tensors[name] = (scale * rng.standard_normal(shape)).astype(np.float32)
     if config.mask == "tensor":
-        mask = np.tril(rng.integers(0, 2, (config.n_ctx, config.n_ctx)))
-        np.fill_diagonal(mask, 1)
-        tensors["mask"] = mask.astype(np.float32)
+        mask = np.tril(rng.integers(0, 2, (config.n_heads, config.n_ctx, config.n_ctx)))
+        tensors["mask"] = np.maximum(mask, np.eye(config.n_ctx, dtype=np.int64)).astype(np.float32)
     if config.rope:
         angle = rng.standard_normal((config.n_ctx, config.d_head // 2))
         tensors |= {"rope_cos": np.cos(angle).astype(np.float32), "rope_sin": np.sin(angle).astype(np.float32)}

@@ -87,16 +87,16 @@ def slow_forward(model: Weights, tokens: list[int], query: int) -> list[float]:
                 ),
                 t,
             )
-            for t, name in [(query, "Q"), *((j, "K") for j in seen(model, query))]
+            for t, name in [(query, "Q"), *((j, "K") for j in seen(model, query, h))]
         )
         weights = [
             math.exp(
                 sum(a * b for a, b in zip(q, key, strict=True)) / config.divisor
                 + float(tensor(model, "score_bias")[h, query, j])
             )
-            for key, j in zip(k, seen(model, query), strict=True)
+            for key, j in zip(k, seen(model, query, h), strict=True)
         ]
-        for weight, j in zip(weights, seen(model, query), strict=True):
+        for weight, j in zip(weights, seen(model, query, h), strict=True):
             value = linear(n[j], tensor(model, "W_V")[h], tensor(model, "b_V")[h])
             written = linear(value, tensor(model, "W_O")[h], np.zeros(d))
             out = [a + weight / sum(weights) * b for a, b in zip(out, written, strict=True)]
