@@ -67,7 +67,7 @@ def test_the_residual_stream_is_written_out_in_three_places() -> None:
     assert places <= {
         *("model/forward.py", "model/collapse.py", "training/cpu.py", "training/device.py"),
         "proofs/checker_limits.py",
-        *("sequences/forward.py", "sequences/tables.py"),  # norms and positions; float64, and enclosed for proofs
+        *("model/sequence_forward.py", "sequences/tables.py"),  # norms and positions; float64, and enclosed for proofs
         "parameterisation/network.py",  # follows planes, not tokens, through W_V and W_O
     }, places
 
