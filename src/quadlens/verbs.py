@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quadlens.infinite_width import Lens
     from quadlens.model import Evaluation, Tables, Weights
     from quadlens.model.formats import Imported
+    from quadlens.model.formats.memory import TransformerLensObject
     from quadlens.pages import Report
     from quadlens.pages.compare import Comparison
     from quadlens.parameterisation import Parameterised
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from quadlens.training.train import TrainingResult
     from quadlens_checker import CheckReport
 
-    ModelLike = Weights | Study | Anatomy | Imported | Parameterised | TrainingResult | str | Path
+    ModelLike = (
+        Weights | Study | Anatomy | Imported | Parameterised | TrainingResult | TransformerLensObject | str | Path
+    )
 
 
 def load(model: str | Path = "mainline") -> "Weights":
@@ -184,18 +187,44 @@ def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path
     return write(study(model).model, format, path)[0]
 
 
-def study(model: "ModelLike" = "mainline") -> "Study":
+def study(
+    model: "ModelLike" = "mainline",
+    *,
+    inputs: Sequence[str | int] | None = None,
+    config: Any = None,
+    p: int | None = None,
+    task: str | None = None,
+) -> "Study":
     """Everything about one model, each thing computed when it is first asked for, and only once.
 
     Pass it to the other verbs and to `quadlens.figures`: they share what is computed.
+
+    Every verb also takes TransformerLens' own object, a `HookedTransformer` or a bridge. What was read is printed, how
+    many inputs are answered right first, and has been compared with the object's own forward pass on every input.
+
+    Args:
+        model: A model, a study, a path, the name of a bundled model; TransformerLens' object, or a state dict of one.
+        inputs: Which tokens TransformerLens' object is fed, as ("a", "b", 113); when None, a, b and the last token
+            where there is one beyond the answers and a third position, else a and b.
+        config: The config of a state dict, as a dictionary or as TransformerLens' own.
+        p: How many elements a and b have, where they are fewer than the object's answers.
+        task: What the object was trained for, as "add" or "S5"; addition when None.
 
     >>> import quadlens
     >>> study = quadlens.study("mainline")
     >>> quadlens.explain(study) is quadlens.explain(study)
     True
     """
+    from quadlens.errors import WrongArgument
+    from quadlens.model.formats.memory import from_transformer, is_transformer_lens
     from quadlens.studies import study_of
 
+    if is_transformer_lens(model) or config is not None:
+        imported = from_transformer(model, config, inputs=inputs, p=p, task=task)
+        print(imported.summary())
+        return study_of(imported, type(model).__name__ if config is None else None)
+    if (inputs, p, task) != (None, None, None):
+        raise WrongArgument("inputs, p and task are for TransformerLens' object, or a state dict with config=…")
     return study_of(model)
 
 
@@ -423,7 +452,13 @@ def report(
     """
     from quadlens.pages import report as write
 
-    return write(model, output, workers, proofs, progress or (lambda step: None))
+    return write(
+        model if isinstance(model, str | Path) else study(model),
+        output,
+        workers,
+        proofs,
+        progress or (lambda step: None),
+    )
 
 
 @checked

@@ -19,6 +19,7 @@ from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, bundled_names, resolve
 from quadlens.model.config import Config
 from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, evaluate, margins
+from quadlens.model.formats.memory import from_transformer, is_transformer_lens
 from quadlens.model.native import load_with_sha256, sha256
 from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
@@ -352,10 +353,10 @@ def study_of(model: Any, name: str | None = None) -> Study:
         path = resolve(model)
         loaded, digest = load_with_sha256(path)
         return Study(Anatomy(loaded), name or path.name.removesuffix(SUFFIX), path, digest)
-    if isinstance(model, Anatomy):
-        return Study(model, name or IN_MEMORY)
-    if isinstance(model, Weights):
-        return Study(Anatomy(model), name or IN_MEMORY)
+    if isinstance(model, Anatomy | Weights):
+        return Study(model if isinstance(model, Anatomy) else Anatomy(model), name or IN_MEMORY)
+    if is_transformer_lens(model):
+        model, name = from_transformer(model), name or type(model).__name__
     if isinstance(getattr(model, "model", None), Weights):  # what import_file returns
         return Study(Anatomy(model.model), name or IN_MEMORY)
     if isinstance(getattr(model, "params", None), Weights):  # what training returns
@@ -368,7 +369,10 @@ def _what_to_pass(model: object) -> str:
     kind = kind_of(model)
     expected = "expected a model, a study, a path to a quadlens file, or the name of a bundled model"
     if isinstance(model, dict):
-        return f"got a dict; {expected}: make a model of a state dict with quadlens.from_state_dict(state, …)"
+        return (
+            f"got a dict; {expected}: a state dict of TransformerLens goes with its config, as quadlens.study(state, "
+            "config=…); any other to quadlens.from_state_dict(state, …)"
+        )
     if hasattr(model, "state_dict"):
         return f"got {kind} with a state_dict; {expected}: quadlens.from_state_dict(model.state_dict(), …) makes one"
     if isinstance(model, Tables):

@@ -91,6 +91,12 @@ class Imported(Displayed):
     correct: int | None = None
     pairs: int | None = None
 
+    def summary(self) -> str:
+        """How many inputs are answered right, then the notes."""
+        right = f"{self.correct} of {self.pairs} inputs"
+        told = [f"  {note}" for note in self.notes if not note.startswith(right)]
+        return "\n".join([f"{right} right ({self.model.config.task.words})", *told])
+
     def _facts(self) -> dict[str, object]:
         right = f"{self.correct} of {self.pairs}"
         return {"right": right, "format": self.format, "model": self.model, "notes": len(self.notes)}
