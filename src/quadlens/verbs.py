@@ -144,7 +144,7 @@ def import_file(
     """Read another project's checkpoint; nothing in it is executed and nothing about it is guessed.
 
     Args:
-        path: A .pt, .pth or .safetensors file.
+        path: A .pt, .pth, .npz or .safetensors file.
         format: Which project's, or auto to recognise it by its keys.
         config: Its config file; without one, `config_<id>.json` beside it is used when it is there.
         attention: The constant attention on each position, or "softmax" to compute it, where the file does not say.

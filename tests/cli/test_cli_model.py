@@ -180,7 +180,8 @@ def test_a_directory_gives_one_row_per_file(folder: Path) -> None:
 def test_directories_that_cannot_be_imported(folder: Path) -> None:
     os.mkdir("empty")
     refused(
-        quadlens("import", "empty"), "empty has no checkpoints; expected files named .pt, .pth, .ckpt, .safetensors"
+        quadlens("import", "empty"),
+        "empty has no checkpoints; expected files named .pt, .pth, .ckpt, .npz, .safetensors",
     )
     refused(quadlens("import", ".", "-o", "."), "would replace checkpoints that are read; choose another directory")
     refused(quadlens("import", ".", "--config", "c.json"), "--config is one checkpoint's")

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def import_(
     out: Output,
     source: Annotated[
-        Path, typer.Argument(metavar="SRC", help="A .pt, .pth or .safetensors checkpoint, or a directory of them.")
+        Path,
+        typer.Argument(metavar="SRC", help="A .pt, .pth, .npz or .safetensors checkpoint, or a directory of them."),
     ],
     output: Annotated[
         Path | None,
@@ -59,7 +60,10 @@ def import_(
         str | None, typer.Option("--activation", metavar="NAME", help="As relu or gelu, when no config says.")
     ] = None,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="NAME", help="As add, subtract, multiply, S5; when no config says.")
+        str | None,
+        typer.Option(
+            "--task", metavar="NAME", help="As add, subtract, multiply, S5, cumsum-sign:20, max:4; when no config says."
+        ),
     ] = None,
     answers: Annotated[
         str | None,
@@ -142,14 +146,14 @@ def _directory(
         write_together(output, models())
 
     def render(console: "Console") -> None:
-        header = ("file", "read as", "p", "inputs right", "why not, or where it was written")
+        header = ("file", "read as", "p or task", "inputs right", "why not, or where it was written")
         table = Table(*header, box=None, padding=(0, 1))
         for row in rows:
             told = row["reason"] or row["output"] or ""
             name, right = str(Path(row["source"]).relative_to(source)), "–"
             if row["read"]:
                 right = f"{row['correct']} of {row['pairs']}"
-            cells = (name, row.get("format", "–"), str(row.get("p", "–")), right, told)
+            cells = (name, row.get("format", "–"), str(row.get("p", row.get("task", "–"))), right, told)
             table.add_row(*(Text(cell, overflow="fold") for cell in cells))
         console.print(table)
         console.print(f"{sum(row['read'] for row in rows)} of {len(rows)} read")
@@ -164,17 +168,24 @@ def _described(source: Path, output: Path | None, imported: "Imported") -> dict[
     from quadlens.model import sha256
     from quadlens.model.config import config_to_dict
     from quadlens.model.evaluate import about
+    from quadlens.model.sequence import SequenceConfig, sequence_to_dict
 
+    model, config = imported.model, imported.model.config
+    described: object = config
+    if isinstance(described, SequenceConfig):
+        what: dict[str, Any] = {"task": described.task.name}
+        about_it: dict[str, Any] = {"config": sequence_to_dict(described)}
+    else:
+        what, about_it = {"p": config.p}, {**about(model, model.collapse()), "config": config_to_dict(config)}
     return {
         "source": str(source),
         "output": None if output is None else str(output),
         "format": imported.format,
-        "sha256": sha256(imported.model),
-        "p": imported.model.config.p,
+        "sha256": sha256(model),
+        **what,
         "correct": imported.correct,
         "pairs": imported.pairs,
-        **about(imported.model, imported.model.collapse()),
-        "config": config_to_dict(imported.model.config),
+        **about_it,
         "notes": list(imported.notes),
     }
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.config import MAX_LAYERS
+from quadlens.model.formats.npz_files import is_npz, read_npz
 from quadlens.model.formats.pickle_machine import PickleMachine, StandIn
 from quadlens.model.formats.torch_files import read_torch
 from quadlens.model.native import (
@@ -28,7 +29,7 @@ from quadlens.reading import parse_json, read_limited
 Tensors = Mapping[str, np.ndarray]
 
 # Where people put the state dict when they save more than it.
-STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict")
+STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict", "model_state")
 
 NO_LAYER_NORM = (
     "it has LayerNorm, which divides what reaches a neuron by its own size on every input: tables, lens and proofs of "
@@ -58,7 +59,7 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
-    """Read a torch zip or a safetensors file, told apart by their first bytes; nothing in it is executed.
+    """Read a torch zip, an .npz or a safetensors file, told apart by their first bytes; nothing in it is executed.
 
     `which` of several state dicts is read, counted from 0, where a file has several.
 
@@ -67,11 +68,13 @@ def read_checkpoint(path: Path, which: int | None = None) -> Checkpoint:
     """
     path = Path(path)
     if not path.exists():
-        raise BadFile(f"{path}: no such file; expected a .pt, .pth or .safetensors checkpoint")
+        raise BadFile(f"{path}: no such file; expected a .pt, .pth, .npz or .safetensors checkpoint")
     content = read_limited(path, MAX_FILE_BYTES)
     if content.startswith(LFS_POINTER):
         raise BadFile(f"{path} is a Git LFS pointer, not the checkpoint itself; fetch it with `git lfs pull`")
     kind = file_kind(content)
+    if kind == "zip" and is_npz(content):
+        return _with_state_dict(read_npz(content, str(path)), str(path))
     if kind == "zip":
         return _with_state_dict(_one_of(read_torch(content, str(path)), which, str(path)), str(path))
     if kind == "pickle":

@@ -101,8 +101,11 @@ class TwoLayerMLP:
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """`fc1.weight`."""
-        found = "fc1.weight" in checkpoint.tensors
-        return Sniff(1.0, ("has fc1.weight",)) if found else Sniff(0.0, ("no fc1.weight",))
+        if "fc1.weight" not in checkpoint.tensors:
+            return Sniff(0.0, ("no fc1.weight",))
+        if "z_hi_pos" in checkpoint.tensors:
+            return Sniff(0.5, ("has fc1.weight", "but z_hi_pos lies beside it"))
+        return Sniff(1.0, ("has fc1.weight",))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The first p columns of fc1 are a's, the others b's."""

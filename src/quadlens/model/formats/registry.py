@@ -12,6 +12,16 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_all_atomic
+from quadlens.model.formats.adders import (
+    ArcQwen,
+    HookedSequence,
+    LowRank,
+    Masked,
+    MicroAdder,
+    PlainAdder,
+    Qwen,
+    SpiralAdder,
+)
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
 from quadlens.model.formats.facts import parse_attention
@@ -29,7 +39,7 @@ from quadlens.reading import parse_json, read_limited
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
-CHECKPOINT_SUFFIXES = (".pt", ".pth", ".ckpt", SAFETENSORS_SUFFIX)
+CHECKPOINT_SUFFIXES = (".pt", ".pth", ".ckpt", ".npz", SAFETENSORS_SUFFIX)
 # Of a directory.
 MAX_ENTRIES = 100_000
 MAX_TOTAL_BYTES = 1 << 34
@@ -69,6 +79,14 @@ _READERS: tuple[Reader, ...] = (
         Chughtai(),
         He(),
         TwoLayerMLP(),
+        MicroAdder(),
+        SpiralAdder(),
+        LowRank(),
+        PlainAdder(),
+        Qwen(),
+        ArcQwen(),
+        Masked(),
+        HookedSequence(),
     ),
 )
 READERS: Mapping[str, Reader] = {reader.name: reader for reader in _READERS}
@@ -128,7 +146,7 @@ def import_file(
     """Read someone else's checkpoint; nothing in it is executed and nothing about it is guessed.
 
     Args:
-        path: A .pt, .pth or .safetensors file.
+        path: A .pt, .pth, .npz or .safetensors file.
         format_name: One of `READERS`, or auto to recognise it by its keys.
         hints: What you know beside the file: attention, p, activation.
         config: Its config file; without one, `config_<id>.json` or `cfg.json` beside it is used when it is there.

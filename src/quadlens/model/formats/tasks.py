@@ -12,6 +12,8 @@ from quadlens.model.evaluate import evaluate
 from quadlens.model.formats.facts import agreed
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.groups import group_orders
+from quadlens.model.sequence import SequenceConfig
+from quadlens.model.sequence_sample import sampled
 from quadlens.model.task import Task, task_by_name, task_from_file, task_from_table
 from quadlens.model.weights import Weights
 
@@ -34,6 +36,9 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     """
     claims = [("the setting task", hints.task), ("the file's config", imported.task)]
     found = agreed("the task", source, claims, "task")
+    if isinstance(imported.model.config, SequenceConfig):
+        correct, drawn, told = sampled(imported.model)
+        return dataclasses.replace(imported, notes=(*imported.notes, told), correct=correct, pairs=drawn)
     model, own = imported.model, _Own(imported.model)
     task, said = model.config.task, "neither the file nor a setting says another" if found is None else found[1]
     try:

@@ -50,7 +50,7 @@ def read_torch(content: bytes, source: str) -> Any:
     Raises:
         BadFile: when the file is cut, damaged, compressed, too large, or its pickle asks for anything but tensors.
     """
-    records = _records(content, source)
+    records = zip_records(content, source)
     prefix = next((name.removesuffix("data.pkl") for name in records if name.endswith("/data.pkl")), None)
     if prefix is None:
         raise BadFile(f"{source} is a zip without a data.pkl: not a file that torch.save wrote")
@@ -86,8 +86,8 @@ def read_torch(content: bytes, source: str) -> Any:
     return PickleMachine(source, calls, _VALUES, storage).run(records[prefix + "data.pkl"])
 
 
-def _records(content: bytes, source: str) -> dict[str, bytes]:
-    """Every record of the zip, its checksum verified; torch compresses nothing, so a zip bomb has no way in."""
+def zip_records(content: bytes, source: str) -> dict[str, bytes]:
+    """Every record of the zip, its checksum verified; nothing compressed is read, so a zip bomb has no way in."""
     # Counted before the directory is parsed, which takes some 500 bytes of memory for each of its entries.
     if content.count(b"PK\x01\x02") > 2 * MAX_RECORDS:
         raise BadFile(f"{source}: more than {2 * MAX_RECORDS} records in the zip; at most {MAX_RECORDS} are read")
@@ -97,7 +97,7 @@ def _records(content: bytes, source: str) -> dict[str, bytes]:
             if len(entries) > MAX_RECORDS:
                 raise BadFile(f"{source}: {len(entries)} records in the zip; at most {MAX_RECORDS} are read")
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise BadFile(f"{source}: a compressed zip, which torch.save never writes; refused")
+                raise BadFile(f"{source}: a compressed zip, which torch.save and numpy.savez never write; refused")
             if any(entry.file_size != entry.compress_size for entry in entries):
                 raise BadFile(f"{source}: records whose two sizes differ, though nothing is compressed; refused")
             if sum(entry.file_size for entry in entries) > len(content):

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
+from quadlens.model.formats.adders.hooked import sequence_task
 from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, each_layer, take
 from quadlens.model.formats.facts import Missing, attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
@@ -44,6 +45,8 @@ BRIDGE_NAMES = {
     "b_U": "unembed.bias",
 }
 OPTIONAL = ("b_V", "b_O", "b_in", "b_out", "b_U", *QUERY_KEY)
+# (a, b, '='); more are a sequence's.
+MOST_POSITIONS = 3
 BUFFERS = ("blocks.0.attn.mask", "blocks.0.attn.IGNORE")
 
 
@@ -86,6 +89,8 @@ class TransformerLens:
             )
         if "x_embed" in checkpoint.tensors:
             return Sniff(0.5, ("W_O has rank 3", "but x_embed lies beside it"))
+        if sequence_task(hints) is not None:
+            return Sniff(0.5, ("W_O has rank 3", "but a task on sequences is named"))
         for key in ("run_config", METADATA_KEY):
             if key in checkpoint.extras:
                 return Sniff(0.5, ("W_O has rank 3", f"but {key} lies beside the state dict"))
@@ -93,7 +98,15 @@ class TransformerLens:
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Tensors from the file; p, attention and activation from flags or sidecar."""
-        return _read(checkpoint, state_dict_weights(checkpoint), hints, self.name)
+        weights = state_dict_weights(checkpoint)
+        try:
+            return _read(checkpoint, weights, hints, self.name)
+        except BadConfig as error:
+            positions = len(weights["W_pos"])
+            if positions <= MOST_POSITIONS:
+                raise
+            more = f"; or, where it reads {positions} numbers, give task=cumsum-sign:{positions} or max:{positions}"
+            raise BadConfig(f"{error}{more}", settings=(*error.settings, "task")) from None
 
     def write(self, model: Weights) -> Exported:
         """A state dict that `HookedTransformer.load_state_dict` takes, and the config to construct it with."""
