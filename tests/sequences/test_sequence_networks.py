@@ -12,9 +12,9 @@ import quadlens
 from quadlens.errors import BadConfig, BadFile, BadWeights
 from quadlens.model.native import to_bytes
 from quadlens.model.sequence import TaskSpec
+from quadlens.model.sequence_forward import seen, sequence_config, tensor
 from quadlens.model.weights import Weights
 from quadlens.sequences import expand, forward
-from quadlens.model.sequence_forward import seen, sequence_config, tensor
 from small_sequences import PARITY, addition_task, random_config, random_network
 
 
