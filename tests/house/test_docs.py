@@ -53,9 +53,13 @@ def blocks(text: str) -> list[Block]:
 
 
 def commands(body: str) -> list[str]:
-    """Lines that start with `$ quadlens`, with their continuations."""
+    """Lines that start with `$ quadlens`, or run the checker alone, with their continuations."""
     joined = body.replace("\\\n", " ")
-    return [line[2:].strip() for line in joined.splitlines() if re.match(r"\$ quadlens\b", line)]
+    return [
+        line[2:].strip()
+        for line in joined.splitlines()
+        if re.match(r"\$ (quadlens|python (-m quadlens_checker|-I -S checker\.pyz))\b", line)
+    ]
 
 
 DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if blocks(path.read_text())]
@@ -65,9 +69,10 @@ def run_command(command: str, folder: Path) -> None:
     """Through a shell, as a reader would, with `quadlens` being this checkout."""
     programs = folder / ".bin"
     programs.mkdir(exist_ok=True)
-    shim = programs / "quadlens"
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m quadlens "$@"\n')
-    shim.chmod(0o755)
+    for name, words in (("quadlens", "-m quadlens"), ("python", "")):
+        shim = programs / name
+        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        shim.chmod(0o755)
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     wanted = EXIT.search(command)
     result = subprocess.run(
