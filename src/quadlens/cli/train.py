@@ -88,11 +88,13 @@ def command(
         configs = [dataclasses.replace(chosen, seed=seed) for seed in parse_seeds(seeds)]
         made = _run_many(configs, output, device, checkpoint_every, out)
 
+    inputs = "words tried" if chosen.architecture == "sequence" else "pairs"
+
     def render(console: "Console") -> None:
         for path, manifest in made.items():
             outcome = manifest.outcome
             console.print(
-                f"{path}: {outcome.correct} of {outcome.pairs} pairs right, smallest margin "
+                f"{path}: {outcome.correct} of {outcome.pairs} {inputs} right, smallest margin "
                 f"{outcome.min_margin:.3g}, cross-entropy {outcome.loss:.3g}, {manifest.seconds} s",
                 markup=False,
                 soft_wrap=True,
@@ -254,9 +256,13 @@ def _announcement(
     from quadlens.training.train import available_threads, seconds_per_epoch
 
     each = seconds_per_epoch(config, device=device, threads=threads)
+    if config.architecture == "sequence":
+        what = f"{config.task} in base {config.p}" if config.task.startswith("add") else f"{config.task} of {config.p}"
+        inputs = f"{config.batch} new words a step"
+    else:
+        what, inputs = f"p = {config.p}", f"{int(config.p**2 * config.train_share)} of {config.p**2} pairs"
     return (
-        f"training p = {config.p}, {config.d_mlp} neurons, seed {config.seed} "
-        f"on {int(config.p**2 * config.train_share)} of {config.p**2} pairs, epochs {begin} to {config.epochs}, "
+        f"training {what}, {config.d_mlp} neurons, seed {config.seed} on {inputs}, epochs {begin} to {config.epochs}, "
         f"{threads or available_threads()} threads, into {output}: "
         f"{1e3 * each:.1f} ms per epoch, about {_duration(each * (config.epochs - begin))}"
     )

@@ -18,9 +18,10 @@ from quadlens.schema import parse_dataclass
 
 if TYPE_CHECKING:
     from quadlens.model.config import Config
+    from quadlens.model.sequence import SequenceConfig
     from quadlens.model.task import Task
 
-PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5")
+PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5", "adder", "max")
 DEFAULT_PRESET = "paper"
 # What a task begins with that is given by its table: rows of answers, `table:0,1;1,0`.
 TABLE = "table:"
@@ -28,15 +29,18 @@ MAX_TOML_BYTES = 1 << 20
 
 Seeding = Literal["quadlens", "gbmi", "original"]
 Precision = Literal["float32", "float64"]
-Architecture = Literal["transformer", "mlp"]
+Architecture = Literal["transformer", "mlp", "sequence"]
 Loss = Literal["cross-entropy", "squares"]
 Rest = Literal["mean", "ones"]
 InitialRule = Literal["gpt2", "zhong"]
+NormOf = Literal["none", "rms"]
+Schedule = Literal["constant", "cosine"]
 
 # Settings that came after the first runs were named: at its default none of them is part of a run's name.
+SEQUENCE_SETTINGS = ("d_value", "norm", "batch", "schedule")
 LATER_SETTINGS = (
     "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss",
-    "initial_rule",
+    "initial_rule", *SEQUENCE_SETTINGS,
 )  # fmt: skip
 
 
@@ -66,9 +70,10 @@ class TrainConfig(Displayed):
         history_every: Epochs between two rows of the history.
         spectrum_every: Epochs between two collapsed spectra.
         task: What is learned: add, subtract, linear:α,β, multiply, divide, multiply0, a group such as S5 or D59, or a
-            file with a table of answers (.csv, .npy), kept as its rows: `table:0,1;1,0`.
+            file with a table of answers (.csv, .npy), kept as its rows: `table:0,1;1,0`. On sequences: add:N, the sum
+            of two numbers of N digits in base p, or max:K, the largest of K tokens.
         activation: The nonlinearity: relu, abs, square, quartic, gelu, tanh, silu or softplus.
-        architecture: `transformer`, or `mlp` for two layers on one-hot tokens.
+        architecture: `transformer`, `mlp` for two layers on one-hot tokens, or `sequence`, one layer that reads many.
         attention_rate: Share of softmax in the attention: 0 is constant attention, 1 is softmax alone.
         attention_rest: The constant beside softmax: `mean`, (1 - rate) over the positions, or `ones`, 1 - rate on each.
         vocabularies: 1 where a and b share tokens (in an MLP the first layer), 2 where each has its own.
@@ -76,6 +81,10 @@ class TrainConfig(Displayed):
         loss: `cross-entropy`, or `squares` for squared distances to one-hot answers.
         initial_rule: By whose root a transformer's initial weights are divided: `gpt2`, all by √d_model, or `zhong`, as
             Zhong et al. do, W_in by √d_mlp, W_U by the root of how many logits there are, the others by √d_model.
+        d_value: On sequences: width of a value; 0 for that of a head.
+        norm: On sequences: `rms` before attention, MLP and logits, or `none`.
+        batch: On sequences: words of a step; they are drawn anew for each.
+        schedule: On sequences: `cosine` lowers the learning rate to 0 over the epochs; else it is `constant`.
     """
 
     p: int = 59
@@ -106,6 +115,10 @@ class TrainConfig(Displayed):
     initial_scale: float = 0.8
     loss: Loss = "cross-entropy"
     initial_rule: InitialRule = "gpt2"
+    d_value: int = 0
+    norm: NormOf = "none"
+    batch: int = 256
+    schedule: Schedule = "constant"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -118,7 +131,7 @@ class TrainConfig(Displayed):
             raise BadConfig(
                 f"train_share = {self.train_share}; expected a share in (0, 1] that leaves a pair to train on"
             )
-        for name in ("epochs", "warmup", "history_every", "spectrum_every"):
+        for name in ("epochs", "warmup", "history_every", "spectrum_every", "batch"):
             if getattr(self, name) < 1:
                 raise BadConfig(f"{name} = {getattr(self, name)}; expected at least 1")
         if not 0 <= self.seed < 2**32:
@@ -144,7 +157,12 @@ class TrainConfig(Displayed):
             raise BadConfig("an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out")
         if self.initial_rule == "zhong" and (self.architecture == "mlp" or self.seeding != "quadlens"):
             raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
-        self.model_config()  # refuses an impossible model
+        sequence = dict(zip(SEQUENCE_SETTINGS, (0, "none", 256, "constant"), strict=True))
+        if self.architecture != "sequence" and any(getattr(self, name) != usual for name, usual in sequence.items()):
+            raise BadConfig(f"{', '.join(sequence)} are settings of networks on sequences; leave them out")
+        if self.architecture == "sequence" and (self.seeding != "quadlens" or self.loss != "cross-entropy"):
+            raise BadConfig("a network on sequences has seeding quadlens and loss cross-entropy; leave these out")
+        self.network_config()  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:
         always = ("p", "d_mlp", "epochs", "seed")
@@ -154,8 +172,16 @@ class TrainConfig(Displayed):
             if one.name in always or getattr(self, one.name) != one.default
         }
 
-    def model_config(self) -> "Config":
+    def network_config(self) -> "Config | SequenceConfig":
         """The architecture that is trained."""
+        if self.architecture == "sequence":
+            from quadlens.training.sequence import sequence_config
+
+            return sequence_config(self)
+        return self.model_config()
+
+    def model_config(self) -> "Config":
+        """The same, where it answers pairs."""
         # Here, so that the settings can be shown as flags without loading the numerical libraries.
         from quadlens.model.activation import parse_activation
         from quadlens.model.config import Config
@@ -194,7 +220,8 @@ class TrainConfig(Displayed):
 
     def learning_rate(self, epoch: int) -> float:
         """The learning rate of the step with index `epoch`, from 0."""
-        return self.lr * min(1.0, (epoch + 1) / self.warmup)
+        left = 1.0 if self.schedule == "constant" else (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        return self.lr * min(1.0, (epoch + 1) / self.warmup) * left
 
     def run_id(self) -> str:
         """A name for this run: the first 16 hex digits of the hash of all its settings.

@@ -57,6 +57,18 @@ def _activations() -> dict[str, Any]:
     }
 
 
+def adamw(
+    theta: "Tensor", first: "Tensor", second: "Tensor", gradient: "Tensor", step: int, config: TrainConfig
+) -> None:
+    """AdamW's step with this number, from 1, in place; as `kernels.adamw`."""
+    rate = config.learning_rate(step - 1)
+    first.mul_(config.beta_1).add_(gradient, alpha=1 - config.beta_1)
+    second.mul_(config.beta_2).addcmul_(gradient, gradient, value=1 - config.beta_2)
+    root = (second.sqrt() / (1 - config.beta_2**step) ** 0.5).add_(config.epsilon)
+    theta.mul_(1 - rate * config.weight_decay)
+    theta.addcdiv_(first, root, value=-rate / (1 - config.beta_1**step))
+
+
 class _Chosen(NamedTuple):
     """Pairs and their right answers, each [seed, pair]."""
 
@@ -117,7 +129,7 @@ class DeviceEngine:
         with torch.no_grad():
             if validate and self._validation.a.shape[1]:
                 validation = self._answer(self._validation)
-            self._update(gradient, epoch + 1, config)
+            adamw(self._theta, self._first, self._second, gradient, epoch + 1, config)
         if validation is None:
             return [StepMeasures(measure, None) for measure in trained]
         return [StepMeasures(t, v) for t, v in zip(trained, _measures(*validation), strict=True)]
@@ -138,15 +150,6 @@ class DeviceEngine:
 
     def close(self) -> None:
         """Nothing to let go of: memory goes with the value."""
-
-    def _update(self, gradient: "Tensor", step: int, config: TrainConfig) -> None:
-        """AdamW, as `kernels.adamw`."""
-        rate = config.learning_rate(step - 1)
-        self._first.mul_(config.beta_1).add_(gradient, alpha=1 - config.beta_1)
-        self._second.mul_(config.beta_2).addcmul_(gradient, gradient, value=1 - config.beta_2)
-        root = (self._second.sqrt() / (1 - config.beta_2**step) ** 0.5).add_(config.epsilon)
-        self._theta.mul_(1 - rate * config.weight_decay)
-        self._theta.addcdiv_(self._first, root, value=-rate / (1 - config.beta_1**step))
 
     def _answer(self, pairs: _Chosen) -> tuple["Tensor", "Tensor"]:
         """Mean loss and share of right answers of each seed on its pairs."""

@@ -20,7 +20,7 @@ DRAW_ORDER = {
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Initial weights and the split; pairs are sorted, for locality."""
+    """Initial weights and the split; pairs are sorted, for locality, and none where words are drawn on the way."""
 
     params: Weights
     train: Int[np.ndarray, "n 2"]
@@ -34,6 +34,11 @@ def start_of(config: TrainConfig) -> Start:
     other widths in place of d_model (`initial_rule`), and its biases are 0; an MLP's from N(0, initial_scale²).
     """
     params: Weights
+    if config.architecture == "sequence":
+        from quadlens.training.sequence import initial_weights
+
+        none = np.empty((0, 2), dtype=np.int64)
+        return Start(initial_weights(config), none, none)
     pairs = all_pairs(config.p)
     if config.seeding in DRAW_ORDER:
         order = pairs.copy()

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.errors import BadConfig
 from quadlens.model.config import Config
+from quadlens.model.sequence import SequenceConfig
 from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
 
@@ -21,7 +23,8 @@ class Layout:
 
     Heads are concatenated: W_V is [d_model, n_heads·d_head] and W_O is [n_heads·d_head, d_model], so that all heads
     are one matrix product; W_Q and W_K, where there are any, are laid out as W_V. Biases of attention and unembedding
-    are not trained and stay zero (`math.md` §2.1). An MLP whose operands share their weights has W_a alone.
+    are not trained and stay zero (`math.md` §2.1). An MLP whose operands share their weights has W_a alone. A network
+    on sequences is laid out as its file has it, without biases, but that positions may share a row of W_pos.
 
     Attributes:
         config: The model.
@@ -30,15 +33,25 @@ class Layout:
         size: Length of the flat vector, padding included.
     """
 
-    config: Config
+    config: Config | SequenceConfig
     shapes: dict[str, tuple[int, ...]]
     offsets: dict[str, int]
     size: int
 
+    @property
+    def sequence(self) -> SequenceConfig:
+        """The model, where it is a network on sequences."""
+        if not isinstance(self.config, SequenceConfig):
+            raise BadConfig("this network answers pairs; expected one on sequences")
+        return self.config
+
     @classmethod
-    def of(cls, config: Config, vocabularies: int = 1) -> "Layout":
+    def of(cls, config: Config | SequenceConfig, vocabularies: int = 1) -> "Layout":
         """Lay out the weights of `config`; `vocabularies` says whether the operands of an MLP share theirs."""
-        shapes = _transformer_shapes(config) if config.has_stream else _mlp_shapes(config, vocabularies)
+        if isinstance(config, SequenceConfig):
+            shapes = _sequence_shapes(config)
+        else:
+            shapes = _transformer_shapes(config) if config.has_stream else _mlp_shapes(config, vocabularies)
         offsets, size = {}, 0
         for name, shape in shapes.items():
             offsets[name] = size
@@ -48,14 +61,19 @@ class Layout:
     @classmethod
     def of_run(cls, config: TrainConfig) -> "Layout":
         """Lay out the weights that a run trains."""
-        return cls.of(config.model_config(), config.vocabularies)
+        return cls.of(config.network_config(), config.vocabularies)
 
     def flatten(self, params: Weights) -> Float[np.ndarray, " size"]:
         """The trained weights of `params` as a flat vector of their own type."""
         tensors = params.tensors
-        flat = np.zeros(self.size, dtype=params.W_out.dtype)
+        flat = np.zeros(self.size, dtype=params.W_U.dtype if "W_U" in tensors else params.W_out.dtype)
         for name, shape in self.shapes.items():
             start, array = self.offsets[name], tensors[name]
+            if isinstance(self.config, SequenceConfig):
+                rows = position_rows(self.config)
+                first = array[[rows.index(i) for i in range(shape[0])]] if name == "W_pos" else array
+                flat[start : start + first.size] = first.ravel()
+                continue
             by_head = name in HEADS_INSIDE
             flat[start : start + int(np.prod(shape))] = (array.transpose(1, 0, 2) if by_head else array).ravel()
         return flat
@@ -66,6 +84,8 @@ class Layout:
         for name, shape in self.shapes.items():
             start = self.offsets[name]
             weights[name] = flat[start : start + int(np.prod(shape))].reshape(shape).copy()
+        if isinstance(config, SequenceConfig):
+            return Weights(config, **{**weights, "W_pos": weights["W_pos"][position_rows(config)]})
         if not config.has_stream:
             return Weights.mlp(config, weights["W_a"], weights.get("W_b", weights["W_a"]), weights["W_out"])
         heads = (config.d_model, config.n_heads, config.d_head)
@@ -89,6 +109,24 @@ def _transformer_shapes(config: Config) -> dict[str, tuple[int, ...]]:
         "W_U": (d, config.d_vocab_out),
         **({"W_Q": (d, heads), "W_K": (d, heads)} if config.softmax is not None else {}),
     }
+
+
+def _sequence_shapes(config: SequenceConfig) -> dict[str, tuple[int, ...]]:
+    trained = {name: shape for name, shape in config.shapes.items() if name[0] == "W" or name.endswith("_w")}
+    return trained | {"W_pos": (max(position_rows(config)) + 1, config.d_model)}
+
+
+def position_rows(config: SequenceConfig) -> list[int]:
+    """Which row of the trained W_pos each position has: the i-th digits of operands and answer share row i.
+
+    '+' and '=' have a row each; the answer's last digit, which is never fed, has that of '+'.
+    """
+    template = config.task.template
+    if not template:
+        return list(range(config.n_ctx))
+    after = max(int(one[1:]) for one in template if isinstance(one, str))
+    signs = [one for one in template if isinstance(one, int)]
+    return [int(one[1:]) if isinstance(one, str) else after + signs.index(one) for one in template]
 
 
 def _mlp_shapes(config: Config, vocabularies: int) -> dict[str, tuple[int, ...]]:

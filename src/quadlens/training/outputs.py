@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import check_directory, clear_left_over, write_all_atomic
-from quadlens.model.evaluate import Evaluation, evaluate
+from quadlens.model.evaluate import evaluate
 from quadlens.model.native import MAX_FILE_BYTES, to_bytes
 from quadlens.reading import read_limited
 from quadlens.schema import from_json, to_json
@@ -35,16 +35,26 @@ class Outcome:
     """How well a trained model answers.
 
     Attributes:
-        correct: Inputs (a, b) answered right.
-        pairs: All p² inputs.
+        correct: Inputs (a, b) answered right; on sequences, words that are right at every step.
+        pairs: All p² inputs; on sequences, the words that were tried, drawn evenly.
         min_margin: Smallest logit(a, b, right answer) - max over other c of logit(a, b, c).
-        loss: Mean cross-entropy over all inputs.
+        loss: Mean cross-entropy over these inputs.
     """
 
     correct: int
     pairs: int
     min_margin: float
     loss: float
+
+    @classmethod
+    def of(cls, result: TrainingResult) -> "Outcome":
+        """What the trained model answers."""
+        if result.config.architecture == "sequence":
+            from quadlens.training.sequence import tried
+
+            return cls(*tried(result.config, result.end.theta))
+        answers = evaluate(result.params.collapse())
+        return cls(answers.correct, answers.pairs, answers.min_margin, answers.loss)
 
 
 @dataclass(frozen=True)
@@ -79,14 +89,11 @@ class TrainingManifest:
         check_run_id(self.run_id, self.config)
 
     @classmethod
-    def of(
-        cls, result: TrainingResult, answers: Evaluation, sha256: Mapping[str, str], seconds: float
-    ) -> "TrainingManifest":
+    def of(cls, result: TrainingResult, sha256: Mapping[str, str], seconds: float) -> "TrainingManifest":
         """The manifest of a run that has just ended.
 
         Args:
             result: The run.
-            answers: Its model on every input.
             sha256: The weights' file name → its hash.
             seconds: Time taken.
         """
@@ -101,7 +108,7 @@ class TrainingManifest:
             versions=versions(),
             machine=machine(),
             sha256=sha256,
-            outcome=Outcome(answers.correct, answers.pairs, answers.min_margin, answers.loss),
+            outcome=Outcome.of(result),
         )
 
 
@@ -116,6 +123,8 @@ def command_line(config: TrainConfig, threads: int, output: str) -> str:
     settings = dataclasses.asdict(config)
     defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
     preset = "eos" if config.equals else DEFAULT_PRESET
+    if config.architecture == "sequence":
+        preset = "adder" if config.task.startswith("add") else "max"
     defaults |= read_preset(preset)
     words = ["quadlens", "train", "--preset", preset, "--seed", str(config.seed), "--threads", str(threads)]
     for name, value in settings.items():
@@ -225,9 +234,8 @@ def write_run(
     curves, spectrum = io.BytesIO(), io.BytesIO()
     result.history.curve_frame().write_parquet(curves)
     result.history.spectrum_frame().write_parquet(spectrum)
-    answers = evaluate(result.params.collapse())
     digest = hashlib.sha256(model).hexdigest()
-    manifest = TrainingManifest.of(result, answers, {files.model.name: digest}, seconds)
+    manifest = TrainingManifest.of(result, {files.model.name: digest}, seconds)
     contents = {files.history: curves.getvalue(), files.spectrum: spectrum.getvalue()}
     contents |= {files.optimiser: result.end.to_bytes()} if to_continue else {}
     contents |= {files.model: model}

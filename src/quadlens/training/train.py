@@ -141,7 +141,7 @@ def train_batch(
         epoch, theta = 0, np.stack([layout.flatten(start.params) for start in starts])
         state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
         recorders = [Recorder(half=config.p // 2) for _ in configs]
-    engine = _engine(config, device, threads, state, starts)
+    engine = _engine(configs, device, threads, state, starts)
 
     def checkpoints() -> list[Checkpoint]:
         now = engine.state()
@@ -194,7 +194,7 @@ def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int
     start, layout = start_of(config), Layout.of_run(config)
     theta = layout.flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
-    engine = _engine(config, device, threads, state, [start])
+    engine = _engine([config], device, threads, state, [start])
     for epoch in range(WARM_STEPS):
         engine.step(epoch, config, validate=False)
     began = time.perf_counter()
@@ -226,7 +226,12 @@ def place(device: str, threads: int | None, resume: Sequence[Checkpoint] | None)
 
 def _check_resume(configs: Sequence[TrainConfig], resume: Sequence[Checkpoint]) -> None:
     for config, checkpoint in zip(configs, resume, strict=True):
-        # How long a run is changes none of its steps.
+        if config.schedule == "cosine" and config.epochs != checkpoint.config.epochs:
+            raise BadConfig(
+                f"the learning rate falls to 0 over {checkpoint.config.epochs} epochs (schedule = cosine), and "
+                f"{config.epochs} are asked for; use as many, or another output"
+            )
+        # How long a run is changes none of its other steps.
         if config.epochs < checkpoint.epoch:
             raise BadConfig(
                 f"the checkpoint has {checkpoint.epoch} epochs and {config.epochs} are asked for; "
@@ -242,10 +247,16 @@ def changed_settings(before: TrainConfig, now: TrainConfig) -> str:
     return "; ".join(f"{name}: {old[name]} before, {new[name]} now" for name in new if new[name] != old[name])
 
 
-def _engine(config: TrainConfig, device: str, threads: int, state: OptimiserState, starts: list[Start]) -> Engine:
+def _engine(
+    configs: Sequence[TrainConfig], device: str, threads: int, state: OptimiserState, starts: list[Start]
+) -> Engine:
     from quadlens.training.cpu import CpuEngine, has_fused_step
     from quadlens.training.device import DeviceEngine
+    from quadlens.training.sequence import SequenceEngine
 
+    config = configs[0]
+    if config.architecture == "sequence":
+        return SequenceEngine(config, [one.seed for one in configs], state, device, threads)
     if device == "cpu" and len(starts) == 1 and has_fused_step(config):
         return CpuEngine(config.transformer_config(), state, starts[0].train, starts[0].validation, threads)
     train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
