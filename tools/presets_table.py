@@ -29,6 +29,8 @@ from quadlens.training.history import History
 from quadlens.training.layout import Layout
 from quadlens.training.train import Hooks, Interrupted, train
 
+# Those on sequences have too many inputs to try: docs/sequences.md.
+PAIRS = tuple(name for name in PRESETS if name not in ("adder", "max"))
 # Flat: every input is right, and the mean loss of the last so many epochs is at least this share of that before them.
 WINDOW = 1000
 FLAT = 0.9
@@ -153,18 +155,18 @@ def main() -> None:
     """Run what has no row yet, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path)
-    parser.add_argument("presets", nargs="*", metavar="NAME", help=f"some of {', '.join(PRESETS)}")
+    parser.add_argument("presets", nargs="*", metavar="NAME", help=f"some of {', '.join(PAIRS)}")
     parser.add_argument("--to-the-end", action="store_true", help="as many epochs as the preset says")
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
-    for preset in options.presets or PRESETS:
+    for preset in options.presets or PAIRS:
         if not (options.directory / f"{preset}.json").exists():
             run(preset, options.directory, options.to_the_end)
     header = (
         "preset", "epochs", "minutes", "all right from", "inputs right", "smallest margin", "key frequencies, irreps"
     )  # fmt: skip
     print(f"| {' | '.join(header)} |\n{'|---' * len(header)}|")
-    for preset in PRESETS:
+    for preset in PAIRS:
         if (stored := options.directory / f"{preset}.json").exists():
             print(Row(**json.loads(stored.read_bytes())).line())
 

@@ -107,7 +107,7 @@ def train(
 
     Args:
         config: All settings; or leave it out and give a preset and single settings by name (p=…, seed=…, epochs=…).
-        preset: paper, original, text, eos, zhong, nanda, gromov, he, multiply or s5.
+        preset: paper, original, text, eos, zhong, nanda, gromov, he, multiply, s5, adder or max.
         device: auto, cpu, cuda or mps.
         threads: CPU threads; all that help when None.
         on_step: Called after every step with its index and its losses, for a progress bar or a logger.

@@ -341,11 +341,11 @@ def test_unwritable_and_full_are_said_before_training(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_are_complete_and_a_manifest_names_its_command(preset: str) -> None:
     config = load_config(preset, flags={"seed": 3})
-    assert config.weight_decay == {"text": 0.01, "zhong": 2.0, "he": 0.0}.get(preset, 1.0)
+    assert config.weight_decay == {"text": 0.01, "zhong": 2.0, "he": 0.0, "adder": 0.01, "max": 0.01}.get(preset, 1.0)
     assert config.equals == (preset in ("eos", "nanda", "s5"))
     words = command_line(config, 1, "m.safetensors")
     assert "--seed 3" in words
-    assert ("--set weight_decay=" in words) == (config.weight_decay != 1.0)
+    assert ("--set weight_decay=" in words) == (preset in ("text", "zhong", "he"))
     assert ("--set task=" in words) == (preset in ("multiply", "s5"))
 
 
@@ -363,18 +363,26 @@ OTHERWISE: dict[str, Any] = {
     "lr": 3e-05, "beta_1": 0.95, "beta_2": 0.999, "epsilon": 1e-12, "weight_decay": 0.0, "warmup": 1, "seed": 5,
     "seeding": "gbmi", "precision": "float64", "history_every": 3, "spectrum_every": 9, "task": "linear:2,3",
     "activation": "gelu", "architecture": "mlp", "attention_rate": 0.5, "attention_rest": "ones", "vocabularies": 2,
-    "initial_scale": 0.1, "loss": "squares", "initial_rule": "zhong",
+    "initial_scale": 0.1, "loss": "squares", "initial_rule": "zhong", "schedule": "cosine",
 }  # fmt: skip
+# Those of networks on sequences, whose presets have all the others.
+ON_SEQUENCES: dict[str, Any] = {"d_value": 2, "norm": "none", "batch": 7}
 # All at once, but for the MLP, which has no attention, and for widths that no seeding of the paper's group has.
 EVERYTHING = {name: value for name, value in OTHERWISE.items() if name not in ("architecture", "initial_rule")}
 
 
-@pytest.mark.parametrize("change", [{}, EVERYTHING, *({name: value} for name, value in OTHERWISE.items())])
+@pytest.mark.parametrize(
+    "change", [{}, EVERYTHING, ON_SEQUENCES, *({name: value} for name, value in (OTHERWISE | ON_SEQUENCES).items())]
+)
 def test_the_stored_command_gives_the_same_settings_again(
     change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert OTHERWISE.keys() == {field.name for field in dataclasses.fields(TrainConfig)}
-    config, seen = TrainConfig(**change), []
+    names = {field.name for field in dataclasses.fields(TrainConfig)}
+    assert OTHERWISE.keys() | ON_SEQUENCES.keys() == names
+    config = (
+        load_config("adder", flags=change) if change.keys() <= ON_SEQUENCES.keys() and change else TrainConfig(**change)
+    )
+    seen: list[tuple[TrainConfig, str, int]] = []
 
     def run_one(settings: TrainConfig, output: Path, device: str, threads: int, *rest: Any) -> TrainingManifest:
         seen.append((settings, str(output), threads))

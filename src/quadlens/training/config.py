@@ -36,11 +36,11 @@ InitialRule = Literal["gpt2", "zhong"]
 NormOf = Literal["none", "rms"]
 Schedule = Literal["constant", "cosine"]
 
+SEQUENCE_SETTINGS = ("d_value", "norm", "batch")
 # Settings that came after the first runs were named: at its default none of them is part of a run's name.
-SEQUENCE_SETTINGS = ("d_value", "norm", "batch", "schedule")
 LATER_SETTINGS = (
     "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss",
-    "initial_rule", *SEQUENCE_SETTINGS,
+    "initial_rule", *SEQUENCE_SETTINGS, "schedule",
 )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ class TrainConfig(Displayed):
         d_value: On sequences: width of a value; 0 for that of a head.
         norm: On sequences: `rms` before attention, MLP and logits, or `none`.
         batch: On sequences: words of a step; they are drawn anew for each.
-        schedule: On sequences: `cosine` lowers the learning rate to 0 over the epochs; else it is `constant`.
+        schedule: `cosine` lowers the learning rate to 0 over the epochs; else it is `constant` after the warm-up.
     """
 
     p: int = 59
@@ -157,11 +157,13 @@ class TrainConfig(Displayed):
             raise BadConfig("an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out")
         if self.initial_rule == "zhong" and (self.architecture == "mlp" or self.seeding != "quadlens"):
             raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
-        sequence = dict(zip(SEQUENCE_SETTINGS, (0, "none", 256, "constant"), strict=True))
-        if self.architecture != "sequence" and any(getattr(self, name) != usual for name, usual in sequence.items()):
-            raise BadConfig(f"{', '.join(sequence)} are settings of networks on sequences; leave them out")
-        if self.architecture == "sequence" and (self.seeding != "quadlens" or self.loss != "cross-entropy"):
-            raise BadConfig("a network on sequences has seeding quadlens and loss cross-entropy; leave these out")
+        usual = {one.name: one.default for one in dataclasses.fields(self)}
+        given = [name for name in SEQUENCE_SETTINGS if getattr(self, name) != usual[name]]
+        if self.architecture != "sequence" and given:
+            raise BadConfig(f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out")
+        only = {"seeding": "quadlens", "loss": "cross-entropy", "activation": "relu"}
+        if self.architecture == "sequence" and any(getattr(self, name) != value for name, value in only.items()):
+            raise BadConfig(f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone")
         self.network_config()  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:

@@ -59,7 +59,6 @@ def sequence_config(config: TrainConfig) -> SequenceConfig:
         d_value=config.d_value or config.d_head,
         d_mlp=config.d_mlp,
         task=task,
-        activation=config.activation,  # type: ignore[arg-type]  # refuses what it has not
         divisor=math.sqrt(config.d_head),
         norms=Norms(attention=norm, mlp=norm if config.d_mlp else None, final=norm),
     )
@@ -150,7 +149,7 @@ class SequenceEngine:
         return found
 
     def state(self) -> OptimiserState:
-        """A copy of weights and moments."""
+        """A copy of where AdamW stands."""
         flat = (self._theta, self._first, self._second)
         return OptimiserState(*(np.stack([row.detach().cpu().numpy() for row in rows]) for rows in flat))
 
