@@ -9,6 +9,7 @@ import pytest
 from cli_runner import quadlens
 from quadlens.errors import BadConfig
 from quadlens.model import load
+from quadlens.model.sequence_forward import sequence_config as config_of
 from quadlens.sequences import expand, forward
 from quadlens.training.config import TrainConfig, load_config
 from quadlens.training.layout import Layout, position_rows
@@ -115,7 +116,7 @@ def test_a_small_adder_learns_to_add_and_is_saved(tmp_path: Path) -> None:
     assert "10010 of 10010 words tried right" in done.out
     assert "training add:2 in base 3, 16 neurons, seed 0 on 256 new words a step" in done.err
     model = load(output)
-    task = expand(model.config)
+    task = expand(config_of(model))
     every = np.stack(np.meshgrid(*(np.arange(n) for n in task.alphabets), indexing="ij"), -1).reshape(-1, task.letters)
     for step, (query, _, _) in enumerate(task.steps):
         answers = forward(model, task.tokens(every), query).argmax(axis=1)
