@@ -226,7 +226,8 @@ def outline(model: Weights | Anatomy, progress: Callable[[str], None] = lambda s
             clusters = find_clusters(spectra)
             keys = key_frequencies(clusters)
             counts = tuple(len(cluster.neurons) for cluster in clusters if cluster.k in keys)
-    measured = config.task.cyclic is not None and layer.p <= LARGEST_N
+    # Gradients go back through blocks of a transformer, not through norms.
+    measured = config.task.cyclic is not None and layer.p <= LARGEST_N and not config.norms and not config.hidden
     W_L = layer.W_L - layer.W_L.mean(axis=0)
     energy = np.cumsum(np.square(np.linalg.svd(W_L, compute_uv=False)))
     progress("attention")
@@ -250,7 +251,7 @@ def outline(model: Weights | Anatomy, progress: Callable[[str], None] = lambda s
         key_frequencies=keys,
         key_neurons=counts,
         irreps=irreps,
-        layers=config.n_layers,
+        layers=config.depth,
         algorithm=algorithm_measures(anatomy.model, layer, right_logits(layer)) if measured else None,
     )
 

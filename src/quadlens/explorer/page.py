@@ -77,14 +77,15 @@ def build_page(
         report: The address of the model's report, where there is one beside the page.
 
     Raises:
-        BadConfig: if p is too large for a browser, the model has several layers, or the run is of another shape.
+        BadConfig: if p is too large for a browser, the model has several layers or norms, or the run is of
+            another shape.
     """
     study = study_of(model)
     weights, config, task = study.model, study.config, study.config.task
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
-    if config.n_layers > 1:
-        raise BadConfig(f"the model has {config.n_layers} layers, and the explorer runs one; `quadlens report` works")
+    if config.no_tables is not None:
+        raise BadConfig(f"{config.no_tables}; the explorer runs one layer without norms. `quadlens report` works")
     shape, waves = None if run is None else run.codes[0][0].shape, study.no_waves is None
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")

@@ -7,20 +7,22 @@ With constant attention, weight α_t on position t, x_t = W_E[token] + W_pos[t] 
     S_a = from_a W_U,          S_b = (from_b + b_out) W_U + b_U,            W_L = (W_out W_U)ᵀ
 
 Every constant (biases, '=') is in b's part. Softmax adds gated tables (`tables.py`). Exact over `Dyadic`, and over
-every other arithmetic as exact as that is.
+every other arithmetic as exact as that is. With norms, W_in and W_U stand for C diag(w) W_in and C diag(w) W_U, w a
+norm's weight and C = I - 1/d what takes the mean off, I for an RMSNorm.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadWeights
 from quadlens.model.config import Config
-from quadlens.model.forward import steps, sum_of
+from quadlens.model.forward import ends, sum_of
+from quadlens.model.norm import Norm, centred, inverse_size, normalised
 from quadlens.model.ring import FLOATS, Array, R, Ring
-from quadlens.model.tables import Gated, Pairs, Tables
+from quadlens.model.tables import Before, Gated, Pairs, Sizes, Tables
 from quadlens.model.weights import Weights
 
 # Inputs that go through earlier blocks together.
@@ -31,34 +33,104 @@ def collapse(weights: Weights, ring: Ring[R]) -> Tables[R]:
     """What the last hidden layer reads and writes.
 
     Raises:
-        BadConfig: for several blocks over another arithmetic than float64.
+        BadConfig: for several blocks or norms over another arithmetic than float64.
         BadWeights: when tables are too large for float64.
     """
-    config, p, of = weights.config, weights.config.p, ring.of
-    task, activation = config.task, config.activation
-    if not config.has_stream:
-        nothing = np.zeros((p, p))
-        U_a, U_b, W_out = of(weights.W_a), of(weights.W_b), of(weights.W_out)
-        return Tables(task, activation, U_a, U_b, ring.transposed(W_out), of(nothing), of(nothing.copy()))
-    W_U: Any = of(weights.W_U[:, :p])
-    last = weights.blocks[-1]
-    W_in, W_out = of(last["W_in"]), of(last["W_out"])
+    config, p = weights.config, weights.config.p
+    if config.no_tables is not None and ring is not FLOATS:
+        raise BadConfig(f"{config.no_tables}: tables are in float64 alone; `evaluate`, `explain` and `lens` work")
     with np.errstate(over="ignore", invalid="ignore"):
-        if config.n_layers > 1:
-            return _last_block(weights, ring, W_U)
-        from_a, from_b = attended_streams(weights, ring)
-        after = from_b + ring.repeated(of(last["b_out"][None]), p)
+        parts = (_of_stream if config.has_stream else _of_one_hot)(weights, ring)
+        U_b, S_b, sizes = parts.U_b, parts.S_b, _sizes(weights, parts.bias, parts.constant)
+        if sizes is None:
+            U_b = U_b + ring.repeated(_row(ring, parts.bias), p)
+            S_b = S_b + ring.repeated(_row(ring, parts.constant), p)
         return Tables(
-            task,
-            activation,
-            U_a=from_a @ W_in,
-            U_b=from_b @ W_in + ring.repeated(of(last["b_in"][None]), p),
-            W_L=ring.transposed(W_out @ W_U),
-            S_a=from_a @ W_U,
-            S_b=after @ W_U + ring.repeated(of(weights.b_U[None, :p]), p),
-            gated=gated_tables(weights, ring, W_in, W_U),
-            softmax=config.softmax,
+            config.task,
+            config.activation,
+            U_a=parts.U_a,
+            U_b=U_b,
+            W_L=ring.transposed(parts.W_L),
+            S_a=parts.S_a,
+            S_b=S_b,
+            gated=parts.gated,
+            softmax=config.softmax if parts.gated else None,
+            before=parts.before,
+            sizes=sizes,
         )
+
+
+class _Parts(NamedTuple):
+    """Tables before the last constants, which stand apart where a norm's factor does not multiply them."""
+
+    U_a: Any
+    U_b: Any
+    W_L: Any
+    S_a: Any
+    S_b: Any
+    bias: Array
+    constant: Array
+    gated: tuple[Gated[Any], ...] = ()
+    before: Before | None = None
+
+
+def _of_stream(weights: Weights, ring: Ring[R]) -> _Parts:
+    """The tables of a transformer's last MLP; `W_L` is still [neuron, answer]."""
+    config, p, last = weights.config, weights.config.p, weights.blocks[-1]
+    into, bias = _folded(config.norms.mlp, last["W_in"], last["b_in"], last, "ln2")
+    out, constant = _folded(config.norms.final, weights.W_U[:, :p], weights.b_U[:p], weights.tensors, "ln_final")
+    W_out: Any = ring.of(last["W_out"])
+    W_in, W_U, b_out = ring.of(into), ring.of(out), _row(ring, last["b_out"])
+    if config.depth > 1:
+        wide, square = np.zeros((p, config.d_mlp)), np.zeros((p, p))
+        after: Any = ring.repeated(b_out @ W_U, p)
+        return _Parts(
+            wide, wide.copy(), W_out @ W_U, square, after, bias, constant, before=_earlier(weights, into, out)
+        )
+    from_a, from_b = attended_streams(weights, ring)
+    after = from_b + ring.repeated(b_out, p)
+    gated = gated_tables(weights, ring, W_in, W_U)
+    return _Parts(from_a @ W_in, from_b @ W_in, W_out @ W_U, from_a @ W_U, after @ W_U, bias, constant, gated)  # type: ignore[operator]
+
+
+def _of_one_hot(weights: Weights, ring: Ring[R]) -> _Parts:
+    """The tables of the last hidden layer of an MLP on one-hot tokens."""
+    config, p, last = weights.config, weights.config.p, weights.blocks[-1]
+    b_in, b_out = (last["b_in"], weights.b_out) if config.bias else (np.zeros(config.d_mlp), np.zeros(p))
+    out, constant = _folded(config.norms.final, weights.W_out, b_out, weights.tensors, "ln_final")
+    S_a, S_b = ring.of(np.zeros((p, p))), ring.of(np.zeros((p, p)))
+    if not config.hidden:
+        return _Parts(ring.of(weights.W_a), ring.of(weights.W_b), ring.of(out), S_a, S_b, b_in, constant)
+    wide = np.zeros((p, config.d_mlp))
+    into, bias = _folded(config.norms.mlp, last["W_in"], b_in, last, "ln2")
+    before = _earlier(weights, into, np.zeros((len(into), p)))
+    return _Parts(wide, wide.copy(), out, S_a, S_b, bias, constant, before=before)
+
+
+def _folded(norm: Norm | None, W: Array, b: Array, tensors: Mapping[str, Array], name: str) -> tuple[Array, Array]:
+    """C diag(w) W and b_norm W + b: a linear layer that reads what a norm gives, but for the norm's factor."""
+    W, b = W.astype(np.float64), b.astype(np.float64)
+    if norm is None:
+        return W, b
+    weighted = tensors[f"{name}_w"].astype(np.float64)[:, None] * W
+    return weighted - (weighted.mean(axis=0) if norm.kind == "layer" else 0.0), tensors[f"{name}_b"] @ W + b
+
+
+def _sizes(weights: Weights, bias: Array, constant: Array) -> Sizes | None:
+    """What the norms before the last hidden layer and before the unembedding divide by; None where there are none."""
+    norms = weights.config.norms
+    if norms.mlp is None and norms.final is None:
+        return None
+
+    def of(pairs: Pairs) -> tuple[Array, Array]:
+        streams = _ends(weights, pairs)
+        factors = [
+            np.ones((len(pairs), 1)) if norm is None else inverse_size(FLOATS, norm, centred(FLOATS, norm, stream))
+            for norm, stream in zip((norms.mlp, norms.final), streams, strict=True)
+        ]
+        return factors[0][:, 0], factors[1][:, 0]
+
+    return Sizes(of, bias, constant)
 
 
 def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> tuple[Any, Any]:
@@ -71,7 +143,7 @@ def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> 
     parts = [
         part + x if position == config.read_position else part
         for position, (part, x) in enumerate(
-            zip(attended_parts(weights, ring, thrifty), _streams(weights, ring), strict=True)
+            zip(attended_parts(weights, ring, thrifty), token_streams(weights, ring), strict=True)
         )
     ]
     # Every position brings each head's value bias as often as it is attended to, and softmax adds up to its scale.
@@ -94,7 +166,7 @@ def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> li
 
     if not thrifty:
         OV = sum_of(W_V @ W_O for W_V, W_O in heads)
-        return [ring.scaled(x @ OV, alpha) for alpha, x in zip(config.attention, _streams(weights, ring), strict=True)]
+        return [ring.scaled(x @ OV, alpha) for alpha, x in zip(config.attention, _attended(weights, ring), strict=True)]
 
     def mixed(x: Any, rows: int) -> Any:
         if by_heads(config, rows):
@@ -121,17 +193,19 @@ def by_heads(config: Config, rows: int) -> bool:
     return 2 * rows * d * inner <= d * inner * d + rows * d * d
 
 
-def token_streams(weights: Weights) -> list[Float[np.ndarray, "_ d_model"]]:
+def token_streams(weights: Weights, ring: Ring[R] = FLOATS) -> list[Any]:  # type: ignore[assignment]
     """The residual stream before attention, of all a, all b and, where it is fed, the one '='."""
-    return _streams(weights, FLOATS)
-
-
-def _streams(weights: Weights, ring: Ring[R]) -> list[Any]:
     found = []
     for position, (start, stop) in enumerate(weights.config.token_rows):
         tokens: Any = ring.of(weights.W_E[start:stop])
         found.append(tokens + ring.repeated(ring.of(weights.W_pos[position : position + 1]), stop - start))
     return found
+
+
+def _attended(weights: Weights, ring: Ring[R]) -> list[Any]:
+    """The same as attention reads it: after its norm, where there is one."""
+    norm, block = weights.config.norms.attention, weights.blocks[-1]
+    return [normalised(ring, norm, x, block, "ln1") for x in token_streams(weights, ring)]
 
 
 def _row(ring: Ring[R], vector: Array) -> Any:
@@ -146,19 +220,23 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
     by_head = {name: [ring.of(np.atleast_2d(head)) for head in block[name]] for name in ("W_Q", "W_K", "W_V", "W_O")}
     bias = {name: [_row(ring, head) for head in block[name]] for name in ("b_Q", "b_K")}
     read = config.read_position
-    queries = _biased(ring, _times(_streams(weights, ring)[read], by_head["W_Q"]), bias["b_Q"], _rows(config, read))
+    streams = _attended(weights, ring)
+    queries = _biased(ring, _times(streams[read], by_head["W_Q"]), bias["b_Q"], _rows(config, read))
     # A head is narrow: what it writes goes through W_in and W_U once, before any token does.
     outward = tuple([W_O @ out for W_O in by_head["W_O"]] for out in (W_in, W_U))  # type: ignore[operator]
     through: dict[int, list[list[Any]]] = {}
     found = []
     for position, (start, stop) in enumerate(config.token_rows[: config.positions_seen]):
-        if start not in through:
-            through[start] = _keys_and_tables(ring.of(weights.W_E[start:stop]), by_head, outward)
-        place = _keys_and_tables(ring.of(weights.W_pos[position : position + 1]), by_head, outward)
-        # Everything is linear in the stream, W_E + W_pos: where a and b share their tokens, only the row differs.
-        keys, U, S = (
-            _biased(ring, tokens, rows, stop - start) for tokens, rows in zip(through[start], place, strict=True)
-        )
+        if config.norms.attention is not None:
+            keys, U, S = _keys_and_tables(streams[position], by_head, outward)
+        else:
+            if start not in through:
+                through[start] = _keys_and_tables(ring.of(weights.W_E[start:stop]), by_head, outward)
+            place = _keys_and_tables(ring.of(weights.W_pos[position : position + 1]), by_head, outward)
+            # All is linear in the stream, W_E + W_pos: where a and b share their tokens, only the row differs.
+            keys, U, S = (
+                _biased(ring, tokens, rows, stop - start) for tokens, rows in zip(through[start], place, strict=True)
+            )
         keys = _biased(ring, keys, bias["b_K"], stop - start)
         scores = [_scores(ring, q, read, k, position) for q, k in zip(queries, keys, strict=True)]
         found.append(Gated(position, ring.heads(scores), ring.heads(U), ring.heads(S)))
@@ -195,40 +273,26 @@ def _scores(ring: Ring[Any], query: Any, read: int, key: Any, position: int) -> 
     return product if position == 0 or (position, read) == (2, 1) else ring.transposed(product)
 
 
-def _last_block(weights: Weights, ring: Ring[R], W_U: Any) -> Tables[R]:
-    """The last MLP, over the stream that the blocks before it compute."""
-    config, p, last = weights.config, weights.config.p, weights.blocks[-1]
-    if ring is not FLOATS:
-        raise BadConfig(f"{config.no_collapse}: tables are in float64 alone; `evaluate`, `explain` and `lens` work")
+def _earlier(weights: Weights, W_in: Array, W_U: Array) -> Before:
+    """What the blocks before the last bring to its neurons, and past them to the logits."""
 
     def before(pairs: Pairs) -> tuple[Array, Array]:
-        x = attended(weights, pairs)
-        return x @ last["W_in"], x @ W_U
+        read, _ = _ends(weights, pairs)
+        return read @ W_in, read @ W_U
 
-    wide, square = np.zeros((p, config.d_mlp)), np.zeros((p, p))
-    return Tables(
-        config.task,
-        config.activation,
-        U_a=ring.of(wide),
-        U_b=ring.of(wide + last["b_in"]),
-        W_L=ring.of((last["W_out"] @ W_U).T),
-        S_a=ring.of(square),
-        S_b=ring.of(square + last["b_out"] @ W_U + weights.b_U[:p]),
-        before=before,
-    )
+    return before
 
 
-def attended(weights: Weights, pairs: Pairs) -> Float[np.ndarray, "n d_model"]:
-    """The residual stream that the last MLP reads, at the position read, in float64.
+def _ends(weights: Weights, pairs: Pairs) -> tuple[Float[np.ndarray, "n _"], Float[np.ndarray, "n _"]]:
+    """What the last hidden layer and the unembedding read, before their norms, in float64.
 
     Raises:
         BadWeights: when it is too large for float64.
     """
-    found = [np.zeros((0, weights.config.d_model))]
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(pairs), TOGETHER):
-            *_, last = steps(weights, pairs[start : start + TOGETHER], FLOATS)
-            found.append(last.middle[weights.config.read_position])
-    if not all(np.isfinite(block).all() for block in found):
+        starts = range(0, max(1, len(pairs)), TOGETHER)
+        found = [ends(weights, pairs[start : start + TOGETHER], FLOATS) for start in starts]
+    read, written = (np.concatenate(blocks) for blocks in zip(*((x.read, x.written) for x in found), strict=True))
+    if not (np.isfinite(read).all() and np.isfinite(written).all()):
         raise BadWeights("the residual stream overflows: the weights are too large for float64")
-    return np.concatenate(found)
+    return read, written

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +14,13 @@ from quadlens.arguments import check_argument, check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
+from quadlens.model.norm import NO_NORMS, Norm, Norms
 from quadlens.model.task import Task, task_by_name, task_from_json
 from quadlens.schema import parse_dataclass
 
 EOS_POSITIONS = 3
 MAX_LAYERS = 4
+MAX_HIDDEN = 16
 MAX_P = 1 << 14
 MAX_WEIGHTS = 1 << 30
 
@@ -91,12 +94,36 @@ class Softmax:
             raise BadConfig(f"attention scores divided by {self.divisor}; expected a finite number above 0")
 
 
+@dataclass(frozen=True)
+class Hidden:
+    """A hidden layer of an MLP that is not its last.
+
+    Attributes:
+        width: Number of neurons.
+        activation: Their nonlinearity; None for a linear layer, as an embedding is.
+        norm: Of what the layer reads; None without one, and of the first layer, which reads tokens.
+    """
+
+    width: int
+    activation: Activation | None = "relu"
+    norm: Norm | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "width", int(self.width))
+        _check_positive("the width of a hidden layer", self.width)
+        if self.activation is not None:
+            parse_activation(self.activation)
+
+
 @dataclass(frozen=True, repr=False)
 class Config(Displayed):
     """A transformer of one layer (`math.md` §1, `networks.md` §2) or up to four, reading one position; or an MLP.
 
     An MLP on a pair of one-hot tokens is a network without a residual stream, and so without attention: it has no
-    positions, no heads and a d_model of 0.
+    positions, no heads and a d_model of 0. Its layers, `hidden` and then the one of d_mlp neurons, are
+
+        x_0 = σ_0(W_a[a] + W_b[b] + b_in),   x_l = σ_l(norm_l(x_(l-1)) W_in + b_in),   logits = norm(x) W_out + b_out.
 
     Attributes:
         p: Number of elements; inputs and answers are tokens 0 … p-1.
@@ -115,6 +142,10 @@ class Config(Displayed):
         softmax: What is added to the constant part; None where attention is constant.
         task: What the model is asked; addition when left out.
         n_layers: Number of layers.
+        norms: Where a transformer has norms, the same in every block. Of an MLP, `mlp` is the norm of what its last
+            hidden layer reads.
+        hidden: The hidden layers of an MLP before its last.
+        bias: Whether an MLP has biases, b_in and b_out; a transformer always has, and an MLP with `hidden` must.
     """
 
     p: int
@@ -132,6 +163,9 @@ class Config(Displayed):
     softmax: Softmax | None = None
     task: Task = None  # type: ignore[assignment]
     n_layers: int = 1
+    norms: Norms = NO_NORMS
+    hidden: tuple[Hidden, ...] = ()
+    bias: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -141,7 +175,10 @@ class Config(Displayed):
         heads = 4 * self.n_heads * self.d_model * self.d_head
         outer = (self.d_vocab + self.d_vocab_out + self.n_ctx) * self.d_model
         layers = self.n_layers * (heads + 2 * self.d_model * self.d_mlp)
-        check_size(self.p, outer + layers if self.has_stream else 3 * self.p * self.d_mlp)
+        widths = [*(layer.width for layer in self.hidden), self.d_mlp]
+        between = sum(x * y for x, y in pairwise(widths))
+        own = between + self.p * (2 * widths[0] + self.d_mlp)
+        check_size(self.p, outer + layers if self.has_stream else own)
         if self.task is None:
             object.__setattr__(self, "task", task_by_name("add", self.p))
         elif self.task.n != self.p:
@@ -152,8 +189,28 @@ class Config(Displayed):
             self._check_stream()
         elif self.softmax is not None or self.n_layers != 1 or self.read_position or self.n_heads:
             raise BadConfig("d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer")
+        else:
+            self._check_hidden()
+        if self.norms.query_key is not None:
+            raise BadConfig("a norm of queries and keys is not supported here; expected norms.query_key = None")
+
+    def _check_hidden(self) -> None:
+        if self.hidden and not self.bias:
+            raise BadConfig(
+                "several hidden layers without biases; expected bias = True, with zeros where there are none"
+            )
+        if len(self.hidden) >= MAX_HIDDEN:
+            raise BadConfig(f"{len(self.hidden) + 1} hidden layers; expected at most {MAX_HIDDEN}")
+        if self.norms.attention is not None or (self.norms.mlp is not None and not self.hidden):
+            raise BadConfig(
+                "a norm before attention, or before an MLP's first layer, which reads tokens; expected none"
+            )
+        if self.hidden and self.hidden[0].norm is not None:
+            raise BadConfig("the first hidden layer reads tokens; expected hidden[0].norm = None")
 
     def _check_stream(self) -> None:
+        if self.hidden or self.bias:
+            raise BadConfig("hidden layers and biases of their own are an MLP's; expected hidden = () and bias = False")
         if not 1 <= self.n_layers <= MAX_LAYERS:
             raise BadConfig(f"n_layers = {self.n_layers} is not supported; expected 1 … {MAX_LAYERS}")
         for name in ("d_model", "n_heads", "d_head"):
@@ -176,11 +233,21 @@ class Config(Displayed):
             raise BadConfig(f"d_vocab_out = {self.d_vocab_out} is less than p = {self.p}")
 
     @classmethod
-    def mlp(cls, p: int, d_mlp: int, activation: Activation = "relu", task: Task | None = None) -> "Config":
-        """A two-layer MLP on a pair of one-hot tokens: the collapsed model itself, without a skip connection."""
+    def mlp(
+        cls,
+        p: int,
+        d_mlp: int,
+        activation: Activation = "relu",
+        task: Task | None = None,
+        hidden: tuple[Hidden, ...] = (),
+        bias: bool = False,
+        norms: Norms = NO_NORMS,
+    ) -> "Config":
+        """An MLP on a pair of one-hot tokens; with one hidden layer the collapsed model itself, without a skip."""
         check_argument("p", p, int)
         asked = task_by_name("add", p) if task is None else task
-        return cls(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, task=asked)
+        more = {"norms": norms, "hidden": hidden, "bias": bias or bool(hidden)}
+        return cls(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, task=asked, **more)  # type: ignore[arg-type]
 
     @property
     def has_stream(self) -> bool:
@@ -190,15 +257,29 @@ class Config(Displayed):
     def _facts(self) -> dict[str, object]:
         stream = ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
         names = stream if self.has_stream else MLP_KEYS
-        layers = {"n_layers": self.n_layers} if self.n_layers > 1 else {}
-        return {name: getattr(self, name) for name in names} | layers | {"task": self.task.words}
+        layers = {"n_layers": self.depth} if self.depth > 1 else {}
+        norms = {"norms": self.norms.words} if self.norms else {}
+        return {name: getattr(self, name) for name in names} | layers | norms | {"task": self.task.words}
+
+    @property
+    def depth(self) -> int:
+        """Number of layers of a transformer, of hidden layers of an MLP."""
+        return self.n_layers + len(self.hidden)
+
+    @property
+    def no_tables(self) -> str | None:
+        """Why tables and softmax alone do not say what the network computes, so that all of it is run; else None."""
+        if self.depth > 1:
+            return f"the model has {self.depth} layers, and the last reads what the neurons before it computed"
+        return (
+            f"the model has {self.norms.words}, which divides by a size that depends on a and b" if self.norms else None
+        )
 
     @property
     def no_collapse(self) -> str | None:
         """Why what reaches a neuron is not a part of a plus a part of b; None where it is."""
-        if self.n_layers > 1:
-            return f"the model has {self.n_layers} layers, and the last reads what the neurons before it computed"
-        return f"attention is a {self.attention_kind}, which depends on the tokens" if self.softmax else None
+        attention = f"attention is a {self.attention_kind}, which depends on the tokens" if self.softmax else None
+        return self.no_tables or attention
 
     @property
     def attention_kind(self) -> AttentionKind:
@@ -262,6 +343,8 @@ class Config(Displayed):
 
 # What there is to say of an MLP, in files too.
 MLP_KEYS = ("p", "d_mlp", "activation")
+# What goes without saying where it is as by default, so that older files stay the same bytes.
+UNSAID = ("n_layers", "softmax", "norms", "hidden", "bias")
 
 
 @dataclass(frozen=True)
@@ -271,25 +354,29 @@ class _MLPKeys:
     p: int
     d_mlp: int
     activation: Activation = "relu"
+    hidden: tuple[Hidden, ...] = ()
+    bias: bool = False
+    norms: Norms = NO_NORMS
 
 
 def config_to_dict(config: Config) -> dict[str, Any]:
     """The config as plain JSON types, with the architecture named.
 
-    Addition, constant attention and one layer go without saying, so that files of such models stay the same bytes.
+    Addition, constant attention, one layer, no norm and no bias of an MLP go without saying, so that files of such
+    models stay the same bytes.
     """
-    if not config.has_stream:
-        data = {"architecture": "mlp", **{name: getattr(config, name) for name in MLP_KEYS}}
+    said = {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(config)
+        if field.name != "task" and (field.name not in UNSAID or getattr(config, field.name) != field.default)
+    }
+    said |= {name: dataclasses.asdict(said[name]) for name in ("softmax", "norms") if name in said}
+    said |= {"hidden": [dataclasses.asdict(layer) for layer in config.hidden]} if config.hidden else {}
+    if config.has_stream:
+        data = {"architecture": "transformer", **said}
     else:
-        fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-        data = {"architecture": "transformer", **fields}
-        del data["task"]
-        if config.n_layers == 1:
-            del data["n_layers"]
-        if config.softmax is None:
-            del data["softmax"]
-        else:
-            data["softmax"] = dataclasses.asdict(config.softmax)
+        keys = {field.name for field in dataclasses.fields(_MLPKeys)}
+        data = {"architecture": "mlp", **{name: value for name, value in said.items() if name in keys}}
     return data if config.task.name == "add" else {**data, "task": config.task.to_json()}
 
 
@@ -307,7 +394,7 @@ def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "..."] | None
             raise BadConfig(f"{where}: d_model = 0 and no attention; expected a transformer's")
     else:
         try:
-            config = Config.mlp(**dataclasses.asdict(parse_dataclass(_MLPKeys, rest, where)))
+            config = Config.mlp(**vars(parse_dataclass(_MLPKeys, rest, where)))
         except BadConfig as error:
             raise BadConfig(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
     if "task" not in data:

@@ -107,7 +107,7 @@ def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]
 
 
 class Dyadics:
-    """Real arithmetic on the stored weights; e^x is not rational, so that there is no softmax."""
+    """Real arithmetic on the stored weights; e^x and 1/√x are not rational: there is no softmax and no norm."""
 
     def of(self, floats: Float[np.ndarray, "rows columns"]) -> Dyadic:
         """Every float as it is."""
@@ -149,8 +149,12 @@ class Dyadics:
         raise BadConfig("this model's attention depends on the tokens, and e^x is not rational")
 
     def inner(self, x: Dyadic, y: Dyadic, divisor: float) -> Dyadic:
-        """Scores are for softmax."""
-        raise BadConfig("this model's attention depends on the tokens, and e^x is not rational")
+        """Only for softmax and norms."""
+        raise BadConfig("this model has softmax or a norm: e^x is not rational, and neither is 1/√x")
+
+    def inverse_root(self, x: Dyadic) -> Dyadic:
+        """There is none: 1/√x is not rational."""
+        raise BadConfig("this model has a norm, and 1/√x is not rational")
 
 
 DYADICS: Ring[Dyadic] = Dyadics()

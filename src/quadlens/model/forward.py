@@ -1,6 +1,7 @@
 """The forward pass, written the obvious way over any arithmetic: the oracle of every faster path.
 
-Each block adds to every position's residual stream what attention brings, then what its MLP computes of that. The
+Each block adds to every position's residual stream what attention brings, then what its MLP computes of that; what
+either reads goes through a norm first where there is one (`norm.py`), and so does what the unembedding reads. The
 weight of a head on position t, seen from position q, is attention[t] + scale · softmax_t(q · k / divisor); where
 softmax is causal it leaves out t > q (the constant part does not).
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 
 from quadlens.model.config import Config
+from quadlens.model.norm import Norm, normalised
 from quadlens.model.ring import Array, R, Ring
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ class Step(Generic[R]):
     """What one block sees.
 
     Attributes:
-        before: The residual stream of every position before the block, [input, d_model] each.
+        before: What attention reads of every position: the residual stream before the block, after its norm where there
+            is one, [input, d_model] each.
         gates: What softmax puts on each position, [from position][head][position], a column each; empty where attention
             is constant.
         middle: The residual stream of every position between attention and MLP.
@@ -36,17 +39,59 @@ class Step(Generic[R]):
     middle: list[R]
 
 
+@dataclass(frozen=True, eq=False)
+class Ends(Generic[R]):
+    """What stands at the end of a network, of each input.
+
+    Attributes:
+        read: What the last hidden layer reads, before its norm: the residual stream, or what an MLP's layers before it
+            compute. An MLP's only hidden layer reads one-hot tokens: of that it is the pre-activations.
+        written: What the unembedding reads, before its norm: the stream with what the last MLP writes, or the neurons.
+        logits: Of the answers 0 … p-1.
+    """
+
+    read: R
+    written: R
+    logits: R
+
+
 def forward(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> R:
     """Logits of each pair (a, b), [input, c]."""
-    config, p, of = weights.config, weights.config.p, ring.of
-    if not config.has_stream:
-        one_hot = np.eye(p)
-        read: list[Any] = [of(one_hot[pairs[:, i]]) for i in range(2)]
-        hidden: Any = ring.sigma(config.activation, read[0] @ of(weights.W_a) + read[1] @ of(weights.W_b))
-        return hidden @ of(weights.W_out)
-    *_, last = steps(weights, pairs, ring)
-    final = _with_mlp(ring, config, weights.blocks[-1], last.middle[config.read_position], len(pairs))
-    return final @ of(weights.W_U[:, :p]) + ring.repeated(of(weights.b_U[None, :p]), len(pairs))
+    return ends(weights, pairs, ring).logits
+
+
+def ends(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Ends[R]:
+    """The forward pass of each pair (a, b)."""
+    config, block, p, n = weights.config, weights.blocks[-1], weights.config.p, len(pairs)
+    if config.has_stream:
+        *_, last = steps(weights, pairs, ring)
+        x: Any = last.middle[config.read_position]
+        written: Any = _with_mlp(ring, config, block, x, n)
+        W, b = weights.W_U[:, :p], weights.b_U[:p]
+    else:
+        x = _before_last(weights, pairs, ring)
+        read = _next_layer(ring, config.norms.mlp, block, x, n) if config.hidden else x
+        written = ring.sigma(config.activation, read)
+        W, b = weights.W_out, weights.b_out if config.bias else np.zeros(p)
+    final = normalised(ring, config.norms.final, written, weights.tensors, "ln_final")
+    return Ends(x, written, _linear(ring, final, W, b, n))
+
+
+def _before_last(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Any:
+    """What the hidden layers of an MLP before its last compute; without any, what its only one reads."""
+    config, n, one_hot = weights.config, len(pairs), np.eye(weights.config.p)
+    tokens: list[Any] = [ring.of(one_hot[pairs[:, i]]) for i in range(2)]
+    x = tokens[0] @ ring.of(weights.W_a) + tokens[1] @ ring.of(weights.W_b)
+    x = x + ring.repeated(ring.of(weights.b_in[None]), n) if config.bias else x
+    for number, layer in enumerate(config.hidden):
+        x = _next_layer(ring, layer.norm, weights.blocks[number], x, n) if number else x
+        x = x if layer.activation is None else ring.sigma(layer.activation, x)
+    return x
+
+
+def _next_layer(ring: Ring[Any], norm: Norm | None, block: Block, x: Any, n: int) -> Any:
+    """Pre-activations of a hidden layer of an MLP after its first."""
+    return _linear(ring, normalised(ring, norm, x, block, "ln2"), block["W_in"], block["b_in"], n)
 
 
 def steps(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[Step[R]]:
@@ -59,10 +104,11 @@ def steps(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[Step[R]
         token: Any = of(weights.W_E[tokens[t]])
         x.append(token + ring.repeated(of(weights.W_pos[t : t + 1]), n))
     for number, block in enumerate(weights.blocks):
-        gates = [_gates(ring, config, block, x, q, n) for q in fed] if config.softmax else []
-        brought = [_brought(ring, config, block, x, gates[q] if gates else [], n) for q in fed]
+        read = [normalised(ring, config.norms.attention, stream, block, "ln1") for stream in x]
+        gates = [_gates(ring, config, block, read, q, n) for q in fed] if config.softmax else []
+        brought = [_brought(ring, config, block, read, gates[q] if gates else [], n) for q in fed]
         middle = [stream + more for stream, more in zip(x, brought, strict=True)]
-        yield Step(x, gates, middle)
+        yield Step(read, gates, middle)
         if number + 1 < config.n_layers:
             x = [_with_mlp(ring, config, block, stream, n) for stream in middle]
 
@@ -95,7 +141,8 @@ def _brought(ring: Ring[Any], config: Config, block: Block, x: list[Any], gates:
 
 def _with_mlp(ring: Ring[Any], config: Config, block: Block, middle: Any, n: int) -> Any:
     """The residual stream of n inputs with what the MLP writes."""
-    hidden = ring.sigma(config.activation, _linear(ring, middle, block["W_in"], block["b_in"], n))
+    read = normalised(ring, config.norms.mlp, middle, block, "ln2")
+    hidden = ring.sigma(config.activation, _linear(ring, read, block["W_in"], block["b_in"], n))
     return middle + _linear(ring, hidden, block["W_out"], block["b_out"], n)
 
 

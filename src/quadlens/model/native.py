@@ -13,7 +13,7 @@ from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config, config_from_dict, config_to_dict
 from quadlens.model.sequence import SequenceConfig, sequence_from_dict, sequence_to_dict
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
-from quadlens.model.weights import QUERY_KEY, Weights, layered
+from quadlens.model.weights import QUERY_KEY, Weights, layered, norm_names
 from quadlens.reading import parse_json, read_limited
 
 METADATA_KEY = "quadlens"
@@ -39,9 +39,14 @@ TRANSFORMER_NAMES = {
     "W_U": "unembed.W_U",
     "b_U": "unembed.b_U",
 }
-MLP_NAMES = {"W_a": "mlp.W_a", "W_b": "mlp.W_b", "W_out": "mlp.W_out"}
-
-
+NORM_NAMES = {
+    "ln1_w": "blocks.0.ln1.w",
+    "ln1_b": "blocks.0.ln1.b",
+    "ln2_w": "blocks.0.ln2.w",
+    "ln2_b": "blocks.0.ln2.b",
+    "ln_final_w": "ln_final.w",
+    "ln_final_b": "ln_final.b",
+}
 QUERY_KEY_NAMES = {name: f"blocks.0.attn.{name}" for name in QUERY_KEY}
 # The answers of a task that is not given by a formula, as 32-bit integers.
 TASK_TABLE = "task.answers"
@@ -52,9 +57,9 @@ def names_for(config: Config | SequenceConfig) -> dict[str, str]:
     if isinstance(config, SequenceConfig):
         return config.names
     if not config.has_stream:
-        return MLP_NAMES
+        return {name: f"mlp.{name}" for name in Weights.shapes(config)}
     one = TRANSFORMER_NAMES if config.softmax is None else TRANSFORMER_NAMES | QUERY_KEY_NAMES
-    return layered(one, config.n_layers)
+    return layered(one | {name: NORM_NAMES[name] for name in norm_names(config.norms)}, config.n_layers)
 
 
 def told_names(what: str, names: Sequence[str], most: int = 6) -> str:

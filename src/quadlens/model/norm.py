@@ -1,11 +1,16 @@
-"""Normalisation of a residual stream: what kind, and the number under its square root."""
+"""Normalisation of a residual stream: what kind, the number under its square root, and where there is one."""
 
+import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
 
 from quadlens.arguments import check_fields
 from quadlens.errors import BadConfig
+from quadlens.model.ring import Array, Ring
 
 NormKind = Literal["layer", "rms"]
 
@@ -41,3 +46,65 @@ class Norm:
             raise BadConfig("the eps of a norm is beyond float64; expected a finite number above 0") from None
         if not (math.isfinite(self.eps) and self.eps > 0):
             raise BadConfig(f"a norm with eps = {self.eps}; expected a finite number above 0")
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Where a network has norms; the same in every block. A place without one is None.
+
+    Attributes:
+        attention: Of what attention reads, queries, keys and values; tensors `ln1_w`, `ln1_b`.
+        query_key: Of each head's queries and keys; tensors `q_norm_w`, `k_norm_w`.
+        mlp: Of what the MLP reads; tensors `ln2_w`, `ln2_b`.
+        final: Of what the unembedding reads; tensors `ln_final_w`, `ln_final_b`.
+    """
+
+    attention: Norm | None = None
+    query_key: Norm | None = None
+    mlp: Norm | None = None
+    final: Norm | None = None
+
+    def __bool__(self) -> bool:
+        return any(self.places.values())
+
+    @property
+    def places(self) -> dict[str, Norm]:
+        """The norms there are, by their places."""
+        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {place: norm for place, norm in found.items() if norm is not None}
+
+    @property
+    def words(self) -> str:
+        """Which norms there are.
+
+        >>> Norms(mlp=Norm("layer", 1e-5), final=Norm("rms", 1e-6)).words
+        'a LayerNorm before the MLP, an RMSNorm before the unembedding'
+        """
+        where = {"attention": "attention", "query_key": "scores", "mlp": "the MLP", "final": "the unembedding"}
+        kinds = {"layer": "a LayerNorm", "rms": "an RMSNorm"}
+        return ", ".join(f"{kinds[norm.kind]} before {where[place]}" for place, norm in self.places.items())
+
+
+NO_NORMS = Norms()
+
+
+def normalised(ring: Ring[Any], norm: Norm | None, x: Any, tensors: Mapping[str, Array], name: str) -> Any:
+    """The rows of x after a norm, with its weight `name_w` and bias `name_b` of these tensors; x itself without one."""
+    if norm is None:
+        return x
+    x = centred(ring, norm, x)
+    scaled = x * inverse_size(ring, norm, x)
+    return scaled * ring.of(tensors[f"{name}_w"][None]) + ring.of(tensors[f"{name}_b"][None])
+
+
+def centred(ring: Ring[Any], norm: Norm, x: Any) -> Any:
+    """The rows of x less their mean for a LayerNorm; x itself for an RMSNorm, which takes none off."""
+    if norm.kind == "rms":
+        return x
+    d = x.shape[-1]
+    return x + ring.scaled(ring.inner(x, ring.of(np.ones((1, d))), float(d)), -1.0)
+
+
+def inverse_size(ring: Ring[Any], norm: Norm, x: Any) -> Any:
+    """1 / √(mean x² + eps) of each row, as a column; of a LayerNorm x is centred already."""
+    return ring.inverse_root(ring.inner(x, x, float(x.shape[-1])) + ring.of(np.full((1, 1), norm.eps)))

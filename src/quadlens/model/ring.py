@@ -59,6 +59,9 @@ class Ring(Protocol[R]):
     def inner(self, x: R, y: R, divisor: float) -> R:
         """Of each row, Σ x y / divisor, as a column."""
 
+    def inverse_root(self, x: R) -> R:
+        """1 / √x of every entry, all of them above 0."""
+
 
 class Floats:
     """float64: nothing is known of rounding."""
@@ -99,7 +102,11 @@ class Floats:
 
     def inner(self, x: Array, y: Array, divisor: float) -> Array:
         """Of each row, Σ x y / divisor."""
-        return (x * y).sum(axis=-1, keepdims=True) / divisor
+        return np.asarray((x * y).sum(axis=-1, keepdims=True) / divisor)
+
+    def inverse_root(self, x: Array) -> Array:
+        """1 / √x."""
+        return np.asarray(1 / np.sqrt(x))
 
 
 FLOATS: Ring[Array] = Floats()

@@ -8,6 +8,14 @@ through W_in and W_U; γ_ht is the softmax of head h, times its scale. Everythin
 residual stream itself, biases and the constant part of attention, is in U_a, U_b, S_a, S_b (`math.md` §1, `networks.md`
 §2). It is exact. Of a network of several blocks these are the tables of its last hidden layer, and what the blocks
 before it bring is computed by the forward pass.
+
+With norms, r(a,b) > 0 before the hidden layer and f(a,b) > 0 before the unembedding multiply what they read:
+
+    pre_i(a,b)   = r(a,b) (U_a[a,i] + …) + bias_i
+    logit(a,b,c) = f(a,b) (Σ_i W_L[c,i] σ(pre_i(a,b)) + S_a[a,c] + …) + constant_c
+
+A norm's weight, and the mean that a LayerNorm takes off, are in the tables. A norm before attention is in the tables
+of each position and token altogether.
 """
 
 from collections.abc import Callable
@@ -30,6 +38,7 @@ KEPT_FLOATS = 1 << 24
 
 Array = Float[np.ndarray, "..."]
 Pairs = Int[np.ndarray, "n 2"]
+Before = Callable[[Pairs], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +58,21 @@ class Gated(Generic[R]):
     S: Heads[R]
 
 
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What norms before the last hidden layer and before the unembedding do; see the module's formulas.
+
+    Attributes:
+        of: Pairs (a, b) to (r, f), each one number per pair; 1 where there is no norm.
+        bias: What pre-activations get after r.
+        constant: What logits get after f.
+    """
+
+    of: Callable[[Pairs], tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]]
+    bias: Float[np.ndarray, " d_mlp"]
+    constant: Float[np.ndarray, " p"]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Tables(Displayed, Generic[R]):
     """The whole model as tables and gates; see the module's formulas.
@@ -66,6 +90,7 @@ class Tables(Displayed, Generic[R]):
         gated: One table per position that softmax sees; none where attention is constant.
         softmax: Scale and divisor of the gates; None where there are none.
         before: Pairs (a, b) to what earlier blocks add, (to pre-activations, to logits); None for one block.
+        sizes: What norms divide by; None where there is none but before attention.
     """
 
     task: Task
@@ -77,7 +102,8 @@ class Tables(Displayed, Generic[R]):
     S_b: R
     gated: tuple[Gated[R], ...] = ()
     softmax: Softmax | None = None
-    before: Callable[[Pairs], tuple[Array, Array]] | None = None
+    before: Before | None = None
+    sizes: Sizes | None = None
 
     def __post_init__(self) -> None:
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("U_a", "U_b", "W_L", "S_a", "S_b")}
@@ -125,8 +151,8 @@ class Tables(Displayed, Generic[R]):
 
     @property
     def is_additive(self) -> bool:
-        """Whether what reaches a neuron is a part of a plus a part of b: no gate, no earlier block."""
-        return not self.gated and self.before is None
+        """Whether what reaches a neuron is a part of a plus a part of b: no gate, no earlier block, no norm's size."""
+        return not self.gated and self.before is None and self.sizes is None
 
     def additive(self) -> "Tables[R]":
         """These tables, if they are additive.
@@ -136,7 +162,8 @@ class Tables(Displayed, Generic[R]):
         """
         if self.is_additive:
             return self
-        why = "it has several layers" if self.before is not None else "its attention depends on the tokens"
+        why = "its attention depends on the tokens" if self.gated else "it has a norm"
+        why = "it has several layers" if self.before is not None else why
         raise BadConfig(
             f"what reaches a neuron of this model is not a part of a plus a part of b, which this needs: {why}; "
             "`explain`, `lens`, `certify` and `report` work"
@@ -165,28 +192,49 @@ class Tables(Displayed, Generic[R]):
         sums = [self.gates(*self._with_all_b(a).T).sum(axis=2) for a in range(self.p)]
         return np.sum(sums, axis=0) / self.p**2
 
+    @cached_property
+    def size_table(self) -> Float[np.ndarray, "2 p p"]:
+        """The factors r(a,b) and f(a,b) of the norms over all inputs; all 1 where there is none."""
+        if self.sizes is None:
+            return np.ones((2, self.p, self.p))
+        return np.stack([self.sizes.of(self._with_all_b(a)) for a in range(self.p)], axis=1)
+
     def with_mean_gates(self: "Tables[Array]") -> "Tables[Array]":
-        """The model in which every gate is at its mean over all inputs: what its neurons read, on average."""
+        """The model in which every gate is at its mean over all inputs: what its neurons read, on average.
+
+        Raises:
+            BadConfig: when earlier blocks decide what they read.
+        """
+        if self.before is not None:
+            self.additive()
         added = {name: getattr(self, name).copy() for name in ("U_a", "U_b", "S_a", "S_b")}
         for table, gate in zip(self.gated, self.mean_gates(), strict=True):
             side = "a" if table.position == 0 else "b"
             for name in ("U", "S"):
                 added[f"{name}_{side}"] += np.einsum("h,htm->tm", gate, getattr(table, name))
-        return Tables(self.task, self.activation, W_L=self.W_L, **added)
+        if self.sizes is None:
+            return Tables(self.task, self.activation, W_L=self.W_L, **added)
+        r, f = self.size_table.mean(axis=(1, 2))
+        U_b, S_b = r * added["U_b"] + self.sizes.bias, f * added["S_b"] + self.sizes.constant
+        return Tables(self.task, self.activation, r * added["U_a"], U_b, f * self.W_L, f * added["S_a"], S_b)
 
     def pre(self: "Tables[Array]", a: int) -> Float[np.ndarray, "p d_mlp"]:
         """Pre-activations of every neuron for one a and all b, [b, i]."""
-        return self._through(a, self.gates(*self._with_all_b(a).T), "U")
+        return self._normed(a, self._through(a, self.gates(*self._with_all_b(a).T), "U"))
 
     def skip(self: "Tables[Array]", a: int) -> Float[np.ndarray, "p p"]:
-        """What passes by the neurons on its way to the logits, for one a and all b, [b, c]."""
+        """What passes by the neurons on its way to the logits, for one a and all b, [b, c]; before a norm's factor."""
         return self._through(a, self.gates(*self._with_all_b(a).T), "S")
 
     def logits(self: "Tables[Array]", a: int) -> Float[np.ndarray, "p p"]:
         """Logits for one a and all b, [b, c]: a slice at a time keeps memory at p·(p + d_mlp)."""
         gates = self.gates(*self._with_all_b(a).T)
-        hidden = apply_activation(self.activation, self._through(a, gates, "U"))
-        return hidden @ self.W_L.T + self._through(a, gates, "S")
+        hidden = apply_activation(self.activation, self._normed(a, self._through(a, gates, "U")))
+        logits = hidden @ self.W_L.T + self._through(a, gates, "S")
+        return logits if self.sizes is None else self.size_table[1, a][:, None] * logits + self.sizes.constant
+
+    def _normed(self: "Tables[Array]", a: int, pre: Float[np.ndarray, "p d_mlp"]) -> Float[np.ndarray, "p d_mlp"]:
+        return pre if self.sizes is None else self.size_table[0, a][:, None] * pre + self.sizes.bias
 
     def _with_all_b(self, a: int) -> Pairs:
         return np.stack([np.full(self.p, a), np.arange(self.p)], axis=1)
@@ -224,10 +272,14 @@ class Tables(Displayed, Generic[R]):
     def pair_logits(self: "Tables[Array]", pairs: Pairs) -> Float[np.ndarray, "n p"]:
         """Logits of the pairs given."""
         pre, skip = self._of_pairs(pairs)
-        return apply_activation(self.activation, pre) @ self.W_L.T + skip
+        if self.sizes is None:
+            return apply_activation(self.activation, pre) @ self.W_L.T + skip
+        r, f = (x[:, None] for x in self.sizes.of(pairs))
+        hidden = apply_activation(self.activation, r * pre + self.sizes.bias)
+        return f * (hidden @ self.W_L.T + skip) + self.sizes.constant
 
     def _of_pairs(self: "Tables[Array]", pairs: Pairs) -> tuple[Float[np.ndarray, "n d_mlp"], Float[np.ndarray, "n p"]]:
-        """Pre-activations and skip terms."""
+        """Pre-activations and skip terms, before any norm's factor."""
         a, b = pairs.T
         gates = self.gates(a, b)
         pre, skip = self.U_a[a] + self.U_b[b], self.S_a[a] + self.S_b[b]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ from jaxtyping import Float, Int
 from quadlens.display import Displayed
 from quadlens.errors import BadWeights, WrongArgument, kind_of
 from quadlens.model.config import Config
+from quadlens.model.norm import Norms
 from quadlens.model.sequence import SequenceConfig
 from quadlens.model.tables import Tables
 from quadlens.model.task import Task
@@ -20,7 +22,7 @@ Pairs = Int[np.ndarray, "n 2"]
 Array = Float[np.ndarray, "..."]
 QUERY_KEY = ("W_Q", "b_Q", "W_K", "b_K")
 # The weights that all blocks share.
-OUTER = ("W_E", "W_pos", "W_U", "b_U")
+OUTER = ("W_E", "W_pos", "W_U", "b_U", "ln_final_w", "ln_final_b")
 
 
 class Weights(Displayed):
@@ -28,8 +30,12 @@ class Weights(Displayed):
 
     A transformer has W_E, W_pos, W_U, b_U and, for each block, W_V, b_V, W_O, b_O, W_in, b_in, W_out, b_out, with
     W_Q, b_Q, W_K, b_K where there is softmax; where there are several blocks a number stands before a block's names, as
-    `1.W_in`. An MLP on one-hot tokens has W_a, W_b, W_out. Biases that a checkpoint does not have are zero. A network
-    on sequences has a `SequenceConfig`, which says what tensors it may have.
+    `1.W_in`. Norms add ln1_w, ln1_b (before attention), ln2_w, ln2_b (before the MLP) to each block, and ln_final_w,
+    ln_final_b (before the unembedding), all of shape [d_model]. An MLP on one-hot tokens has W_a, W_b [p, width] and
+    W_out [d_mlp, p]; with `bias` also b_in [width] and b_out [p]. Its hidden layers after the first, l = 1, 2, …, have
+    `l.W_in` [width before, width], `l.b_in` and, after a norm, `l.ln2_w`, `l.ln2_b` [width before]; a norm before W_out
+    is ln_final_w, ln_final_b [d_mlp]. Biases that a checkpoint does not have are zero. A network on sequences has a
+    `SequenceConfig`, which says what tensors it may have.
 
     >>> model = Weights.mlp(Config.mlp(3, 1), *(np.ones(s) for s in ((3, 1), (3, 1), (1, 3))))
     >>> model.W_a.shape, sorted(model.tensors)
@@ -83,9 +89,9 @@ class Weights(Displayed):
         """The shape every weight must have."""
         if isinstance(config, SequenceConfig):
             return config.shapes
-        p, d, m, h, dh = config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head
         if not config.has_stream:
-            return {"W_a": (p, m), "W_b": (p, m), "W_out": (m, p)}
+            return _mlp_shapes(config)
+        d, m, h, dh = config.d_model, config.d_mlp, config.n_heads, config.d_head
         block = {
             "W_V": (h, d, dh),
             "b_V": (h, dh),
@@ -96,11 +102,14 @@ class Weights(Displayed):
             "W_out": (m, d),
             "b_out": (d,),
         }
-        query_key = {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)}
-        names = layered({name: name for name in block | (query_key if config.softmax else {})}, config.n_layers)
+        more = {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)} if config.softmax else {}
+        norms = dict.fromkeys(norm_names(config.norms), (d,))
+        more |= {name: shape for name, shape in norms.items() if name not in OUTER}
+        names = layered({name: name for name in block | more}, config.n_layers)
         before = {"W_E": (config.d_vocab, d), "W_pos": (config.n_ctx, d)}
         after = {"W_U": (d, config.d_vocab_out), "b_U": (config.d_vocab_out,)}
-        inner = {name: (block | query_key)[own_name(name)] for name in names}
+        after |= {name: shape for name, shape in norms.items() if name in OUTER}
+        inner = {name: (block | more)[own_name(name)] for name in names}
         if config.n_layers > 1:
             return before | after | inner
         return before | {n: inner[n] for n in block} | after | {n: x for n, x in inner.items() if n not in block}
@@ -115,19 +124,21 @@ class Weights(Displayed):
         """The network with these tensors; a bias left out is zero, a weight left out is an error."""
         check_arrays(tensors)
         dtype = next(iter(tensors.values())).dtype if tensors else np.float64
-        zeros = {n: np.zeros(s, dtype) for n, s in cls.shapes(config).items() if own_name(n).startswith("b_")}
+        shapes = {name: (own_name(name), shape) for name, shape in cls.shapes(config).items()}
+        zeros = {n: np.zeros(s, dtype) for n, (own, s) in shapes.items() if own.startswith("b_") or own.endswith("_b")}
+        # W_b is an MLP's weight, the only one whose name ends like a norm's bias.
+        zeros.pop("W_b", None)
         return cls(config, **(zeros | tensors))
 
     @cached_property
     def blocks(self) -> tuple[Mapping[str, Array], ...]:
-        """The tensors of each block by their own names, in float64, as frozen."""
+        """The tensors of each block, or of each hidden layer of an MLP, by their own names, in float64, as frozen."""
         inner = {name: _frozen(x.astype(np.float64)) for name, x in self.tensors.items() if name not in OUTER}
-        if self.config.n_layers == 1:
-            return (MappingProxyType(inner),)
-        numbers = [f"{i}." for i in range(self.config.n_layers)]
-        return tuple(
-            MappingProxyType({own_name(n): x for n, x in inner.items() if n.startswith(number)}) for number in numbers
-        )
+        found: list[dict[str, Array]] = [{} for _ in range(self.config.depth)]
+        for name, array in inner.items():
+            # Names without a number are those of the only block, or of an MLP's first hidden layer.
+            found[int(name.partition(".")[0]) if "." in name else 0][own_name(name)] = array
+        return tuple(map(MappingProxyType, found))
 
     def replace(self, config: Config | SequenceConfig | None = None, **tensors: np.ndarray) -> "Weights":
         """The network with another config, or with some other tensors."""
@@ -158,13 +169,37 @@ class Weights(Displayed):
             return {**config._facts(), "weights": count}
         special = [] if config.task.name == "add" else [config.task.words]
         special += [config.attention_kind] if config.softmax is not None else []
-        special += [f"{config.n_layers} layers"] if config.n_layers > 1 else []
+        special += [f"{config.depth} layers"] if config.depth > 1 else []
+        special += [config.norms.words] if config.norms else []
         return {
             "p": config.p,
             "d_mlp": config.d_mlp,
             "": ", ".join([config.activation, *special]),
             "weights": count,
         }
+
+
+def norm_names(norms: Norms) -> list[str]:
+    """The tensors of a transformer's norms, by the names of one block.
+
+    >>> from quadlens.model.norm import Norm
+    >>> norm_names(Norms(mlp=Norm("rms", 1e-6)))
+    ['ln2_w', 'ln2_b']
+    """
+    stems = {"attention": "ln1", "mlp": "ln2", "final": "ln_final"}
+    return [f"{stem}_{kind}" for place, stem in stems.items() if place in norms.places for kind in "wb"]
+
+
+def _mlp_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    p, widths = config.p, [*(layer.width for layer in config.hidden), config.d_mlp]
+    norms = [*(layer.norm for layer in config.hidden), config.norms.mlp]
+    found: dict[str, tuple[int, ...]] = {"W_a": (p, widths[0]), "W_b": (p, widths[0])}
+    found |= {"b_in": (widths[0],)} if config.bias else {}
+    for number, (before, width) in enumerate(pairwise(widths), 1):
+        found |= {f"{number}.{name}": (before,) for name in ("ln2_w", "ln2_b") if norms[number] is not None}
+        found |= {f"{number}.W_in": (before, width), f"{number}.b_in": (width,)}
+    found |= {name: (config.d_mlp,) for name in ("ln_final_w", "ln_final_b") if config.norms.final is not None}
+    return found | {"W_out": (config.d_mlp, p)} | ({"b_out": (p,)} if config.bias else {})
 
 
 def own_name(name: str) -> str:

@@ -35,8 +35,10 @@ def model_obstacle(model: Weights, facts: StrategyFacts) -> str | None:
 def unknown_model(config: Config) -> str | None:
     """Why the checker refuses every model of this kind."""
     p, activation = config.p, config.activation
-    if config.n_layers > 1:
-        return f"the checker has no theorem for several layers, and this model has {config.n_layers}"
+    if config.no_tables is not None:
+        return f"the checker has no theorem for this: {config.no_tables}"
+    if config.bias:
+        return "the checker has no theorem for an MLP with biases"
     most = limits.MAX_MODULUS if config.attention_kind == "constant" else limits.MAX_DIRECT_MODULUS
     if p > most:
         return f"the checker takes p up to {most}, and this model has p = {p}"

@@ -1,4 +1,4 @@
-"""`brute` for transformers of several layers: every logit by an enclosed forward pass in float64.
+"""`brute` for networks of several layers or with norms: every logit by an enclosed forward pass in float64.
 
 Theorem. Each step of the forward pass (`model/forward.py`) is done on enclosures (`enclosed.py`): a middle and a
 radius that holds all rounding and what the radii before it do, so that the true logits lie in the
@@ -7,6 +7,9 @@ The steps that `enclosed.py` has not:
 
 e^x: with k = the nearest integer to 64 x / log 2 and r = x - k (log 2)/64, e^x = 2^⌊k/64⌋ 2^((k mod 64)/64) e^r. The
 sum of r^j / j! up to j = 12 leaves out at most 3 |r|^13 / 13! where |r| ≤ 1; where r can be larger nothing is known.
+
+1/√x: between m and X, both at least l > 0, it changes by at most |X - m| / (2 l √l), and the middle 1/√m is two
+roundings. Where l is not above 0 nothing is known.
 
 σ: relu and |x| are 1-Lipschitz, x² and x⁴ are products, and the others are read from a table (`float_layer.py`).
 
@@ -18,6 +21,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -100,7 +104,12 @@ def _lead(logits: Enclosed, answers: Int[np.ndarray, " n"]) -> Float[np.ndarray,
 
 
 def deep_operations(config: Config) -> int:
-    """What the forward pass over all n² inputs counts: products and sums; σ and e^x at their price; n³ comparisons."""
+    """What the forward pass over all n² inputs counts: products and sums; σ and e^x at their price; n³ comparisons.
+
+    A norm of d numbers counts 8 d + 4: the mean taken off, squares added up, the factor, weight and bias.
+    """
+    if config.hidden:
+        return _mlp_operations(config)
     n, d, m, dh, fed = config.p, config.d_model, config.d_mlp, config.d_head, len(config.attention)
     seen = [0 if config.softmax is None else q + 1 if config.softmax.causal else fed for q in range(fed)]
     maps = 1 if config.softmax is None else 3
@@ -108,7 +117,18 @@ def deep_operations(config: Config) -> int:
     products = config.n_layers * (config.n_heads * head + fed * 2 * d * m) + d * n
     exponentials = config.n_layers * config.n_heads * EXPONENTIAL_PRICE * sum(x * x for x in seen)
     sigmas = config.n_layers * fed * activation_price(config.activation) * m
-    return n * n * (2 * products + exponentials + sigmas + n)
+    norms = sum(fed * config.n_layers for norm in (config.norms.attention, config.norms.mlp) if norm)
+    norms += config.norms.final is not None
+    return n * n * (2 * products + exponentials + sigmas + norms * (8 * d + 4) + n)
+
+
+def _mlp_operations(config: Config) -> int:
+    n, widths = config.p, [*(layer.width for layer in config.hidden), config.d_mlp]
+    total = 2 * widths[0] + 2 * config.d_mlp * n + n + sum(2 * x * y for x, y in pairwise(widths))
+    total += sum(activation_price(layer.activation) * layer.width for layer in config.hidden if layer.activation)
+    norms = [*(layer.norm for layer in config.hidden[1:]), config.norms.mlp, config.norms.final]
+    total += sum(8 * width + 4 for norm, width in zip(norms, widths, strict=True) if norm is not None)
+    return n * n * (total + activation_price(config.activation) * config.d_mlp)
 
 
 def sigma(activation: Activation, x: Enclosed) -> Enclosed:
@@ -156,6 +176,16 @@ def exponential(x: Enclosed) -> Enclosed:
     return Enclosed(np.where(low, 0.0, middle), np.where(high, np.inf, np.where(low, 2.0**-990, radius)))
 
 
+def inverse_root(x: Enclosed) -> Enclosed:
+    """1 / √x; see the theorem."""
+    smallest = x.lower()
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        middle = 1 / np.sqrt(x.middle)
+        # Rounded up before the second division, as in `Enclosed`: what was lost to underflow is not enlarged by it.
+        reach = upward(x.radius / smallest) / (2 * np.sqrt(smallest))
+    return Enclosed(middle, np.where(smallest > 0, upward(reach + 4 * UNIT * middle), np.inf))
+
+
 class Enclosures:
     """Arithmetic on enclosures; every method returns enclosures of what it would give on the true values."""
 
@@ -197,6 +227,10 @@ class Enclosures:
     def inner(self, x: Enclosed, y: Enclosed, divisor: float) -> Enclosed:
         """Of each row, Σ x y / divisor."""
         return (x * y).sum(axis=1) / Enclosed.exactly(np.full((1, 1), divisor))
+
+    def inverse_root(self, x: Enclosed) -> Enclosed:
+        """1 / √x; see the theorem."""
+        return inverse_root(x)
 
 
 ENCLOSURES: Ring[Enclosed] = Enclosures()

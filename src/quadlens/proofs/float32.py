@@ -104,8 +104,8 @@ def bound_float32(model: Weights) -> Float32Bound:
         return Float32Bound(
             None, 0, "no standard says how exactly e^x is computed, so that nothing is known of softmax"
         )
-    if config.n_layers > 1:
-        return Float32Bound(None, 0, f"the bound is for one layer, and this model has {config.n_layers}")
+    if config.no_tables is not None:
+        return Float32Bound(None, 0, f"the bound is for one layer without norms, and {config.no_tables}")
     if not NONLINEARITIES[config.activation].is_piecewise_linear:
         return Float32Bound(None, 0, f"the bound is for relu and abs, and this model has {config.activation}")
     N, G = roundings(config), gain(model)
@@ -132,7 +132,7 @@ def roundings(config: Config) -> int:
     n_heads · positions · d_head + 1 additions, after the roundings of α, of W_O and of the two products.
     """
     if not config.has_stream:
-        return config.d_mlp + 3
+        return config.d_mlp + 3 + 2 * config.bias
     values = config.d_model + 2
     attend = config.n_heads * len(config.attention) * config.d_head + 1 + 4
     mlp, unembed = config.d_model + 2 + config.d_mlp + 3, config.d_model + 3

@@ -239,6 +239,7 @@ def _suits_float64(model: Weights) -> bool:
     """Whether float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
     return (
         not model.config.has_stream
+        and not model.config.bias
         and model.config.activation == "relu"
         and model.config.task.is_addition
         and model.config.p % 2 == 1

@@ -79,10 +79,11 @@ def strategies(config: Config | None = None, most: int = MAX_INTEGER_OPERATIONS)
     """Names of the strategies that prove something themselves.
 
     Args:
-        config: Of the model they are for: with several layers there is brute force alone. None for all strategies.
+        config: Of the model they are for: with several layers or norms there is brute force alone. None for all
+            strategies.
         most: Where brute force would take more operations than this, what works in integers is left out.
     """
-    if config is not None and config.n_layers > 1:
+    if config is not None and config.no_tables is not None:
         return (Brute.facts.name,)
     too_large = config is not None and brute_force_operations(config.p, config.d_mlp) > most
     return tuple(
@@ -133,7 +134,7 @@ class Prover:
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
         """Prove what can be proved with the strategy named; parameters and errors as for the function `certify`."""
         chosen, config = find_strategy(strategy), self.anatomy.config
-        if config.n_layers > 1:
+        if config.no_tables is not None:
             return self._deep(self.anatomy.model, strategy, checkable)
         if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
@@ -149,12 +150,13 @@ class Prover:
         )
 
     def _deep(self, model: Weights, strategy: str, checkable: bool) -> Certificate:
-        """Several layers: brute force by an enclosed forward pass, which has no certificate file."""
-        layers = f"the model has {model.config.n_layers} layers"
+        """Several layers or norms: brute force by an enclosed forward pass, which has no certificate file."""
+        why = model.config.no_tables
         if strategy not in ("auto", "brute"):
-            raise BadConfig(f"{layers}, and strategy {strategy} is for one; use brute", settings=("strategy",))
+            words = f"{why}: strategy {strategy} is for one layer without norms; use brute"
+            raise BadConfig(words, settings=("strategy",))
         if checkable:
-            raise BadConfig(f"{layers}, and the checker has no theorem for more than one; run without -o")
+            raise BadConfig(f"{why}: the checker has no theorem for that; run without -o")
         proof = prove_deep(model)
         total = proof.operations
         return Certificate(self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model))

@@ -173,7 +173,7 @@ class Thin:
         anatomy = anatomy_of(subject)
         model = anatomy.model
         config = model.config
-        if not config.has_stream or config.softmax is not None or config.activation not in self.facts.activations:
+        if not config.has_stream or config.no_collapse is not None or config.activation not in self.facts.activations:
             return nothing_proved(
                 self.facts.name,
                 model.config.p,

@@ -333,7 +333,7 @@ def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Floa
 
 def _proof(study: Study) -> dict[str, Any] | None:
     """What `moments` proves; None where it does not apply."""
-    if study.config.n_layers > 1:
+    if study.config.no_tables is not None:
         return None
     nothing = {"certified_share": 0.0, "rank": None, "operations": None, "cost_share": None}
     if _hopeless(study.anatomy.layer):

@@ -79,7 +79,7 @@ class Recorder:
         if isinstance(model.config, SequenceConfig) or model.config.task.cyclic is None:
             return
         layer = model.collapse()
-        collapsed = (layer.with_mean_gates() if layer.gated else layer).as_addition()
+        collapsed = (layer if layer.is_additive else layer.with_mean_gates()).as_addition()
         reads = amplitude_phase((collapsed.U_a + collapsed.U_b) / 2).amplitude
         writes = amplitude_phase(collapsed.W_L).amplitude
         self.spectra.append((epoch, np.square(reads).sum(axis=1), np.square(writes).sum(axis=1)))

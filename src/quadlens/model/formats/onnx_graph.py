@@ -29,6 +29,9 @@ def write_onnx(model: Weights) -> Exported:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise MissingExtra("exporting to ONNX", "onnx") from None
+    if model.config.no_collapse is not None:
+        words = f"{model.config.no_collapse}: this is not written as ONNX so far; use format=quadlens"
+        raise BadConfig(words, settings=("format",))
     steps, constants = _transformer(model) if model.config.has_stream else _mlp(model)
     dtype = np.result_type(*model.tensors.values())
     if sum(x.size for x in constants.values()) * dtype.itemsize > MAX_BYTES:
@@ -67,9 +70,6 @@ def _transformer(model: Weights) -> tuple[list[Step], dict[str, Float[np.ndarray
     depend on the tokens is in b's rows, for exactly one of them is picked.
     """
     p = model.config.p
-    if model.config.no_collapse is not None:
-        words = f"{model.config.no_collapse}: this is not written as ONNX so far; use format=quadlens"
-        raise BadConfig(words, settings=("format",))
     constants = {
         "token_table": np.concatenate(attended_streams(model, FLOATS)),
         "W_in": model.W_in,
@@ -93,12 +93,13 @@ def _transformer(model: Weights) -> tuple[list[Step], dict[str, Float[np.ndarray
 
 
 def _mlp(model: Weights) -> tuple[list[Step], dict[str, Float[np.ndarray, "..."]]]:
-    """Two matrix products around the activation."""
-    steps: list[Step] = [
-        ("Flatten", [INPUT], "flat", {"axis": 1}),
-        ("MatMul", ["flat", "W_pair"], "pre", {}),
-        *_activation_steps(model.config.activation),
-        ("MatMul", ["post", "W_out"], OUTPUT, {}),
-    ]
+    """Two matrix products around the activation, each with its bias where there are biases."""
+    into: list[Step] = [("MatMul", ["flat", "W_pair"], "pre", {})]
+    out: list[Step] = [("MatMul", ["post", "W_out"], OUTPUT, {})]
     weights = {"W_pair": np.concatenate([model.W_a, model.W_b]), "W_out": model.W_out}
+    if model.config.bias:
+        into = [("MatMul", ["flat", "W_pair"], "paired", {}), ("Add", ["paired", "b_in"], "pre", {})]
+        out = [("MatMul", ["post", "W_out"], "unbiased", {}), ("Add", ["unbiased", "b_out"], OUTPUT, {})]
+        weights |= {"b_in": model.b_in, "b_out": model.b_out}
+    steps = [("Flatten", [INPUT], "flat", {"axis": 1}), *into, *_activation_steps(model.config.activation), *out]
     return steps, weights | _activation_constants(model.config.activation)

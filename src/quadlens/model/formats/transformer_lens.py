@@ -211,9 +211,9 @@ def uniform_softmax(model: Weights, format_name: str) -> Uniform:
 
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
-    if not model.config.has_stream or model.config.n_layers > 1:
-        if model.config.n_layers > 1:
-            raise BadConfig(f"the model has {model.config.n_layers} layers; only one is written so far. Use quadlens")
+    if not model.config.has_stream or model.config.no_tables is not None:
+        if model.config.no_tables is not None:
+            raise BadConfig(f"{model.config.no_tables}; only one layer without norms is written so far. Use quadlens")
         raise BadConfig(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
     params, config = model, model.config
     weight = 1 / len(config.attention)
