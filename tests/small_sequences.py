@@ -3,8 +3,8 @@
 import numpy as np
 
 from quadlens.model import Weights
-from quadlens.model.norm import Norm
-from quadlens.model.sequence import Automaton, Fed, Norms, SequenceConfig, Step, TaskSpec
+from quadlens.model.norm import Norm, Norms
+from quadlens.model.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 
 
 def addition_task(digits: int = 2, base: int = 3, stop: bool = False, highest_first: bool = False) -> TaskSpec:

@@ -90,7 +90,7 @@ def _of_stream(weights: Weights, ring: Ring[R]) -> _Parts:
     from_a, from_b = attended_streams(weights, ring)
     after = from_b + ring.repeated(b_out, p)
     gated = gated_tables(weights, ring, W_in, W_U)
-    return _Parts(from_a @ W_in, from_b @ W_in, W_out @ W_U, from_a @ W_U, after @ W_U, bias, constant, gated)  # type: ignore[operator]
+    return _Parts(from_a @ W_in, from_b @ W_in, W_out @ W_U, from_a @ W_U, after @ W_U, bias, constant, gated)
 
 
 def _of_one_hot(weights: Weights, ring: Ring[R]) -> _Parts:

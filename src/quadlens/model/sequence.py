@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
-from quadlens.model.norm import Norm
+from quadlens.model.norm import Norms
 from quadlens.schema import parse_dataclass
 
 SequenceActivation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -30,23 +30,6 @@ SEQUENCE_NAMES = {
 REQUIRED = {"W_E", "W_Q", "W_K", "W_V", "W_O", "W_gate", "W_in", "W_out", "rope_cos", "rope_sin", "mask", "W_U"}
 MAX_WIDTH = 1 << 14
 MAX_SEQUENCE_WEIGHTS = 1 << 24
-
-
-@dataclass(frozen=True)
-class Norms:
-    """Where a network normalises; None where it does not.
-
-    Attributes:
-        attention: Of the residual stream, before queries, keys and values.
-        query_key: Of each head's query and key.
-        mlp: Of the residual stream, before the MLP.
-        final: Of the residual stream, before the logits.
-    """
-
-    attention: Norm | None = None
-    query_key: Norm | None = None
-    mlp: Norm | None = None
-    final: Norm | None = None
 
 
 @dataclass(frozen=True)
