@@ -328,11 +328,15 @@ def main() -> int:
     parser.add_argument("--only", default="1,2,3", help="experiments")
     parser.add_argument("--keep", type=Path, default=Path("experiments/weights"))
     parser.add_argument("--names", default="", help="only models whose name contains this")
+    parser.add_argument("--kept", action="store_true", help="train nothing: only models whose weights are there")
     options = parser.parse_args()
     DATA.mkdir(exist_ok=True)
     options.keep.mkdir(parents=True, exist_ok=True)
     for run in [*registered(), *population()]:
         if str(run.experiment) not in options.only or options.names not in run.name:
+            continue
+        # Weights are written before the line that says how long they took.
+        if options.kept and not (options.keep / f"{run.name}.json").is_file():
             continue
         if options.until and datetime.datetime.now().strftime("%H:%M") >= options.until:
             break
