@@ -33,6 +33,9 @@ from quadlens.infinite_width.swap import swap_activations
 from quadlens.infinite_width.waves import plane_spectrum
 from quadlens.logits.algorithm import algorithm_measures, right_logits
 from quadlens.model.tables import FloatTables
+from quadlens.parameterisation import parameterise
+from quadlens.parameterisation.bounds import bounds as term_bounds
+from quadlens.parameterisation.ladder import ladder
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature.views import to_json as bounds_to_json
 from quadlens.schema import plain
@@ -50,6 +53,8 @@ HARMONICS = ((1, 0), (0, 1), (2, 0), (0, 2), (3, 0), (0, 3), (4, 0), (0, 4), (1,
 # Bits after the leading one that are kept of harmonics; of phases and weights all 23.
 KEPT_BITS = 12
 GATE_WAVES = 8
+# Terms of the noise expansion that are kept, of each complexity.
+TERMS = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,12 +192,30 @@ def values_of(run: Run, study: Study) -> dict[str, Any]:
         "gates": guarded(lambda: gate_waves(layer)) if layer.gated else None,
         "planes": guarded(lambda: planes(study)),
         "proofs": {name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)},
+        "appendix": guarded(lambda: appendix(study)) if run.experiment == 0 else None,
     }
 
 
 def proof_names(run: Run) -> tuple[str, ...]:
-    """The strategy that is tried where attention is constant; proofs of gates take minutes."""
+    """The strategies that are tried where attention is constant; proofs of gates take minutes."""
+    if run.experiment == 0:
+        return ("moments", "thin")
     return ("moments",) if run.preset == "paper" else ()
+
+
+def appendix(study: Study) -> dict[str, Any]:
+    """The paper's last appendix: the network of few numbers by ingredients, and what can be proved of what is left."""
+    small = parameterise(study.anatomy)
+    rows = []
+    for row in term_bounds(study.model, small.model):
+        facts = {name: getattr(row, name) for name in ("name", "added", "together", "proved", "operations", "seconds")}
+        largest = sorted(row.terms.items(), key=lambda term: -term[1])[:TERMS]
+        rows.append({**facts, "terms": [[part, *noise, size] for (part, noise), size in largest]})
+    return {
+        "ladder": [dataclasses.asdict(rung) for rung in ladder(study.anatomy, small)],
+        "numbers": dataclasses.asdict(small.numbers),
+        "bounds": rows,
+    }
 
 
 def proof(study: Study, name: str) -> dict[str, Any]:
@@ -328,6 +351,7 @@ def main() -> int:
     parser.add_argument("--only", default="1,2,3", help="experiments")
     parser.add_argument("--keep", type=Path, default=Path("experiments/weights"))
     parser.add_argument("--names", default="", help="only models whose name contains this")
+    parser.add_argument("--again", action="store_true", help="measure what has been measured")
     parser.add_argument("--kept", action="store_true", help="train nothing: only models whose weights are there")
     options = parser.parse_args()
     DATA.mkdir(exist_ok=True)
@@ -340,7 +364,7 @@ def main() -> int:
             continue
         if options.until and datetime.datetime.now().strftime("%H:%M") >= options.until:
             break
-        if (DATA / f"{run.name}.parquet").is_file():
+        if (DATA / f"{run.name}.parquet").is_file() and not options.again:
             continue
         try:
             path = make(run, options.keep)

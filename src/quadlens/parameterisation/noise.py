@@ -82,7 +82,7 @@ def expand(network: Weights, simple: Weights) -> Expansion:
     Raises:
         BadConfig: when the two differ in more than their weights, or attention is not constant.
     """
-    _check(network, simple)
+    check_pair(network, simple)
     difference = all_logits(network.collapse()) - all_logits(simple.collapse())
     # Relative to the largest, so that squares of logits of any size are finite.
     largest = float(np.abs(difference).max()) or 1.0
@@ -103,15 +103,15 @@ def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str
     Raises:
         BadConfig: as for `expand`.
     """
-    _check(network, simple)
+    check_pair(network, simple)
 
     def tables(noisy: frozenset[str]) -> FloatTables:
         names = [name for matrix in noisy for name in MATRICES[matrix]]
         return simple.replace(None, **{name: network.tensors[name].astype(float) for name in names}).collapse()
 
-    pre = _multiplied_out(READ, lambda noisy: np.stack([tables(noisy).U_a, tables(noisy).U_b]))
-    W_L = _multiplied_out(WRITTEN, lambda noisy: tables(noisy).W_L)
-    skip = _multiplied_out(PASSING, lambda noisy: np.stack([tables(noisy).S_a, tables(noisy).S_b]))
+    pre = multiplied_out(READ, lambda noisy: np.stack([tables(noisy).U_a, tables(noisy).U_b]))
+    W_L = multiplied_out(WRITTEN, lambda noisy: tables(noisy).W_L)
+    skip = multiplied_out(PASSING, lambda noisy: np.stack([tables(noisy).S_a, tables(noisy).S_b]))
     activation = network.config.activation
     halves = {"relu": (0.5, "abs", 0.5), "abs": (0.0, "abs", 1.0)}
     linear, bent, factor = halves.get(activation, (0.0, activation, 1.0))
@@ -129,12 +129,13 @@ def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str
     yield from (("skip", t, S_a[:, None] + S_b) for t, (S_a, S_b) in skip if t)
 
 
-def _check(network: Weights, simple: Weights) -> None:
+def check_pair(network: Weights, simple: Weights) -> None:
+    """BadConfig unless every matrix of one is that of the other plus noise, and the collapse is exact."""
     if network.config != simple.config or network.config.no_collapse or not network.config.attention:
         raise BadConfig("expected two networks of one layer, with one config, whose attention is constant")
 
 
-def _multiplied_out(
+def multiplied_out(
     names: tuple[str, ...], values: Callable[[frozenset[str]], np.ndarray]
 ) -> list[tuple[tuple[str, ...], np.ndarray]]:
     """The parts of a product by which factors are noise, fewest first.
