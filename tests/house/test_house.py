@@ -69,6 +69,7 @@ def test_the_residual_stream_is_written_out_in_three_places() -> None:
         "proofs/checker_limits.py",
         *("model/sequence_forward.py", "sequences/tables.py"),  # norms and positions; float64, and enclosed for proofs
         "parameterisation/network.py",  # follows planes, not tokens, through W_V and W_O
+        "parameterisation/norms.py",  # norms of what goes through them, and of noise
     }, places
 
 
