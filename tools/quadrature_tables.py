@@ -8,6 +8,7 @@ Errors and bounds of all 533 key clusters are in the shipped dataset. Their phas
 each neuron) of eight models, preset `paper`, seeds 0 – 7, trained again, are in docs/data/rules.parquet.
 """
 
+import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +19,7 @@ import polars as pl
 from quadlens.model import load
 from quadlens.numbers import decimals
 from quadlens.population import dataset
-from quadlens.quadrature import Scheme, box_density, exact_errors, moments, thinning_study
+from quadlens.quadrature import Scheme, box_density, exact_errors, moments
 from quadlens.quadrature.integrals import cos_baseline
 from quadlens.quadrature.supremum import abs_supremum
 from quadlens.spectrum.anatomy import anatomy_of
@@ -79,23 +80,55 @@ def moments_table() -> Table:
     return Table("", ("clusters", *(f"order {n}" for n in ORDERS)), rows)
 
 
+def equally_spaced_error(n: int) -> float:
+    """Worst error of equal spacing: h (cot(h/2) - cot(3h/2)) - 4/3 ≈ h²/3, h = π/N, N = n for odd n and n/2 for even n.
+
+    The supremum over real s of the abs error of n equally spaced phases of equal weight (modulo π, an even number of
+    them are N doubled nodes). It is reached where a node sits on a kink; docs/quadrature.md §9. Needs N ≥ 2.
+    """
+    nodes = n if n % 2 else n // 2
+    if nodes < 2:
+        raise ValueError(f"{n} phases are {nodes} node(s) modulo π; the closed form needs at least 2")
+    h = math.pi / nodes
+    if nodes >= 100:
+        # The difference of cotangents cancels; the series of 1 - x cot x is exact to rounding here.
+        half, three = (y * (1 / 3 + y * (1 / 45 + y * (2 / 945 + y / 4725))) for y in ((h / 2) ** 2, (3 * h / 2) ** 2))
+        return 2 * three / 3 - 2 * half
+    return h * (1 / math.tan(h / 2) - 1 / math.tan(3 * h / 2)) - 4 / 3
+
+
+def thinned_errors(scheme: Scheme, draws: int, rng: np.random.Generator) -> dict[int, float]:
+    """Neurons kept → median worst error of `draws` choices of so many; n/2^j … n/2, n. Weights sum to 2π again."""
+    # Neurons without weight are not part of the rule; a draw of nothing else would be no rule at all.
+    scheme = _with_neurons(scheme, np.flatnonzero((scheme.rho > 0) & (scheme.omega > 0)))
+    errors = {}
+    for count in reversed([scheme.n >> step for step in range(scheme.n.bit_length()) if scheme.n >> step >= 3]):
+        tries = 1 if count == scheme.n else draws
+        chosen = [rng.choice(scheme.n, size=count, replace=False) for _ in range(tries)]
+        errors[count] = float(np.median([abs_supremum(_with_neurons(scheme, keep)).middle for keep in chosen]))
+    return errors
+
+
+def _with_neurons(scheme: Scheme, keep: np.ndarray) -> Scheme:
+    return Scheme(scheme.p, scheme.k, scheme.phi[keep], scheme.psi[keep], scheme.rho[keep], scheme.omega[keep])
+
+
 def thinning_table() -> Table:
     """How the error falls with neurons, what the last half adds, and the boxes, of all rules and of small errors."""
     rng = np.random.default_rng(0)
     rows: dict[str, list[tuple[float, ...]]] = {"all": [], "error below 10 %": [], "error above": []}
     for scheme in rules().values():
-        study = thinning_study(scheme, DRAWS, rng)
-        whole, half = study.points[-1], study.points[-2]
+        errors = thinned_errors(scheme, DRAWS, rng)
+        *fewer, half, whole = errors.values()
         drawn = [scheme_with(scheme, rng.uniform(-np.pi, np.pi, scheme.n)) for _ in range(DRAWS)]
         chance = float(np.median([abs_supremum(one).middle for one in drawn]))
         boxes = float(np.median([box_density(one).uncovered for one in drawn]))
-        if whole.equally_spaced is None:
-            raise ValueError("a cluster of two neurons cannot be thinned")
         facts = (
-            study.exponent,
-            half.median / whole.median,
-            chance / whole.median,
-            whole.median / whole.equally_spaced,
+            # Without the whole cluster, whose neurons balance each other.
+            float(np.polyfit(np.log(list(errors)[:-1]), np.log([*fewer, half]), 1)[0]),
+            half / whole,
+            chance / whole,
+            whole / equally_spaced_error(list(errors)[-1]),
             box_density(scheme).uncovered,
             boxes,
         )

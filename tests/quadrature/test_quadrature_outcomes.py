@@ -160,11 +160,10 @@ def model_file(tmp_path: Path) -> str:
 def test_command_line_json(
     model_file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, "bounds", model_file, "--json", "--convergence", "--moments", "7") == 0
+    assert run(monkeypatch, "bounds", model_file, "--json", "--moments", "7") == 0
     value = json.loads(capsys.readouterr().out)
     assert (value["p"], value["clusters"][0]["moments"]) == (23, 7)
     assert value["baseline"] == pytest.approx(0.85, abs=0.01)
-    assert value["convergence"][0]["points"][-1]["neurons"] == 24
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,6 @@ def test_command_line_json(
         ([], "numerical_relu_bound_half"),
         (["--format", "csv"], "row,kind,k=3,k=7"),
         (["--format", "latex"], r"\begin{tabular}{lcc|cccc}"),
-        (["--convergence"], "thinning frequency 7"),
     ],
 )
 def test_command_line_tables(

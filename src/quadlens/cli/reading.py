@@ -11,8 +11,6 @@ from quadlens.cli.output import PATIENCE, Output, key_value_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quadlens.quadrature import Convergence
-
 
 def evaluate(
     out: Output,
@@ -157,29 +155,18 @@ def bounds(
             "--phases", help="Of all that a neuron reads, or of attention's path alone, as the paper seems to."
         ),
     ] = "all",
-    convergence: Annotated[
-        bool, typer.Option("--convergence", help="Also thin each cluster and see how the error falls with neurons.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the thinning.")] = 0,
 ) -> None:
     """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
-    import numpy as np
-
     from quadlens.infinite_width.chains import chains_of
     from quadlens.model import load
     from quadlens.numbers import counted
     from quadlens.quadrature import bounds as bound_clusters
-    from quadlens.quadrature import papers_cells, tables, text_table, thinning_study, to_json
+    from quadlens.quadrature import papers_cells, tables, text_table, to_json
 
     result = bound_clusters(load(model), moments, phases=phases)
     value, views = to_json(result), tables(result)
     chains = chains_of(tuple(one.k for one in result.clusters), result.p)
     value["chains"] = [list(chain) for chain in chains]
-    studies: list[Convergence] = []
-    if convergence:
-        rng = np.random.default_rng(seed)
-        studies = [thinning_study(cluster.scheme, 8, rng) for cluster in result.bounded]
-        value["convergence"] = [_study_json(study) for study in studies]
 
     def render(console: "Console") -> None:
         for table in views if result.bounded else ():
@@ -210,21 +197,8 @@ def bounds(
             )
         if not result.clusters:
             console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
-        for study in studies:
-            console.print(study.statement())
 
     out.emit(value, render)
-
-
-def _study_json(study: "Convergence") -> dict[str, object]:
-    return {
-        "name": study.name,
-        "exponent": study.exponent,
-        "points": [
-            {"neurons": point.neurons, "error": point.median, "equally_spaced": point.equally_spaced}
-            for point in study.points
-        ],
-    }
 
 
 def lens(

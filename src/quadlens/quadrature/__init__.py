@@ -4,8 +4,8 @@
 """
 
 from quadlens.quadrature.analysis import Bounds, ClusterBounds, bounds
+from quadlens.quadrature.boxes import box_density
 from quadlens.quadrature.claims import Exact, UpperBound
-from quadlens.quadrature.convergence import Convergence, box_density, thinning_study
 from quadlens.quadrature.exact import exact_errors
 from quadlens.quadrature.integrals import cos_baseline
 from quadlens.quadrature.moment_series import moments
@@ -17,7 +17,6 @@ __all__ = [
     "Bounds",
     "ClaimTable",
     "ClusterBounds",
-    "Convergence",
     "Exact",
     "NoBound",
     "Rectangles",
@@ -36,6 +35,5 @@ __all__ = [
     "scheme_of",
     "tables",
     "text_table",
-    "thinning_study",
     "to_json",
 ]
