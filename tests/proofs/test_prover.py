@@ -27,10 +27,10 @@ from quadlens.model.weights import Weights
 from quadlens.proofs.brute import brute_force_operations
 from quadlens.proofs.certificate import summary
 from quadlens.proofs.checker_limits import checker_error
-from quadlens.proofs.frontier import frontier
 from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certify, strategies
 from quadlens.spectrum import anatomy as anatomy_module
 from quadlens.spectrum.anatomy import Anatomy
+from quadlens.studies import study_of
 from quadlens_checker import check, limits
 from quadlens_checker.direct import read_layers
 from quadlens_checker.model_file import read_model
@@ -68,8 +68,10 @@ def test_all_strategies_share_one_anatomy(computed: Counter[str]) -> None:
     assert computed == ONCE
 
 
-def test_the_frontier_takes_a_model_apart_once(computed: Counter[str]) -> None:
-    assert len(frontier(build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.02))).waterfall) > 0
+def test_a_study_proves_by_every_strategy_and_takes_the_model_apart_once(computed: Counter[str]) -> None:
+    study = study_of(build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.02)))
+    assert all(study.certify(name) for name in strategies(study.config))
+    assert len(study.error_budget) > 0
     assert computed == ONCE
 
 

@@ -26,13 +26,14 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import double_above
 from quadlens.proofs import certify
 from quadlens.proofs.certificate import summary
-from quadlens.proofs.frontier import frontier
 from quadlens.proofs.lipschitz import Lipschitz
+from quadlens.proofs.produce import strategies
 from quadlens.proofs.proof import attempt
 from quadlens.quadrature import bounds
 from quadlens.quadrature.exact import exact_abs_error
 from quadlens.quadrature.scheme import Scheme
 from quadlens.spectrum.cluster import Cluster, NeuronSpectra, find_clusters
+from quadlens.studies import study_of
 from quadlens_checker import check
 
 f = np.float32
@@ -198,7 +199,8 @@ def test_the_frontier_survives_weights_of_any_size(size: float) -> None:
     rng = np.random.default_rng(0)
     shapes = Weights.shapes(Config.mlp(5, 6))
     model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
-    assert frontier(model).points[0].strategy == "brute"
+    study = study_of(model)
+    assert [study.certify(name).proof.strategy for name in strategies(model.config)][0] == "brute"
 
 
 def test_what_is_quoted_as_at_most_is_not_below_the_proved_end() -> None:

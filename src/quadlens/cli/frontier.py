@@ -6,75 +6,90 @@ import typer
 
 from quadlens.cli.output import Output
 
+# What is said of each strategy, in `frontier.csv` and `frontier.json`: keys of the JSON of `certify`, and two more.
+COLUMNS = (
+    *("strategy", "verdict", "certified_share", "margin_lower_bound", "flops", "collapse_flops"),
+    *("cost_share", "cost_share_beyond_collapse", "seconds", "reason"),
+)
+
 
 def every_strategy(model: str, strategy: str, output: Path | None, out: Output) -> None:
     """Run every proof strategy on a model and draw cost against certified share and margin."""
     if strategy != "auto" or output is None:
         raise typer.BadParameter("it runs every strategy, into -o DIR, and takes no other", param_hint="'--all'")
-    import dataclasses
     import json as json_module
+    import time
+    from dataclasses import asdict, fields
     from fractions import Fraction
 
     from rich.console import Console
 
-    from quadlens.figures.proved import ProofPoint, draw_budget, draw_strategies
+    from quadlens.figures.proved import draw_budget, draw_strategies
     from quadlens.figures.style import figure_bytes
-    from quadlens.model import load
     from quadlens.model.atomic import check_directory, write_together
     from quadlens.numbers import cost, margin, significant
-    from quadlens.proofs.frontier import frontier, to_csv
-    from quadlens.table import Table
+    from quadlens.proofs.budget import WaterfallStep, waterfall
+    from quadlens.proofs.certificate import summary
+    from quadlens.proofs.produce import strategies
+    from quadlens.studies import study_of
+    from quadlens.table import Table, csv_text
 
-    loaded = load(model)
+    study = study_of(model)
     check_directory(output)
-    result = frontier(loaded, lambda name: out.note(f"proving with {name}"))
-    value = dataclasses.asdict(result)
-    points = tuple(
-        ProofPoint(one.strategy, one.flops + one.collapse_flops, one.certified_share, one.margin_lower_bound or 0.0)
-        for one in result.points
-    )
+    certificates, points = [], []
+    steps: tuple[WaterfallStep, ...] = ()
+    for name in strategies(study.config):
+        out.note(f"proving with {name}")
+        began = time.perf_counter()
+        one = study.certify(name)
+        certificates.append(one)
+        facts = {
+            **summary(one),
+            "certified_share": float(one.proof.certified.mean()),
+            "seconds": time.perf_counter() - began,
+        }
+        points.append({column: facts[column] for column in COLUMNS})
+        steps = steps or waterfall(study.anatomy, one.proof)
+    budget = [asdict(step) for step in steps]
+    value = {"p": study.p, "d_mlp": study.config.d_mlp, "points": points, "waterfall": budget}
     files = {
-        "frontier.csv": to_csv(result.points).encode(),
-        "waterfall.csv": to_csv(result.waterfall).encode(),
+        "frontier.csv": csv_text(COLUMNS, [tuple(point.values()) for point in points]).encode(),
+        "waterfall.csv": csv_text(
+            [field.name for field in fields(WaterfallStep)], [tuple(x.values()) for x in budget]
+        ).encode(),
         "frontier.json": (json_module.dumps(value, indent=1) + "\n").encode(),
-        "frontier.svg": figure_bytes(draw_strategies(points), "svg"),
+        "frontier.svg": figure_bytes(draw_strategies(certificates), "svg"),
     }
-    if result.waterfall:
-        lead = max(point.margin for point in points)
-        files["waterfall.svg"] = figure_bytes(draw_budget(result.waterfall[:-1], lead), "svg")
+    if steps:
+        lead = max(point["margin_lower_bound"] or 0.0 for point in points)
+        files["waterfall.svg"] = figure_bytes(draw_budget(steps[:-1], lead), "svg")
     write_together(output, [(output / name, content) for name, content in files.items()])
     value["output"] = str(output)
 
     def render(console: Console) -> None:
         rows = [
             (
-                point.strategy,
-                point.verdict,
-                f"{significant(100 * Fraction(point.certified_share), 'down')}%",
-                margin(point.margin_lower_bound),
-                f"{point.flops + point.collapse_flops:.3g}",
-                cost(point.cost_share),
-                cost(point.cost_share_beyond_collapse),
-                f"{point.seconds:.2f}",
+                point["strategy"],
+                point["verdict"],
+                f"{significant(100 * Fraction(point['certified_share']), 'down')}%",
+                margin(point["margin_lower_bound"]),
+                f"{point['flops'] + point['collapse_flops']:.3g}",
+                cost(point["cost_share"]),
+                cost(point["cost_share_beyond_collapse"]),
+                f"{point['seconds']:.2f}",
             )
-            for point in result.points
+            for point in points
         ]
         header = (
-            "strategy",
-            "verdict",
-            "certified",
-            "margin",
-            "operations",
-            "of brute force",
-            "both without collapse",
-            "seconds",
+            *("strategy", "verdict", "certified", "margin", "operations"),
+            *("of brute force", "both without collapse", "seconds"),
         )
         Table(f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1)).print(console)
-        for point in result.points:
-            if point.reason:
-                console.print(f"{point.strategy}: {point.reason}", markup=False)
+        for point in points:
+            if point["reason"]:
+                console.print(f"{point['strategy']}: {point['reason']}", markup=False)
         console.print(f"wrote {output}")
 
     out.emit(value, render)
-    if not any(point.verdict == "CERTIFIED" for point in result.points):
+    if not any(one.verdict == "CERTIFIED" for one in certificates):
         raise typer.Exit(1)

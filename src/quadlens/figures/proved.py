@@ -1,8 +1,7 @@
 """What each way of proving costs and what it proves, and which term of the error budget is how large."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Family, Words, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
-from quadlens.numbers import at_most, bound, cost, margin, percent
+from quadlens.numbers import at_most, bound, cost, double_below, margin, percent
 from quadlens.proofs.budget import WaterfallStep
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.produce import STRATEGIES
@@ -23,23 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RULE_MARKERS = ("o", "s", "^", "D")
-
-
-@dataclass(frozen=True)
-class ProofPoint:
-    """What one strategy proves of the whole model (T3), and for how many operations.
-
-    Attributes:
-        strategy: Its name.
-        operations: Counted, the collapse included.
-        share: Of all inputs, proved right.
-        margin: Lower bound on those inputs; 0 when there are none.
-    """
-
-    strategy: str
-    operations: int
-    share: float
-    margin: float
 
 
 @figure("Two axes (one where the model has no rules, or the study no proofs)")
@@ -127,20 +109,20 @@ def _mark(axis: "Axes", strategy: str, operations: int, y: float) -> None:
     )
 
 
-def draw_strategies(points: tuple[ProofPoint, ...], ax: Target = None) -> "Figure":
+def draw_strategies(certificates: Sequence[Certificate], ax: Target = None) -> "Figure":
     """Share of inputs, and margin, against operations: every strategy, brute force too."""
     with canvas(ax, (7.6, 3.6), 2) as drawn:
         share, margin = drawn.axes
-        for point in points:
-            _mark(share, point.strategy, point.operations, 100 * point.share)
-            _mark(margin, point.strategy, point.operations, point.margin)
+        for one in certificates:
+            _mark(share, one.proof.strategy, one.total_flops, 100 * one.certified_inputs / one.p**2)
+            _mark(margin, one.proof.strategy, one.total_flops, (double_below(one.proof.margin) or 0.0))
         share.set(ylabel="inputs proved right, %", ylim=(0, 105))
-        top = 1.1 * max((point.margin for point in points), default=0) or 1
+        top = 1.1 * max(((double_below(one.proof.margin) or 0.0) for one in certificates), default=0) or 1
         margin.set(ylabel="margin proved, logits", ylim=(0, top))
         for axis in drawn.axes:
             axis.set(xscale="log", xlabel="operations, collapse included")
             _whole_decades(axis)
-        drawn.legend(columns=len(points))
+        drawn.legend(columns=len(certificates))
         return drawn.figure
 
 
