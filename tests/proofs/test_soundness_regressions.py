@@ -200,7 +200,7 @@ def test_the_frontier_survives_weights_of_any_size(size: float) -> None:
     shapes = Weights.shapes(Config.mlp(5, 6))
     model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     study = study_of(model)
-    assert [study.certify(name).proof.strategy for name in strategies(model.config)][0] == "brute"
+    assert {study.certify(name).proof.strategy for name in strategies(model.config)} >= {"brute", "moments"}
 
 
 def test_what_is_quoted_as_at_most_is_not_below_the_proved_end() -> None:

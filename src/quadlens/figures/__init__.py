@@ -10,66 +10,30 @@ of axes, one per panel, or a Figure or SubFigure to make them in. Neither the ba
     'k = 5: area of 176 rectangles 1.3477, integral 1.3333'
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from quadlens.figures.answers import algorithm, residual, secondary_repair, task
-    from quadlens.figures.beyond_waves import gates, irreps
-    from quadlens.figures.error_sizes import error_waterfall, exact_error, moments
-    from quadlens.figures.integrals import infinite_width, integrated_relu, integration_3d
-    from quadlens.figures.learning import frequencies_over_training, learning_curve
-    from quadlens.figures.lens import chain_nodes, integral_logits, shared_function, strength, wave_content
-    from quadlens.figures.neurons import freqcount, neuron, single_frequency
-    from quadlens.figures.phases import angles, harmonic_phases, primsecfreq
-    from quadlens.figures.population_bars import population_counts, population_histograms
-    from quadlens.figures.proved import frontier, logit_waterfall
-    from quadlens.figures.rectangles import error_band, overlap, quadrature
 
-__all__ = [
-    "algorithm",
-    "angles",
-    "chain_nodes",
-    "error_band",
-    "error_waterfall",
-    "exact_error",
-    "freqcount",
-    "frequencies_over_training",
-    "frontier",
-    "gates",
-    "harmonic_phases",
-    "infinite_width",
-    "integral_logits",
-    "integrated_relu",
-    "integration_3d",
-    "irreps",
-    "learning_curve",
-    "logit_waterfall",
-    "moments",
-    "neuron",
-    "overlap",
-    "population_counts",
-    "population_histograms",
-    "primsecfreq",
-    "quadrature",
-    "residual",
-    "secondary_repair",
-    "shared_function",
-    "single_frequency",
-    "strength",
-    "task",
-    "wave_content",
-]
+def _functions() -> dict[str, str]:
+    """Name of each figure's function → its module, in the order of the alphabet."""
+    from quadlens.figures.registry import entries
+
+    drawn = (entry["draw"].split(".") for entry in entries().values())
+    return {function: module for module, function in sorted(drawn, key=lambda one: str(one[1]))}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the figures when the first is asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module 'quadlens.figures' has no attribute {name!r}; figures: {', '.join(__all__)}")
-    from quadlens.figures.registry import FIGURES
+    """Import a figure when it is asked for."""
+    if name == "__all__":
+        return list(_functions())
+    found = {} if name.startswith("_") else _functions()
+    if name not in found:
+        known = ", ".join(_functions())
+        raise AttributeError(f"module 'quadlens.figures' has no attribute {name!r}; figures: {known}")
+    from importlib import import_module
 
-    return next(family.draw for family in FIGURES if family.draw.__name__ == name)
+    return getattr(import_module(f"quadlens.figures.{found[name]}"), name)
 
 
 def __dir__() -> list[str]:
     """The figures, nothing else."""
-    return list(__all__)
+    return list(_functions())

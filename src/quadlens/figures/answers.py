@@ -7,11 +7,10 @@ from jaxtyping import Int
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.logits import cos_u
 from quadlens.model.task import Task
-from quadlens.numbers import at_least, decimals, percent
 from quadlens.studies import Study
 
 if TYPE_CHECKING:
@@ -55,20 +54,6 @@ def task(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _task_words(study: Study) -> Words:
-    answers = study.evaluation
-    smallest = study.config.task.question(*answers.min_margin_pair)
-    return Words(
-        title="Every question and its margin",
-        finding=f"The model answers {answers.correct:,} of {answers.pairs:,} pairs right. Its smallest margin is "
-        f"{at_least(answers.min_margin, 2)}, at {smallest}; the median is {answers.median_margin:.2f}.",
-        how_to_read="Left: one square per pair (a, b); brighter means that the right answer's logit is further "
-        "above every other. Red crosses, if any, are wrong answers. Right: the same margins counted; everything "
-        "right of the red line is right.",
-        data="data/margins.csv",
-    )
-
-
 def example(task: Task, k: int) -> tuple[int, int]:
     """A pair (a, b) of two different points of the circle, whose angles k w a and k w b are near `WANTED`."""
     angles = [2 * np.pi * k * renamed / task.n for renamed in _renamed(task)]
@@ -86,8 +71,19 @@ def _renamed(task: Task) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     return (np.arange(task.n),) * 2 if cyclic is None else (cyclic.of_a, cyclic.of_b)
 
 
+def _example_of(study: Study) -> Values | None:
+    """The pair drawn, and the model's answer to it."""
+    if not study.keys:
+        return None
+    key, of_task = study.keys[0], study.config.task
+    a, b = example(of_task, key)
+    best = int(study.anatomy.layer.pair_logits(np.array([(a, b)]))[0].argmax())
+    return {"key": key, "task": of_task, "a": a, "b": b, "best": best}
+
+
 @figure(
     "Four axes",
+    values=_example_of,
     k="The frequency; the first key frequency if None.",
     pair="The two numbers to add; two that can be told apart if None.",
 )
@@ -157,28 +153,12 @@ def _arrow(axis: "Axes", tip: complex, colour: str, name: str) -> None:
         axis.text(outside.real, outside.imag, name, color=colour, ha=side, va="center")
 
 
-def _algorithm_words(study: Study) -> Words | None:
-    if not study.keys:
-        return None
-    k, of_task = study.keys[0], study.config.task
-    a, b = pair = example(of_task, k)
-    right, best = int(of_task.answers[a, b]), int(study.anatomy.layer.pair_logits(np.array([pair]))[0].argmax())
-    verdict = f"{of_task.element(best)} has the highest logit, {'as it should' if best == right else 'wrongly'}"
-    first, second = of_task.element(a), of_task.element(b)
-    doubling = "the MLP doubles it" if study.integration.holds else "its double is the answer's"
-    return Words(
-        title="The algorithm in four steps",
-        finding=f"At frequency {k}, {first} and {second} are two points of a circle; their mean points to half the "
-        f"angle of {of_task.question(a, b)}; {doubling}; "
-        f"of the model's own logits, {verdict}.",
-        how_to_read=f"Panels 1 to 3 show the plane of frequency k = {k} as the interpretation has it: tokens sit "
-        "at angle k·w·a. Panel 4 is measured: the logits of this model for this very pair, all frequencies "
-        "together.",
-        data="data/explanation.json",
-    )
+def _paper_inputs(study: Study) -> Values | None:
+    total = study.published.population.histogram(SKIP_HISTOGRAM).total
+    return None if study.skip_shares is None else {"paper_inputs": PAPER_SCALE * total}
 
 
-@figure()
+@figure(values=_paper_inputs)
 def residual(study: Study, ax: Target = None) -> "Figure":
     """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's."""
     shares, paper = study.skip_shares, study.published.population.histogram(SKIP_HISTOGRAM)
@@ -200,23 +180,14 @@ def residual(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _residual_words(study: Study) -> Words | None:
-    paper, shares = study.published.population.histogram(SKIP_HISTOGRAM), study.skip_shares
-    if shares is None:
+def _weak_spots(study: Study) -> Values | None:
+    logits = study.explanation.logits
+    if logits is None or not study.keys:
         return None
-    return Words(
-        title="The residual stream's share of the logits",
-        finding="The skip connection around the MLP makes less than 3 % of the variance of the logits for "
-        f"{percent(float((shares < 0.03).mean()), towards='down')} of this model's inputs; the median is "
-        f"{percent(float(np.median(shares)), 2)}.",
-        how_to_read="Each input (a, b) is counted at (variance over c of what the skip connection adds) / "
-        "(variance over c of the logits). Far left means the MLP does the work. The outline is the paper's, "
-        f"{PAPER_SCALE * paper.total:,.0f} inputs; ours are scaled to that number.",
-        data="data/margins.csv",
-    )
+    return {"spots": [spot for spot in logits.weak_spots if spot.k in study.strongest_keys]}
 
 
-@figure("One axes per key frequency (at most eight)")
+@figure("One axes per key frequency (at most eight)", values=_weak_spots)
 def secondary_repair(study: Study, ax: Target = None) -> "Figure":
     """Draw the strength of the answer against |cos u|, by parts of the activation, one panel per frequency."""
     logits, keys = study.explanation.logits, study.strongest_keys
@@ -247,30 +218,3 @@ def secondary_repair(study: Study, ax: Target = None) -> "Figure":
                 axis.tick_params(labelbottom=True)
         drawn.legend(columns=5)
         return drawn.figure
-
-
-def _repair_words(study: Study) -> Words | None:
-    logits = study.explanation.logits
-    if logits is None or not study.keys:
-        return None
-    keys = study.strongest_keys
-    parts = [
-        f"k = {spot.k}: {decimals(spot.abs_component, 1)} from the absolute part, "
-        f"{round(spot.identity_component, 1) + 0.0:+.1f} from the identity part"
-        for spot in logits.weak_spots
-        if spot.k in keys
-    ]
-    return Words(
-        title="The strength of the answer, part by part",
-        finding=f"Where |cos u| is nearly 0, the strength of the right answer is made of: {'; '.join(parts)}.",
-        how_to_read="One dot per distance a - b; up, the coefficient of cos(kw(a+b-c)) in the logits, which is "
-        "what makes the right answer win. C |cos u|, the pizza, falls to 0 on the left, where the two tokens nearly "
-        "cancel; there a negative D makes D cos 2u add most.",
-        data="data/explanation.json",
-    )
-
-
-TASK = Family("task", task, _task_words, needs_waves=False)
-ALGORITHM = Family("algorithm", algorithm, _algorithm_words)
-RESIDUAL = Family("residual", residual, _residual_words, in_paper=True)
-SECONDARY_REPAIR = Family("secondary-repair", secondary_repair, _repair_words)

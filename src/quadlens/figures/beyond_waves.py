@@ -7,10 +7,9 @@ from jaxtyping import Float
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS
 from quadlens.model.tables import FloatTables
-from quadlens.numbers import percent
 from quadlens.spectrum.irreps import KEY_SHARE
 from quadlens.studies import Study
 
@@ -39,7 +38,18 @@ def drawn_heads(gates: Float[np.ndarray, "positions heads p p"]) -> tuple[int, .
     return tuple(sorted(np.argsort(-spread, kind="stable")[:MOST_HEADS].tolist()))
 
 
-@figure("One axes per head and position, row by row")
+def _gate_ranges(study: Study) -> Values | None:
+    """From where to where each position's weight goes, [head], and the heads drawn."""
+    layer = study.anatomy.layer
+    if not layer.gated:
+        return None
+    values = all_gates(layer)
+    ends = zip(layer.gated, values.min(axis=(2, 3)), values.max(axis=(2, 3)), strict=True)
+    positions = [{"name": POSITIONS[one.position], "low": low, "high": high} for one, low, high in ends]
+    return {"heads": drawn_heads(values), "all_heads": layer.heads, "positions": positions}
+
+
+@figure("One axes per head and position, row by row", values=_gate_ranges)
 def gates(study: Study, ax: Target = None) -> "Figure":
     """Draw how much each head attends to each position, for every input: one row per head, one map per position."""
     layer = study.anatomy.layer
@@ -66,37 +76,6 @@ def gates(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _range(low: float, high: float) -> str:
-    """From where to where, or where, as far as two digits show."""
-    ends = f"{low:.2f}", f"{high:.2f}"
-    return f"from {ends[0]} to {ends[1]}" if ends[0] != ends[1] else f"{ends[0]} everywhere"
-
-
-def _gates_words(study: Study) -> Words | None:
-    layer = study.anatomy.layer
-    if not layer.gated:
-        return None
-    values = all_gates(layer)
-    low, high = values.min(axis=(2, 3)), values.max(axis=(2, 3))
-    heads = drawn_heads(values)
-    words = [
-        f"head {head}: "
-        + ", ".join(
-            f"on {POSITIONS[one.position]} {_range(low[i, head], high[i, head])}" for i, one in enumerate(layer.gated)
-        )
-        for head in heads
-    ]
-    left = f" ({layer.heads - len(heads)} heads that vary less are not drawn)" if layer.heads > len(heads) else ""
-    return Words(
-        title="Where attention looks",
-        finding=f"The weight that softmax gives each position, over all inputs: {'; '.join(words)}{left}.",
-        how_to_read="One row per head, one map per position; one square per input (a, b). Brighter means that the "
-        "head takes more from that position. A map of one colour is attention that does not look at the tokens; "
-        "stripes depend on one token, spots on both.",
-        data="data/gates.csv",
-    )
-
-
 def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
     """Share of every irrep in W_L and, where attention is constant, in what neurons read of a and of b."""
     layer, irreps = study.anatomy.layer, study.irreps
@@ -106,7 +85,16 @@ def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
     return {name: irreps.shares(functions) for name, functions in ({"W_L": layer.W_L} | read).items()}
 
 
-@figure()
+def _key_irreps(study: Study) -> Values | None:
+    """Those with most of W_L, each with its share."""
+    if study.irreps is None:
+        return None
+    share, parts = irrep_shares(study)["W_L"], study.irreps.parts
+    key = [(parts[i], float(share[i])) for i in np.argsort(-share, kind="stable") if share[i] >= KEY_SHARE]
+    return {"key": key, "key_share": KEY_SHARE, "most": MOST_IRREPS}
+
+
+@figure(values=_key_irreps)
 def irreps(study: Study, ax: Target = None) -> "Figure":
     """Draw how much of what neurons write, and read, lies in each irrep of the task's group."""
     shares = irrep_shares(study)
@@ -124,27 +112,3 @@ def irreps(study: Study, ax: Target = None) -> "Figure":
         axis.grid(visible=False, axis="x")
         axis.legend(loc="upper right")
         return drawn.figure
-
-
-def _irreps_words(study: Study) -> Words | None:
-    if study.irreps is None:
-        return None
-    share = irrep_shares(study)["W_L"]
-    key = [i for i in np.argsort(-share, kind="stable").tolist() if share[i] >= KEY_SHARE]
-    parts = study.irreps.parts
-    words = ", ".join(f"{parts[i].name} {percent(float(share[i]))}" for i in key[:MOST_IRREPS])
-    ranks, outline = sum(parts[i].rank for i in key), study.outline
-    return Words(
-        title="Irreps of the group that the model uses",
-        finding=f"{len(key)} of {len(parts)} irreps of {study.config.task.name} hold at least "
-        f"{percent(KEY_SHARE, 0)} of W_L each: {words or 'none'}. Functions in them have {ranks} dimensions"
-        + (f"; {outline.rank} directions hold 99.9 % of W_L." if outline else "."),
-        how_to_read="One group of bars per irreducible representation, its dimension in brackets, those with most "
-        "of W_L first. For a cyclic group these would be the frequencies. A model that uses the group's structure "
-        "has a few tall groups; a random one spreads over all in proportion to the squares of their dimensions.",
-        data="data/irreps.csv",
-    )
-
-
-GATES = Family("gates", gates, _gates_words, needs_waves=False)
-IRREPS = Family("irreps", irreps, _irreps_words, needs_waves=False)

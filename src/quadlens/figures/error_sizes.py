@@ -6,9 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Words, cluster_of, figure
+from quadlens.figures.picture import Values, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
-from quadlens.numbers import at_most
 from quadlens.quadrature import ClusterBounds, Scheme
 from quadlens.quadrature import moments as moments_of
 from quadlens.quadrature.grid import grid_errors
@@ -38,7 +37,12 @@ def _rules(study: Study) -> tuple[ClusterBounds, ...]:
     return study.clusters
 
 
-@figure("One axes per key frequency that is a quadrature rule")
+def _baselines(study: Study) -> Values | None:
+    sizes = sorted({f"{one.baseline.middle:.3f}" for one in study.clusters})
+    return {"sizes": list(dict.fromkeys((sizes[0], sizes[-1])))} if sizes else None
+
+
+@figure("One axes per key frequency that is a quadrature rule", values=_baselines)
 def exact_error(study: Study, ax: Target = None) -> "Figure":
     """Draw the exact quadrature error at every a + b beside what can be bounded, one panel per frequency."""
     clusters = _rules(study)
@@ -71,27 +75,6 @@ def exact_error(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _exact_error_words(study: Study) -> Words | None:
-    clusters = study.clusters
-    if not clusters:
-        return None
-    sizes = sorted({f"{one.baseline.middle:.3f}" for one in clusters})
-    parts = [
-        f"k = {one.k}: {at_most(one.exact_psi.absolute.upper)} exact, {at_most(one.moment_bound_psi.value, 3)} by "
-        f"moments, {at_most(one.rows.total_abs_bound_half.value, 3)} by the paper's bound"
-        for one in clusters
-    ]
-    return Words(
-        title="How large the error is: bounded and exact",
-        finding="Worst error of the absolute part over all a, b, c against an integral of mean size "
-        f"{' to '.join(dict.fromkeys((sizes[0], sizes[-1])))}: {'; '.join(parts)}.",
-        how_to_read="Each dot is the exact error of the absolute part, |cos|, for one value of a + b, at the worst "
-        "c; note the logarithmic axis. The dashed line is what the paper could prove in linear time, the dotted "
-        "one what a few moments prove, the green line the exact worst case, found in quasi-linear time.",
-        data="data/exact_errors.csv",
-    )
-
-
 def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
     """(bound, lost by the Lipschitz bound, lost by the triangle inequality for ψ, exact), relative to the baseline.
 
@@ -107,7 +90,11 @@ def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
     return bound / scale, slope / scale, (angle + with_double - exact) / scale, exact / scale
 
 
-@figure("One axes per key frequency that is a quadrature rule")
+def _all_heights(study: Study) -> Values | None:
+    return {"heights": {one.k: heights(one) for one in study.clusters}} if study.clusters else None
+
+
+@figure("One axes per key frequency that is a quadrature rule", values=_all_heights)
 def error_waterfall(study: Study, ax: Target = None) -> "Figure":
     """Draw what the paper's bound loses at each step, down to the exact error; one panel per frequency."""
     clusters = _rules(study)
@@ -132,26 +119,13 @@ def error_waterfall(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _waterfall_words(study: Study) -> Words | None:
-    if not study.clusters:
-        return None
-    parts = []
-    for one in study.clusters:
-        bound, slope, angle, exact = heights(one)
-        parts.append(f"k = {one.k}: {at_most(bound, 3)} − {slope:.3f} − {angle:.3f} ≈ {at_most(exact, 3)}")
-    return Words(
-        title="Where the bound loses",
-        finding="Relative bound of the paper, minus what its two steps lose, is the exact relative error: "
-        + "; ".join(parts)
-        + ".",
-        how_to_read="Read from left to right: the paper's linear-time bound; what is lost by assuming the steepest "
-        "slope everywhere and letting no errors cancel; what is lost by adding the angle error separately; what "
-        "is left is the exact worst case.",
-        data="data/bounds.json",
-    )
+def _even_moments(study: Study) -> Values | None:
+    series = [(one, moments_of(one.scheme, DRAWN)) for one in study.clusters]
+    found = [{"cluster": one, "size": x.size[x.order > 0], "order": x.order[x.order > 0]} for one, x in series]
+    return {"order": 2 * DRAWN + 2, "moments": found} if found else None
 
 
-@figure()
+@figure(values=_even_moments)
 def moments(study: Study, ax: Target = None) -> "Figure":
     """Draw |μ_n|/2π of each cluster on a logarithmic axis; 1/√n is what random phases would give."""
     clusters = _rules(study)
@@ -171,30 +145,3 @@ def moments(study: Study, ax: Target = None) -> "Figure":
         axis.set_ylim(max(FLOOR, min(1e-4, smallest / 10)), 1.6)
         axis.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
         return drawn.figure
-
-
-def _moments_words(study: Study) -> Words | None:
-    if not study.clusters:
-        return None
-    parts = []
-    for one in study.clusters:
-        found = moments_of(one.scheme, DRAWN)
-        size, order = found.size[found.order > 0], found.order[found.order > 0]
-        worst = int(size.argmax())
-        parts.append(
-            f"k = {one.k}: {size[0]:.4f} at order 2, {size[1]:.4f} at order 4, largest {size[worst]:.3f} at order "
-            f"{int(order[worst])} (random phases: about {one.neurons**-0.5:.3f})"
-        )
-    return Words(
-        title="Why a rule is good or bad: its moments",
-        finding=f"Even moments up to order {2 * DRAWN + 2} of each cluster: {'; '.join(parts)}.",
-        how_to_read="The error of a rule is a sum of its even moments, those of low order weighing most; a "
-        "perfect rule has none. Dashed: the size 1/√n that n randomly thrown phases would have. The further low "
-        "orders are below it, the better is the rule.",
-        data="data/moments.csv",
-    )
-
-
-EXACT_ERROR = Family("exact-error", exact_error, _exact_error_words)
-MOMENTS = Family("moments", moments, _moments_words)
-ERROR_WATERFALL = Family("error-waterfall", error_waterfall, _waterfall_words)

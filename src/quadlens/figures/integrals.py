@@ -7,10 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, angle_axis, canvas
-from quadlens.figures.picture import CLUSTER, Family, Words, cluster_of, figure
+from quadlens.figures.picture import CLUSTER, Values, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
-from quadlens.integration import doubles
-from quadlens.numbers import at_most
 from quadlens.quadrature import ClusterBounds, Scheme
 from quadlens.studies import Study, error_of
 
@@ -28,7 +26,23 @@ def integrand(phi: np.ndarray) -> np.ndarray:
     return value
 
 
-@figure("Two axes", k=CLUSTER)
+def _relu_clusters(study: Study) -> tuple[ClusterBounds, ...]:
+    """Clusters whose sums are of ReLU: an |x| model has rules too, but not these sums."""
+    return study.clusters if study.config.activation == "relu" else ()
+
+
+def _first_sum(study: Study) -> Values | None:
+    clusters = _relu_clusters(study)
+    return {"scheme": clusters[0].scheme, "total": _sum_at_zero(clusters[0].scheme)} if clusters else None
+
+
+def _errors(study: Study) -> list[Values]:
+    """Each cluster with the worst error of its sums."""
+    found = [(one, error_of(one, study.config.activation)) for one in _relu_clusters(study)]
+    return [{"k": one.k, "cluster": one, "error": error} for one, error in found]
+
+
+@figure("Two axes", values=_first_sum, k=CLUSTER)
 def infinite_width(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw the sum over one cluster's neurons as stems, and beside it the integral that infinitely many would give."""
     scheme = cluster_of(study, k).scheme
@@ -60,7 +74,7 @@ def sums(scheme: Scheme, s: Float[np.ndarray, " m"]) -> tuple[Float[np.ndarray, 
     return active @ np.cos(scheme.psi), active @ np.sin(scheme.psi)
 
 
-@figure(k=CLUSTER)
+@figure(values=_errors, k=CLUSTER)
 def integrated_relu(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw what one cluster puts out for every a + b: dots the sums over neurons, lines the integrals."""
     scheme = cluster_of(study, k).scheme
@@ -88,7 +102,7 @@ def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
     axis.legend(ncols=2, loc="upper center", fontsize=8)
 
 
-@figure("Four axes, the first three with projection='3d'", k=CLUSTER)
+@figure("Four axes, the first three with projection='3d'", values=lambda study: _errors(study)[:1], k=CLUSTER)
 def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw the MLP as integration over φ: cos(s+φ) after ReLU; times cos 2φ; times sin 2φ; and the sums along φ."""
     scheme = cluster_of(study, k).scheme
@@ -117,72 +131,3 @@ def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Fi
         _draw_sums(drawn.axes[3], scheme, colour)
         drawn.axes[3].set_title("∫ dφ: this model's sums")
         return drawn.figure
-
-
-def _relu_clusters(study: Study) -> tuple[ClusterBounds, ...]:
-    """Clusters whose sums are of ReLU: an |x| model has rules too, but not these sums."""
-    return study.clusters if study.config.activation == "relu" else ()
-
-
-def _infinite_width_words(study: Study) -> Words | None:
-    clusters = _relu_clusters(study)
-    if not clusters:
-        return None
-    scheme = clusters[0].scheme
-    return Words(
-        title="From a sum over neurons to an integral",
-        finding=f"For a + b = c = 0 the {scheme.n} neurons of frequency {scheme.k} add up to "
-        f"{_sum_at_zero(scheme):.3f}; infinitely many, evenly spread, would give 2/3 = 0.667.",
-        how_to_read="Left: each stem is a neuron at its phase φ; the dot's area is its weight w. Right: as "
-        "neurons fill the circle the sum of stems becomes the area under the curve.",
-        data="data/neurons.csv",
-    )
-
-
-def _error_words(study: Study, cluster: ClusterBounds) -> str:
-    """The worst error, beside what it is a share of."""
-    error = error_of(cluster, study.config.activation)
-    return f"{at_most(cluster.exact_psi.relu.upper)}, {error.words} of the integral's mean size: {doubles(error.size)}"
-
-
-def _integrated_words(study: Study, cluster: ClusterBounds) -> Words:
-    k = cluster.k
-    return Words(
-        name=f"integrated-relu-{k}",
-        label=f"integrated-relu-{k}",
-        title=f"What frequency {k} computes",
-        finding=f"Over all a + b the sums over the neurons of frequency {k} differ from (2/3)(cos 2s, −sin 2s) by at "
-        f"most {_error_words(study, cluster)}.",
-        how_to_read="Dots are the sums Σ w·ReLU(cos(s+φ))·(cos ψ, sin ψ) for the p values of a + b; lines are the "
-        "integrals. A line has two periods over one period of s: its angle is the double of s.",
-        data="data/exact_errors.csv",
-        options={"k": k},
-    )
-
-
-def _space_words(study: Study) -> Words | None:
-    clusters = _relu_clusters(study)
-    if not clusters:
-        return None
-    cluster = clusters[0]
-    return Words(
-        title="The sum over neurons and the integral, in space",
-        finding=f"Frequency {cluster.k}: take each neuron as a slice at its phase φ of the surface ReLU[cos(s+φ)]; "
-        f"weighted by cos 2φ and sin 2φ and summed over {cluster.neurons} neurons, the slices differ from the "
-        f"integral's (2/3)(cos 2s, −sin 2s) by at most {_error_words(study, cluster)}.",
-        how_to_read="Follow the panels: the activation as a function of the input s and the neuron's phase φ "
-        "(lines are some of this model's neurons); the same weighted by cos 2φ and by sin 2φ; and last the sums "
-        "along φ, one dot per input.",
-        data="data/neurons.csv",
-    )
-
-
-INFINITE_WIDTH = Family("infinite-width", infinite_width, _infinite_width_words, in_paper=True)
-INTEGRATED_RELU = Family(
-    "integrated-relu",
-    integrated_relu,
-    lambda study: tuple(_integrated_words(study, cluster) for cluster in _relu_clusters(study)),
-    ("integrated-relu-K",),
-    in_paper=True,
-)
-INTEGRATION_3D = Family("3D", integration_3d, _space_words, in_paper=True)

@@ -6,9 +6,8 @@ import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
-from quadlens.numbers import listed, percent
 from quadlens.spectrum.harmonics import doubled
 from quadlens.studies import Study
 from quadlens.training.history import History
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 # A frequency is named when it ends with at least this share of the power.
 NAMED_SHARE = 0.02
+WITH_HISTORY = "A study, a training result, a path or the name of a bundled model; its history must be at hand."
 
 
 def _history(study: Study) -> History:
@@ -26,9 +26,15 @@ def _history(study: Study) -> History:
     return study.history
 
 
-@figure(
-    "Two axes", study="A study, a training result, a path or the name of a bundled model; its history must be at hand."
-)
+def _last_row(study: Study) -> Values | None:
+    history = study.history
+    if history is None or not len(history.curves):
+        return None
+    last = history.curves[-1]
+    return {"last": last, "validated": np.isfinite(last[3])}
+
+
+@figure("Two axes", values=_last_row, study=WITH_HISTORY)
 def learning_curve(study: Study, ax: Target = None) -> "Figure":
     """Draw loss on a logarithmic axis above, accuracy below, of training and validation pairs."""
     history = _history(study)
@@ -47,26 +53,14 @@ def learning_curve(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _learning_words(study: Study) -> Words | None:
+def _survivors(study: Study) -> Values | None:
     history = study.history
-    if history is None or not len(history.curves):
+    if history is None or not len(history.spectrum_epochs):
         return None
-    last = history.curves[-1]
-    finding = f"After {int(last[0]) + 1:,} epochs the loss on training pairs is {last[1]:.1e}"
-    if np.isfinite(last[3]):
-        finding += f" and on validation pairs {last[3]:.1e}, with {percent(float(last[4]))} of them right"
-    return Words(
-        title="Learning curve",
-        finding=f"{finding}.",
-        how_to_read="Both axes of the upper panel are logarithmic. Where training loss is far below validation loss, "
-        "pairs are known by heart.",
-        data="data/history.csv",
-    )
+    return {"first": _first_share(history), "survivors": surviving(history), "named": NAMED_SHARE}
 
 
-@figure(
-    "Two axes", study="A study, a training result, a path or the name of a bundled model; its history must be at hand."
-)
+@figure("Two axes", values=_survivors, study=WITH_HISTORY)
 def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
     """Draw the share of the neurons' power at each frequency over training; those that survive are named.
 
@@ -110,23 +104,3 @@ def _first_share(history: History) -> float:
 
 def _shares(power: np.ndarray) -> np.ndarray:
     return power / np.maximum(power.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-
-
-def _frequencies_words(study: Study) -> Words | None:
-    history = study.history
-    if history is None or not len(history.spectrum_epochs):
-        return None
-    return Words(
-        title="Which frequencies survive training",
-        finding=f"At the start no one of {history.input_power.shape[1]} frequencies has more than "
-        f"{percent(_first_share(history), towards='up')} of the power that neurons read or write; after "
-        f"{int(history.spectrum_epochs[-1]):,} epochs {listed(surviving(history))} hold at least "
-        f"{100 * NAMED_SHARE:.0f} % of either.",
-        how_to_read="Each line is a frequency; up, its share of all the power the neurons read (above) or write "
-        f"(below). Grey lines end below {100 * NAMED_SHARE:.0f} %; a dashed line is no key frequency itself.",
-        data="data/spectrum.csv",
-    )
-
-
-LEARNING_CURVE = Family("learning-curve", learning_curve, _learning_words, needs_waves=False)
-FREQUENCIES_OVER_TRAINING = Family("frequencies-over-training", frequencies_over_training, _frequencies_words)

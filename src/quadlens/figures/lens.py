@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, angle_axis, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR, frequency_colour, style
 from quadlens.infinite_width import Lens, LensCluster
 from quadlens.infinite_width.chains import MOMENTS
@@ -27,10 +26,14 @@ DIFFERENCES = (0.0, 0.125, 0.25)
 DOTS = 4000
 # Steps of the picture of nodes.
 BINS = 36
-DATA = "data/lens.json"
 
 
-@figure(k="The cluster's frequency; the first if None.")
+def _reading(study: Study) -> Values | None:
+    found = study.lens_if_any
+    return None if found is None else {"first": found.clusters[0], "strongest": _strongest(found)}
+
+
+@figure(values=_reading, k="The cluster's frequency; the first if None.")
 def shared_function(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw one cluster's shared function over the circle, with every neuron's own pre-activation over ρ as a dot."""
     one = _cluster_of(study, k)
@@ -56,7 +59,7 @@ def shared_function(study: Study, k: int | None = None, ax: Target = None) -> "F
         return drawn.figure
 
 
-@figure()
+@figure(values=_reading)
 def wave_content(study: Study, ax: Target = None) -> "Figure":
     """Draw what the neurons of each cluster read: shares of sum waves, constant, double waves and product waves."""
     clusters = _strongest(_lens_of(study))
@@ -75,7 +78,7 @@ def wave_content(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-@figure()
+@figure(values=_reading)
 def strength(study: Study, ax: Target = None) -> "Figure":
     """Draw how strongly each cluster's integral points at the answer, against the distance a - b."""
     clusters = _strongest(_lens_of(study))
@@ -95,7 +98,13 @@ def strength(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-@figure()
+def _chains(study: Study) -> Values | None:
+    found = study.lens_if_any
+    chained = () if found is None else _chained(found)
+    return {"chained": chained} if chained else None
+
+
+@figure(values=_chains)
 def chain_nodes(study: Study, ax: Target = None) -> "Figure":
     """Draw how the nodes of doubled keys lie on the circle, and the density that their first four moments make."""
     clusters = _chained(_lens_of(study))
@@ -119,7 +128,7 @@ def chain_nodes(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-@figure()
+@figure(values=_reading)
 def integral_logits(study: Study, ax: Target = None) -> "Figure":
     """Draw the logits that the integral predicts, nothing fitted, against the true ones."""
     found = _lens_of(study)
@@ -210,26 +219,6 @@ def _chained(found: Lens) -> tuple[LensCluster, ...]:
     return tuple(one for one in _strongest(found) if one.k in keys)
 
 
-def _chain_words(study: Study) -> Words | None:
-    """About the nodes of doubled keys; None where there are none."""
-    found = study.lens_if_any
-    chained = () if found is None else _chained(found)
-    if not chained:
-        return None
-    rules = [(one.k, one.reading.rule) for one in chained]
-    sizes = "; ".join(
-        f"k = {k}: {abs(rule.moment(2)) / rule.A:.2f} and {abs(rule.moment(4)) / rule.A:.2f}" for k, rule in rules
-    )
-    return Words(
-        "Nodes of doubled keys",
-        f"Moments of order 2 and 4, over the largest they can be: {sizes}.",
-        "Steps are the weight of the neurons at each phase, lines the density that moments up to the fourth make; an "
-        "even rule is flat. A fourth moment adds the mirror image cos kw(a + b + c) to the answer's wave: some answers "
-        "c are favoured, by a wave of frequency 2k, which the clusters of a chain can take away from each other.",
-        DATA,
-    )
-
-
 def _cluster_of(study: Study, k: int | None) -> LensCluster:
     clusters = _lens_of(study).clusters
     found = next((one for one in clusters if k in (None, one.k)), None)
@@ -238,53 +227,3 @@ def _cluster_of(study: Study, k: int | None) -> LensCluster:
             f"frequency {k} of this model is no cluster; there are: {', '.join(str(x.k) for x in clusters)}"
         )
     return found
-
-
-def _words(study: Study, family: str) -> Words | None:
-    """About the picture of one kind; None where the model has no integral."""
-    found = study.lens_if_any
-    if found is None:
-        return None
-    first = found.clusters[0]
-    dips = ", ".join(f"k = {one.k}: {one.dip:.2f}" for one in _strongest(found))
-    reads = "; ".join(f"k = {one.k}: {one.words}" for one in _strongest(found))
-    texts = {
-        "shared-function": (
-            "What the neurons of a cluster share",
-            f"One function, of degree {first.reading.cluster.degree}, makes {percent(first.reading.shared.fit)} of the "
-            f"pre-activations' energy in the {first.neurons} neurons of k = {first.k}.",
-            "Each dot is a neuron at its phase φ, for three inputs; the lines are the one function that describes all "
-            "neurons best, each at its own phase. The integral is over this circle.",
-        ),
-        "wave-content": (
-            "What the neurons read",
-            f"Shares of the pre-activations' energy: {reads}.",
-            "Sum waves are cos(kwa + φ) + cos(kwb + φ), the pizza; a constant comes from biases and means; double "
-            "waves have frequency 2k; products of waves need attention that depends on the tokens, or a layer before. "
-            "The axis is logarithmic.",
-        ),
-        "strength": (
-            "Strength of the integral against a − b",
-            f"Smallest over largest strength: {dips}. A pure pizza has 0, a pure clock 1.",
-            "One dot per difference a − b, in turns of the frequency; up, how strongly the integral points at the "
-            "right answer. The dotted line is |cos u|, what sum waves alone would give.",
-        ),
-        "integral-logits": (
-            "Logits of the integral against the model's",
-            found.headline,
-            "Each dot is one logit, less the mean over the answers: across what the integral says, up what the model "
-            "says. On the line they agree.",
-        ),
-    }
-    return Words(*texts[family], DATA)
-
-
-SHARED_FUNCTION = Family(
-    "shared-function", shared_function, partial(_words, family="shared-function"), needs_waves=False
-)
-WAVE_CONTENT = Family("wave-content", wave_content, partial(_words, family="wave-content"), needs_waves=False)
-STRENGTH = Family("strength", strength, partial(_words, family="strength"), needs_waves=False)
-INTEGRAL_LOGITS = Family(
-    "integral-logits", integral_logits, partial(_words, family="integral-logits"), needs_waves=False
-)
-CHAIN_NODES = Family("chain-nodes", chain_nodes, _chain_words, needs_waves=False)

@@ -8,9 +8,8 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
-from quadlens.numbers import listed, percent
 from quadlens.published import Histogram
 from quadlens.spectrum.amplitude_phase import wrap
 from quadlens.studies import Study
@@ -36,7 +35,14 @@ def typical_neuron(explanation: Explanation) -> int:
     return int(strength.argmax())
 
 
-@figure("Two axes", i="The neuron; a strong one of the first cluster if None.")
+def _typical(study: Study) -> Values:
+    roles, number = study.explanation.roles, typical_neuron(study.explanation)
+    activation = ACTIVATION_WORDS.get(study.config.activation, study.config.activation)
+    double = float(wrap(2 * roles.phi[number : number + 1])[0])
+    return {"number": number, "roles": roles, "activation": activation, "double": double}
+
+
+@figure("Two axes", values=_typical, i="The neuron; a strong one of the first cluster if None.")
 def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
     """Draw what one neuron reads from each token and writes to each answer: dots the weights, lines their waves."""
     collapsed, explanation = study.collapsed, study.explanation
@@ -65,24 +71,20 @@ def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _neuron_words(study: Study) -> Words:
-    roles, i = study.explanation.roles, typical_neuron(study.explanation)
-    activation = ACTIVATION_WORDS.get(study.config.activation, study.config.activation)
-    return Words(
-        title=f"One neuron (number {i})",
-        finding=f"Neuron {i} reads a wave of frequency {int(roles.k_in[i])} "
-        f"({percent(float(roles.variance_input[i]))} of the variance of what it reads, phase φ = "
-        f"{roles.phi[i]:.2f}) and writes one of frequency {int(roles.k_out[i])} "
-        f"({percent(float(roles.variance_output[i]))}, phase ψ = {roles.psi[i]:.2f}; 2φ is "
-        f"{float(wrap(2 * roles.phi[i : i + 1])[0]):.2f}).",
-        how_to_read="Dots are the model's weights, lines the single cosine that explains most of them. Above: how "
-        f"much each token adds to the neuron before {activation}. Below: how much the active neuron adds to each "
-        "answer's logit.",
-        data="data/neurons.csv",
-    )
+def _living_shares(study: Study) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    roles = study.explanation.roles
+    return roles.variance_input[~roles.dead], roles.variance_output[~roles.dead]
 
 
-@figure("Two axes")
+def _explained(study: Study) -> Values | None:
+    shares = _living_shares(study)
+    if not len(shares[0]):
+        return None
+    half, every = [float(np.median(share)) for share in shares], [float(share.min()) for share in shares]
+    return {"living": len(shares[0]), "half": half, "every": every}
+
+
+@figure("Two axes", values=_explained)
 def single_frequency(study: Study, ax: Target = None) -> "Figure":
     """Draw how much one frequency explains of what each neuron reads and writes, beside the paper's model."""
     sides = (
@@ -107,32 +109,11 @@ def single_frequency(study: Study, ax: Target = None) -> "Figure":
         return drawn.figure
 
 
-def _living_shares(study: Study) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    roles = study.explanation.roles
-    return roles.variance_input[~roles.dead], roles.variance_output[~roles.dead]
-
-
 def common_bins(share: Float[np.ndarray, " n"], paper: Histogram) -> Float[np.ndarray, " n_edges"]:
     """Bins up to 1 of the paper's width, or wider where it takes more than `MOST_BINS`."""
     low = min(float(paper.edges[0]), float(np.quantile(share, SHOWN_FROM)) if len(share) else 1.0)
     bins = min(MOST_BINS, int(np.ceil((1 - low) / paper.width)))
     return np.linspace(low, 1.0, max(bins, 1) + 1)
-
-
-def _single_frequency_words(study: Study) -> Words | None:
-    shares = _living_shares(study)
-    if not len(shares[0]):
-        return None
-    half = [percent(float(np.median(share)), towards="down") for share in shares]
-    every = [percent(float(share.min()), towards="down") for share in shares]
-    return Words(
-        title="How much one frequency explains of each neuron",
-        finding=f"For half of the {len(shares[0])} living neurons one frequency explains at least {half[0]} of "
-        f"what they read and {half[1]} of what they write; for every one at least {every[0]} and {every[1]}.",
-        how_to_read="Right is better: at 1 a neuron reads (left panel) or writes (right panel) a single cosine. "
-        "The outline is the paper's mainline model, counted in the same bins.",
-        data="data/neurons.csv",
-    )
 
 
 def frequency_counts(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +125,12 @@ def frequency_counts(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
     return every, stray
 
 
-@figure()
+def _counts(study: Study) -> Values | None:
+    every, stray = frequency_counts(study.explanation)
+    return {"every": every, "stray": stray} if every.any() else None
+
+
+@figure(values=_counts)
 def freqcount(study: Study, ax: Target = None) -> "Figure":
     """Draw how many neurons read each frequency; those that write another one are marked."""
     explanation = study.explanation
@@ -166,23 +152,3 @@ def freqcount(study: Study, ax: Target = None) -> "Figure":
         axis.set(xlim=(0.3, len(k) + 0.7), ylim=(0, max(int(every.max()), 1) * 1.12))
         axis.grid(visible=False, axis="x")
         return drawn.figure
-
-
-def _freqcount_words(study: Study) -> Words | None:
-    every, stray = frequency_counts(study.explanation)
-    if not every.any():
-        return None
-    paper = "; ".join(f"{k}: {n}" for k, n in study.published.key_neurons)
-    return Words(
-        title="The key frequencies",
-        finding=f"The key frequencies are {listed(study.keys)}. Living neurons read {int((every > 0).sum())} of "
-        f"{len(every)} possible frequencies; {int(stray.sum())} write another one than they read.",
-        how_to_read="One bar per frequency, coloured where it is key, grey where it is not. Red parts are neurons "
-        f"that write another frequency than they read. The paper's mainline model has {paper} neurons.",
-        data="data/neurons.csv",
-    )
-
-
-NEURON = Family("neuron", neuron, _neuron_words)
-SINGLE_FREQUENCY = Family("single-frequency", single_frequency, _single_frequency_words, in_paper=True)
-FREQCOUNT = Family("freqcount", freqcount, _freqcount_words, in_paper=True)

@@ -7,10 +7,9 @@ import numpy as np
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation
 from quadlens.figures.canvas import Target, angle_axis, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
-from quadlens.numbers import at_least, fit, listed, percent
-from quadlens.spectrum import Cluster, ClusterPhases
+from quadlens.numbers import at_least, listed
 from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
 from quadlens.studies import Study
 
@@ -26,7 +25,15 @@ MOST_PANELS = 6
 PAPER_DOUBLED = (0.83, 0.84)
 
 
-@figure(k="The cluster's frequency; the first key frequency if None.")
+def _drawn_clusters(study: Study) -> list[Values]:
+    """One per key frequency that is a rule, or of the strongest."""
+    explanation = study.explanation
+    chosen = [cluster.k for cluster in study.clusters] or study.strongest_keys
+    both = zip(explanation.clusters, explanation.phases, strict=True)
+    return [{"k": one.k, "cluster": one, "phases": phases} for one, phases in both if one.k in chosen]
+
+
+@figure(k="The cluster's frequency; the first key frequency if None.", values=_drawn_clusters)
 def angles(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw output phase ψ against input phase φ of one cluster, one dot per neuron; the lines are ψ = 2φ."""
     clusters = {one.k: one for one in study.explanation.clusters}
@@ -65,37 +72,18 @@ def draw_multiple(axis: "Axes", m: int, offset: float) -> None:
             axis.plot(phi, m * phi + offset - 2 * np.pi * turn, color=CONCEPT_COLOURS["truth"], lw=0.9, zorder=1)
 
 
-def _all_angles(study: Study) -> tuple[Words, ...]:
-    """One per key frequency."""
-    explanation = study.explanation
-    chosen = [cluster.k for cluster in study.clusters] or study.strongest_keys
-    return tuple(
-        _angles_words(cluster, phases)
-        for cluster, phases in zip(explanation.clusters, explanation.phases, strict=True)
-        if cluster.k in chosen
-    )
+def _drawn_ranks(study: Study) -> list[Values]:
+    """One per rank, where p has so many frequencies and the model has key frequencies."""
+    explanation, common = study.explanation, {"labels": RANK_LABELS, "drawn_r2": DRAWN_R2}
+    ranks = [rank for rank in RANK_LABELS if rank <= len(explanation.harmonics.k)] if study.keys else []
+    shown = explanation.key_frequencies[:MOST_PANELS]
+    return [
+        {"rank": n, "kind": RANK_NAMES[n - 1], "fits": {k: _best_fit(explanation, n, k) for k in shown}, **common}
+        for n in ranks
+    ]
 
 
-def _angles_words(cluster: Cluster, phases: ClusterPhases) -> Words:
-    k, spacing = cluster.k, phases.spacing
-    r2 = "no R² (the phases do not vary)" if phases.r2 is None else f"R² = {fit(phases.r2)}"
-    even = "roughly even" if spacing.roughly_uniform else "uneven"
-    return Words(
-        name=f"angles-{k}",
-        label=f"angles:{k}",
-        title=f"Phases of frequency {k}",
-        finding=f"Output phase against twice the input phase at frequency {k}: {r2}. Gaps between the "
-        f"{len(cluster.phi)} phases have mean {spacing.width_mean:.3f} and standard deviation "
-        f"{spacing.width_std:.3f}: {even} by the paper's test.",
-        how_to_read="Each dot is a neuron, larger the more it weighs. On the lines ψ = 2φ (cut where the circle is "
-        "cut) the neuron writes with exactly twice the phase it reads with. Ticks at the bottom show how evenly φ "
-        "covers the circle.",
-        data="data/neurons.csv",
-        options={"k": k},
-    )
-
-
-@figure("One axes per key frequency (at most six)", rank="2, 3 or 4.")
+@figure("One axes per key frequency (at most six)", values=_drawn_ranks, rank="2, 3 or 4.")
 def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
     """Draw the phase of each neuron's second, third or fourth largest frequency against its primary phase."""
     explanation = study.explanation
@@ -144,49 +132,12 @@ def _fit_words(fit: HarmonicFit | None) -> str:
     return f"{fit.frequency}{multiple}{r2}"
 
 
-def _all_harmonics(study: Study) -> tuple[Words, ...]:
-    """One per rank, where p has so many frequencies and the model has key frequencies."""
-    ranks = [rank for rank in RANK_LABELS if rank <= len(study.explanation.harmonics.k)] if study.keys else []
-    return tuple(_harmonic_words(study, rank) for rank in ranks)
+def _doubling(study: Study) -> Values | None:
+    doubling = study.explanation.doubling
+    return None if doubling.share is None else {"doubling": doubling, "paper": PAPER_DOUBLED}
 
 
-def _harmonic_words(study: Study, rank: int) -> Words:
-    explanation, name = study.explanation, RANK_NAMES[rank - 1]
-    described = []
-    for k in explanation.key_frequencies[:MOST_PANELS]:
-        fit = _best_fit(explanation, rank, k)
-        if fit is None:
-            described.append(f"k = {k}: no {name} frequency is shared by ten neurons")
-            continue
-        r2 = ", no clear phase relation"
-        if fit.r2 is not None and fit.offset is not None and (fit.r2_offset or 0) > DRAWN_R2:
-            turned = f"{abs(fit.offset):.2f}"
-            best = f"{fit.multiple}φ" + (f" {'+' if fit.offset > 0 else '-'} {turned}" if float(turned) else "")
-            r2 = (
-                f", R² {at_least(fit.r2, 3)} for the phase {fit.multiple}φ + π, {at_least(fit.r2_offset, 3)} for {best}"
-            )
-        described.append(f"k = {k}: {fit.frequency} ({fit.neurons} neurons{r2})")
-    meaning = {
-        2: "For the secondary frequency 2k the paper finds the phase 2φ + π: two lines, half a turn up.",
-        3: "A clear line appears where the tertiary frequency is a multiple of k that some other cluster also uses.",
-        4: "The paper finds no pattern here; a cloud is what to expect.",
-    }[rank]
-    return Words(
-        name=RANK_LABELS[rank],
-        label=RANK_LABELS[rank],
-        title=f"Primary and {name} phases",
-        finding=f"The clearest {name} frequency and how well its phase follows the primary one: "
-        + "; ".join(described)
-        + ".",
-        how_to_read=f"One dot per neuron; across its primary phase, up the phase of its {name} frequency, written as a "
-        "multiple m·k of the primary. Coloured dots share the frequency in the title, a line is drawn where a fit "
-        f"exceeds R² {DRAWN_R2}. {meaning}",
-        data="data/neurons.csv",
-        options={"rank": rank},
-    )
-
-
-@figure()
+@figure(values=_doubling)
 def primsecfreq(study: Study, ax: Target = None) -> "Figure":
     """Draw secondary against primary frequency, a dot as large as the number of neurons; the line is 2k, folded."""
     explanation = study.explanation
@@ -204,25 +155,3 @@ def primsecfreq(study: Study, ax: Target = None) -> "Figure":
         axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
         axis.locator_params(integer=True)
         return drawn.figure
-
-
-def _primsecfreq_words(study: Study) -> Words | None:
-    doubling = study.explanation.doubling
-    if doubling.share is None:
-        return None
-    low, high = PAPER_DOUBLED
-    return Words(
-        title="Primary and secondary frequency",
-        finding=f"The secondary frequency is twice the primary one for {doubling.doubled} of {doubling.neurons} "
-        f"neurons of this model ({percent(doubling.share)}); over the paper's population it is for "
-        f"{100 * low:.0f} to {100 * high:.0f} %.",
-        how_to_read="Across a neuron's primary frequency, up its second largest; the larger the dot, the more "
-        "neurons. Dots on the line have a secondary frequency of exactly twice the primary. (The paper prints its "
-        "population's picture without numbers.)",
-        data="data/neurons.csv",
-    )
-
-
-ANGLES = Family("angles", angles, _all_angles, ("angles-K", "angles:K"), in_paper=True)
-HARMONIC_PHASES = Family("harmonic-phases", harmonic_phases, _all_harmonics, tuple(RANK_LABELS.values()), in_paper=True)
-PRIMSECFREQ = Family("primsecfreq", primsecfreq, _primsecfreq_words, in_paper=True)

@@ -3,8 +3,8 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -12,11 +12,14 @@ from quadlens.arguments import checked
 from quadlens.errors import BadConfig
 from quadlens.quadrature import ClusterBounds
 from quadlens.studies import Study, study_of
+from quadlens.templates import compiled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 P = ParamSpec("P")
+# What the templates of one picture are filled with.
+Values = Mapping[str, Any]
 # The parameter k of figures of one rule.
 CLUSTER = "The cluster's frequency; the first that is a quadrature rule if None."
 
@@ -51,37 +54,21 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
-    """What a page says about one picture.
-
-    Attributes:
-        title: What it is, in a few words.
-        finding: What it shows for this model, with numbers: the alternative text.
-        how_to_read: What is on the axes, what to look for.
-        data: The data file beside the page that holds the numbers drawn.
-        name: File name without suffix; the family's where it has one picture.
-        label: The figure's label in the paper; the family's name where it has one picture.
-        options: What the drawing takes beside the study.
-    """
-
-    title: str
-    finding: str
-    how_to_read: str
-    data: str
-    name: str | None = None
-    label: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
 class Family:
-    """One kind of figure.
+    """One kind of figure: an entry of `figures.toml`, where the fields are described.
 
     Attributes:
         name: On the command line: all of its pictures.
         draw: The public function, `draw(study, …, ax=None)`.
-        words: About its pictures of one model, if the model has what the figure needs; None or () if not.
-        names: File names and labels of the paper of its pictures, where they are not `name`; K is a frequency.
+        values: What the templates need of one model beside the study, for each of its pictures; those that `draw`
+            takes are passed to it. None or () if the model has not what the figure needs.
+        title: A template.
+        finding: A template.
+        how_to_read: A template.
+        data: The data file beside the page.
+        picture: Template of the file names; the family's name where it has one picture.
+        label: Template of the labels in the paper.
+        names: File names and labels of its pictures, where they are not `name`; K is a frequency.
         in_paper: Whether the paper has it.
         needs_proofs: Whether it draws proofs.
         needs_waves: Whether it speaks of frequencies, which not every model has.
@@ -89,21 +76,32 @@ class Family:
 
     name: str
     draw: "Callable[..., Figure]"
-    words: Callable[[Study], Words | tuple[Words, ...] | None]
-    names: tuple[str, ...] = ()
+    values: "Callable[[Study], Values | Sequence[Values] | None]"
+    title: str
+    finding: str
+    how_to_read: str
+    data: str
+    picture: str = ""
+    label: str = ""
+    names: Collection[str] = ()
     in_paper: bool = False
     needs_proofs: bool = False
     needs_waves: bool = True
 
     def of(self, study: Study) -> tuple[Picture, ...]:
         """Its pictures of one model; () where the model has none."""
-        found = None if self.needs_waves and study.no_waves is not None else self.words(study)
-        return tuple(self._picture(study, one) for one in ((found,) if isinstance(found, Words) else found or ()))
+        found = None if self.needs_waves and study.no_waves is not None else self.values(study)
+        return tuple(self._picture(study, one) for one in ((found,) if isinstance(found, Mapping) else found or ()))
 
-    def _picture(self, study: Study, words: Words) -> Picture:
-        label = words.label or (self.name if self.in_paper else None)
-        texts = (words.title, words.finding, words.how_to_read, words.data)
-        return Picture(words.name or self.name, label, *texts, partial(self.draw, study, **words.options))
+    def _picture(self, study: Study, values: Values) -> Picture:
+        def filled(template: str) -> str:
+            return compiled(template).render(study=study, **values)
+
+        label = filled(self.label or self.name) if self.in_paper else None
+        texts = filled(self.title), filled(self.finding), filled(self.how_to_read), self.data
+        taken = inspect.signature(self.draw).parameters
+        options = {name: value for name, value in values.items() if name in taken}
+        return Picture(filled(self.picture or self.name), label, *texts, partial(self.draw, study, **options))
 
     def makes(self, name: str) -> bool:
         """Whether a picture of this family can have this file name or label."""
@@ -111,12 +109,16 @@ class Family:
 
 
 def figure(
-    ax: str = "Axes to draw on", **words: str
+    ax: str = "Axes to draw on",
+    *,
+    values: "Callable[[Study], Values | Sequence[Values] | None]" = lambda study: {},
+    **words: str,
 ) -> "Callable[[Callable[Concatenate[Study, P], Figure]], Callable[Concatenate[Any, P], Figure]]":
     """A drawing as a public function: it takes all that stands for a model, and its docstring says what else.
 
     Args:
         ax: The axes it draws on.
+        values: What its caption needs of a study (`Family.values`).
         words: What the parameters are that are its own.
     """
     common = {"study": "A study, a model, a path or the name of a bundled model."}
@@ -130,6 +132,7 @@ def figure(
         def public(study: Any, *others: Any, **options: Any) -> "Figure":
             return drawn(study_of(study), *others, **options)
 
+        vars(public)["values"] = values
         public.__doc__ = f"{inspect.cleandoc(draw.__doc__ or '')}\n\nArgs:\n{arguments}\n"
         return public
 

@@ -1,15 +1,15 @@
 """Over many models: key frequencies, variance explained, bounds and phases, with this model beside the paper's bars."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS
-from quadlens.numbers import percent
 from quadlens.published import Histogram
 from quadlens.studies import Study
 
@@ -79,13 +79,35 @@ HISTOGRAM_FIGURES = {
 }
 
 
-@figure(label="The paper's figure: nfreqcountmul (key frequencies per model) or freqcountmul (neurons per frequency).")
+def _bars(study: Study, figures: dict[str, PopulationFigure]) -> list[Values]:
+    """Of each figure the paper's bars and ours, and this model's own value."""
+    paper, ours = study.published.population, study.population
+    return [
+        {
+            "label": label,
+            "shown": shown,
+            "paper": paper.histogram(shown.key),
+            "ours": ours.histogram(shown.key),
+            "mark": this_model(study, label),
+            "share": partial(share_beyond, threshold=shown.threshold or 0.0, above=shown.above),
+        }
+        for label, shown in figures.items()
+    ]
+
+
+@figure(
+    values=lambda study: _bars(study, COUNT_FIGURES),
+    label="The paper's figure: nfreqcountmul (key frequencies per model) or freqcountmul (neurons per frequency).",
+)
 def population_counts(study: Study, label: str = "nfreqcountmul", ax: Target = None) -> "Figure":
     """Draw the paper's counts over many models, ours beside them scaled to its total, this model as a dashed line."""
     return _draw(study, COUNT_FIGURES, label, ax)
 
 
-@figure(label="The paper's figure: freqstrengthmul, uoutstrengthmul, nibound or primsecr2.")
+@figure(
+    values=lambda study: _bars(study, HISTOGRAM_FIGURES),
+    label="The paper's figure: freqstrengthmul, uoutstrengthmul, nibound or primsecr2.",
+)
 def population_histograms(study: Study, label: str = "freqstrengthmul", ax: Target = None) -> "Figure":
     """Draw a histogram of the paper's population, ours over it with the same area, and this model's median dashed."""
     return _draw(study, HISTOGRAM_FIGURES, label, ax)
@@ -153,48 +175,3 @@ def this_model(study: Study, label: str) -> float | None:
         "primsecr2": np.array([one.phase_r2 for one in explanation.cluster_doubling if one.phase_r2 is not None]),
     }[label]
     return float(np.median(values)) if len(values) else None
-
-
-def _words(study: Study, label: str, shown: PopulationFigure) -> Words:
-    paper, ours = study.published.population.histogram(shown.key), study.population.histogram(shown.key)
-    mark, whose = this_model(study, label), "this model"
-    if shown.threshold is None:
-        most, own = (f"{bars.middles[bars.count.argmax()]:g}" for bars in (paper, ours))
-        finding = f"In the paper the most common value is {most} ({paper.count.max():,.0f} {shown.counted})."
-        finding += "" if mark is None else f" This model has {mark:g}."
-        finding += f" In ours it is {own}."
-    else:
-        where = f"{'above' if shown.above else 'below'} {shown.threshold:g}"
-        theirs, mine = (percent(share_beyond(bars, shown.threshold, shown.above), 0) for bars in (paper, ours))
-        finding = f"In the paper {theirs} of {shown.counted} lie {where}. In ours {mine} do."
-        finding += "" if mark is None else f" This model's median is {mark:.4g}."
-        whose = "this model's median"
-    dashed = "" if mark is None else f" The dashed line is {whose}."
-    total = (
-        f"The paper's bars count {paper.total:,.0f} {shown.counted}; ours come from {study.population.models} models."
-    )
-    return Words(
-        name=label,
-        label=label,
-        title=shown.title,
-        finding=finding,
-        how_to_read=f"Bars count {shown.counted} by {shown.across}.{dashed} {total}",
-        data="data/population.json",
-        options={"label": label},
-    )
-
-
-COUNTS = Family(
-    "population-counts",
-    population_counts,
-    lambda study: tuple(_words(study, label, one) for label, one in COUNT_FIGURES.items()),
-    tuple(COUNT_FIGURES),
-    in_paper=True,
-)
-HISTOGRAMS = Family(
-    "population-histograms",
-    population_histograms,
-    lambda study: tuple(_words(study, label, one) for label, one in HISTOGRAM_FIGURES.items()),
-    tuple(HISTOGRAM_FIGURES),
-    in_paper=True,
-)

@@ -8,9 +8,9 @@ import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Family, Words, figure
+from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
-from quadlens.numbers import at_most, bound, cost, double_below, margin, percent
+from quadlens.numbers import bound, double_below
 from quadlens.proofs.budget import WaterfallStep
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.produce import STRATEGIES
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 RULE_MARKERS = ("o", "s", "^", "D")
 
 
-@figure("Two axes (one where the model has no rules, or the study no proofs)")
+def _rule_costs(study: Study) -> Values | None:
+    if not study.clusters and not study.certificates:
+        return None
+    return {"rules": rule_points(study.clusters) if study.clusters else []}
+
+
+@figure(
+    values=_rule_costs,
+    ax="Two axes (one where the model has no rules, or the study no proofs)",
+)
 def frontier(study: Study, ax: Target = None) -> "Figure":
     """Draw cost against what is proved: the relative error of the rules (T1), and the share of inputs (T3)."""
     clusters, certificates = study.clusters, study.certificates
@@ -126,36 +135,15 @@ def draw_strategies(certificates: Sequence[Certificate], ax: Target = None) -> "
         return drawn.figure
 
 
-def _frontier_words(study: Study) -> Words | None:
-    clusters, certificates = study.clusters, study.certificates
-    if not clusters and not certificates:
+def _budget(study: Study) -> Values | None:
+    certificate = next((one for one in study.certificates if one.proof.logit_error is not None), None)
+    if certificate is None or not study.waterfall:
         return None
-    rules = rule_points(clusters) if clusters else []
-    parts = [f"{name}: at most {at_most(worst, 3)} for {count:,} operations" for name, count, worst, _ in rules]
-    for one in certificates:
-        share = percent(one.certified_inputs / one.p**2)
-        parts.append(
-            f"strategy {one.proof.strategy}: {share} of inputs proved at {cost(one.cost_share)} of brute force's cost"
-        )
-    proved = (
-        "how many of all inputs a strategy proves right, against its cost, the collapse included; brute force is the "
-        "grey line. "
-    )
-    how = f"On the axes: {proved}Upper left is best."
-    if rules:
-        how = (
-            "Left: the quadrature error of the worst cluster that each method proves, against what it costs; above the "
-            f"grey line a bound says nothing. Right: {proved}Lower left, and upper left, are best."
-        )
-    return Words(
-        title="The frontier: what is proved, and for how much",
-        finding="; ".join(parts) + ".",
-        how_to_read=how,
-        data="data/frontier.csv",
-    )
+    *steps, whole = study.waterfall
+    return {"certificate": certificate, "whole": whole, "worst": max(steps, key=lambda step: step.bound)}
 
 
-@figure()
+@figure(values=_budget)
 def logit_waterfall(study: Study, ax: Target = None) -> "Figure":
     """Draw the itemised bound on |logit - pizza form|: each term's bound, stacked up, and in it what the term is."""
     if not study.waterfall:
@@ -192,28 +180,3 @@ def draw_budget(steps: tuple[WaterfallStep, ...], lead: float, ax: Target = None
 def _size(size: float) -> str:
     """Rounded up, as everywhere, where that says anything."""
     return bound(size) if size >= 0.01 or size == 0 else f"< {10.0 ** math.ceil(math.log10(size)):.0e}"
-
-
-def _waterfall_words(study: Study) -> Words | None:
-    certificate = next((one for one in study.certificates if one.proof.logit_error is not None), None)
-    if certificate is None or not study.waterfall:
-        return None
-    *steps, whole = study.waterfall
-    worst = max(steps, key=lambda step: step.bound)
-    proved = f"{certificate.certified_inputs:,} of {certificate.p**2:,} inputs are proved right that way"
-    measured = "" if whole.measured is None else f" In fact no logit is off by more than {bound(whole.measured)}."
-    return Words(
-        title="The error budget, term by term",
-        finding=f"Bounding every term by itself (strategy {certificate.proof.strategy}) leaves "
-        f"{bound(whole.bound)} logits of doubt; the largest term is {worst.term} with "
-        f"{bound(worst.bound)}. The smallest margin is {margin(study.evaluation.min_margin)}; {proved}.{measured}",
-        how_to_read="Each bar is the proved worst case of one thing that the pizza form neglects, added up from "
-        "top to bottom; the thin black bar, and the number in brackets, is the largest change of a logit it really "
-        "makes. An input is proved right where twice the sum stays below the lead that the pizza form gives the "
-        "right answer; the green line, the model's smallest margin, is for scale.",
-        data="data/certificates.json",
-    )
-
-
-FRONTIER = Family("frontier", frontier, _frontier_words, needs_proofs=True, needs_waves=False)
-LOGIT_WATERFALL = Family("logit-waterfall", logit_waterfall, _waterfall_words, needs_proofs=True, needs_waves=False)

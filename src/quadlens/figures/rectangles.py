@@ -6,17 +6,15 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, angle_axis, boxes, canvas, shapes
-from quadlens.figures.picture import CLUSTER, Family, Words, cluster_of, figure
+from quadlens.figures.picture import CLUSTER, Values, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
-from quadlens.numbers import at_most, percent
-from quadlens.quadrature import ClusterBounds, Rectangles, box_density, rectangles
+from quadlens.quadrature import Rectangles, box_density, rectangles
 from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DATA = "data/rectangles.csv"
 # |h'| ≤ 2: the band is h(φ_i) ± 2|x - φ_i|.
 LIPSCHITZ = 2.0
 
@@ -37,7 +35,19 @@ def integral(half: bool) -> float:
     return 2 / 3 if half else 4 / 3
 
 
-@figure(k=CLUSTER, half="Fold the phases to half a period.")
+def _layouts(study: Study) -> list[Values]:
+    """Every cluster over the whole circle and folded: its rectangles' area, the integral, and the band's area."""
+    found: list[Values] = []
+    for cluster in study.clusters:
+        for half in (False, True):
+            rows = cluster.rows
+            band_area = (rows.numerical_abs_bound_half if half else rows.numerical_abs_bound_full).value
+            areas = {"area": area_of(rectangles(cluster.scheme, half)), "integral": integral(half), "bound": band_area}
+            found.append({"k": cluster.k, "half": half, "cluster": cluster, **areas})
+    return found
+
+
+@figure(values=_layouts, k=CLUSTER, half="Fold the phases to half a period.")
 def quadrature(study: Study, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
     """Draw the neurons of one cluster as rectangles under the curve whose area they add up to.
 
@@ -67,7 +77,7 @@ def _draw_rectangles(axis: "Axes", layout: Rectangles, colour: str) -> None:
     angle_axis(axis, fine[0] - 0.05, fine[-1] + 0.05)
 
 
-@figure(k=CLUSTER, half="Fold the phases to half a period.")
+@figure(values=_layouts, k=CLUSTER, half="Fold the phases to half a period.")
 def error_band(study: Study, k: int | None = None, half: bool = False, ax: Target = None) -> "Figure":
     """Draw the rectangles of one cluster, the curve, and the band that the paper's bound allows both."""
     scheme = cluster_of(study, k).scheme
@@ -95,7 +105,11 @@ def band(layout: Rectangles) -> Float[np.ndarray, "n 6 2"]:
     return np.stack([x, y], axis=2)
 
 
-@figure("Two axes", k=CLUSTER)
+def _first_boxes(study: Study) -> list[Values]:
+    return [{"cluster": one, "density": box_density(one.scheme)} for one in study.clusters[:1]]
+
+
+@figure("Two axes", values=_first_boxes, k=CLUSTER)
 def overlap(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw boxes centred at their phases, darker where they overlap; below, how many lie over each angle."""
     scheme = cluster_of(study, k).scheme
@@ -121,78 +135,3 @@ def overlap(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
         bottom.locator_params(axis="y", integer=True, nbins=4)
         angle_axis(bottom)
         return drawn.figure
-
-
-def _per_cluster(study: Study) -> tuple[tuple[ClusterBounds, bool], ...]:
-    return tuple((cluster, half) for cluster in study.clusters for half in (False, True))
-
-
-def _quadrature_words(cluster: ClusterBounds, half: bool) -> Words:
-    k, scheme = cluster.k, cluster.scheme
-    area, whole = area_of(rectangles(scheme, half)), integral(half)
-    span = "half a period (phases folded modulo π)" if half else "the whole circle"
-    return Words(
-        name=f"quadrature-half-{k}" if half else f"quadrature-{k}",
-        label=f"quadrature:{k}:-half-" if half else f"quadrature:{k}:-",
-        title=f"Frequency {k} as rectangles under a curve" + (", half period" if half else ""),
-        finding=f"The {scheme.n} rectangles of frequency {k} over {span} have area {area:.4f}; the integral is "
-        f"{whole:.4f}, so at a + b = c = 0 the error is {abs(area - whole):.4f}.",
-        how_to_read="Each neuron is one rectangle: as wide as its weight w = ρω (scaled to 2π in all), as high as the "
-        "curve at its phase φ. The sum over neurons is the rectangles' area; the integral is the black curve's."
-        + (" Folding by half a turn puts twice as many neurons under each stretch of the curve." if half else ""),
-        data=DATA,
-        options={"k": k, "half": half},
-    )
-
-
-def _band_words(cluster: ClusterBounds, half: bool) -> Words:
-    k, rows = cluster.k, cluster.rows
-    bound = rows.numerical_abs_bound_half.value if half else rows.numerical_abs_bound_full.value
-    return Words(
-        name=f"quadrature-{'half-' if half else ''}{k}-with-error",
-        label=f"error:{k}:-half-" if half else f"error:{k}:-",
-        title=f"The error band of frequency {k}" + (", half period" if half else ""),
-        finding=f"The orange band of frequency {k} has area {at_most(bound, 3)}: no input can have a larger "
-        f"quadrature error{' over half a period' if half else ''}. The true worst case over the whole circle, with 2φ "
-        f"in place of ψ, is at most {at_most(cluster.exact.absolute.upper)}.",
-        how_to_read="The curve's slope is at most 2, so under each rectangle it stays within ±2|x - φ| of the "
-        "rectangle's height: the orange band. Both curve and rectangles lie inside it, so its area bounds the error "
-        "for every input at once.",
-        data=DATA,
-        options={"k": k, "half": half},
-    )
-
-
-def _overlap_words(study: Study) -> Words | None:
-    if not study.clusters:
-        return None
-    first = study.clusters[0]
-    scheme, density = first.scheme, box_density(first.scheme)
-    return Words(
-        title=f"Overlap of the boxes of frequency {scheme.k}",
-        finding=f"Boxes of frequency {scheme.k} leave {percent(density.uncovered)} of the circle uncovered and pile "
-        f"up to {int(density.count.max())} deep; on average the density is {density.mean_deviation:.2f} away from 1. "
-        f"The exact error of its absolute part is at most {at_most(first.relative_exact_psi.upper, 4)} of the "
-        f"integral's mean size, the paper's bound {at_most(first.relative_bound.value, 3)}.",
-        how_to_read="Each box is as wide as its neuron's weight and centred at its phase. Where boxes overlap the "
-        "curve is counted more than once, in gaps not at all. Where neighbouring surpluses and gaps cancel, the exact "
-        "error is smaller than the bound, which lets nothing cancel.",
-        data=DATA,
-    )
-
-
-QUADRATURE = Family(
-    "quadrature",
-    quadrature,
-    lambda study: tuple(_quadrature_words(*one) for one in _per_cluster(study)),
-    ("quadrature-K", "quadrature-half-K", "quadrature:K:-", "quadrature:K:-half-"),
-    in_paper=True,
-)
-ERROR_BAND = Family(
-    "error",
-    error_band,
-    lambda study: tuple(_band_words(*one) for one in _per_cluster(study)),
-    ("quadrature-K-with-error", "quadrature-half-K-with-error", "error:K:-", "error:K:-half-"),
-    in_paper=True,
-)
-OVERLAP = Family("overlap", overlap, _overlap_words, in_paper=True)

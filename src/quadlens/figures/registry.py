@@ -1,56 +1,27 @@
-"""Every figure, in the order of the paper, then ours."""
+"""Every figure, in the order of the paper, then ours: the entries of `figures.toml`."""
+
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
 
 from quadlens.errors import BadConfig
-from quadlens.figures import (
-    answers,
-    beyond_waves,
-    error_sizes,
-    integrals,
-    learning,
-    lens,
-    neurons,
-    phases,
-    proved,
-    rectangles,
-)
-from quadlens.figures import population_bars as population
 from quadlens.figures.picture import Family, Picture
+from quadlens.reading import parse_toml
 from quadlens.studies import Study
 
-FIGURES: tuple[Family, ...] = (
-    integrals.INFINITE_WIDTH,
-    rectangles.QUADRATURE,
-    phases.ANGLES,
-    neurons.SINGLE_FREQUENCY,
-    rectangles.ERROR_BAND,
-    rectangles.OVERLAP,
-    phases.HARMONIC_PHASES,
-    integrals.INTEGRATION_3D,
-    integrals.INTEGRATED_RELU,
-    neurons.FREQCOUNT,
-    population.COUNTS,
-    answers.RESIDUAL,
-    population.HISTOGRAMS,
-    phases.PRIMSECFREQ,
-    answers.TASK,
-    beyond_waves.GATES,
-    beyond_waves.IRREPS,
-    answers.ALGORITHM,
-    neurons.NEURON,
-    error_sizes.EXACT_ERROR,
-    error_sizes.MOMENTS,
-    error_sizes.ERROR_WATERFALL,
-    answers.SECONDARY_REPAIR,
-    lens.SHARED_FUNCTION,
-    lens.WAVE_CONTENT,
-    lens.STRENGTH,
-    lens.CHAIN_NODES,
-    lens.INTEGRAL_LOGITS,
-    proved.FRONTIER,
-    proved.LOGIT_WATERFALL,
-    learning.LEARNING_CURVE,
-    learning.FREQUENCIES_OVER_TRAINING,
-)
+
+def entries() -> dict[str, dict[str, Any]]:
+    """The list as it is written."""
+    return parse_toml((files("quadlens.figures") / "figures.toml").read_bytes(), "figures.toml")
+
+
+def _family(name: str, draw: str, **fields: Any) -> Family:
+    module, function = draw.split(".")
+    public = getattr(import_module(f"quadlens.figures.{module}"), function)
+    return Family(name, public, vars(public)["values"], **fields)
+
+
+FIGURES: tuple[Family, ...] = tuple(_family(name, **fields) for name, fields in entries().items())
 
 
 def families_of(names: list[str]) -> tuple[Family, ...]:

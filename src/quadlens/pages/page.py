@@ -10,11 +10,11 @@ from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
 from quadlens.glossary import typeset
 from quadlens.integration import CLEAR_RELATION, NO_INTEGRAL, alone, doubles
-from quadlens.numbers import at_least, at_most, bound, cost, decimals, fit, listed, margin, percent
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
 from quadlens.published import MODELS, MODELS_IN_FIGURES
 from quadlens.studies import MAX_FREQUENCIES, Study
+from quadlens.templates import environment
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -31,22 +31,14 @@ def size_of(rendered: Rendered) -> tuple[int, int]:
 @cache
 def _template() -> "Template":
     """The page's template, compiled once."""
-    import jinja2
+    from jinja2 import PackageLoader
     from markupsafe import Markup
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("quadlens.pages", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-    environment.filters.update(
-        {one.__name__: one for one in (at_least, at_most, bound, cost, decimals, fit, listed, margin, percent)}
-    )
-    environment.filters["thousands"] = lambda value: f"{value:,}"
-    environment.filters["math"] = lambda latex: Markup(typeset().formulas[latex])
-    environment.filters["formula"] = lambda latex: Markup(typeset().formulas[latex].replace("inline", "block", 1))
-    return environment.get_template("page.html.j2")
+    page = environment(loader=PackageLoader("quadlens.pages", "."), autoescape=True)
+    page.filters["thousands"] = lambda value: f"{value:,}"
+    page.filters["math"] = lambda latex: Markup(typeset().formulas[latex])
+    page.filters["formula"] = lambda latex: Markup(typeset().formulas[latex].replace("inline", "block", 1))
+    return page.get_template("page.html.j2")
 
 
 def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:

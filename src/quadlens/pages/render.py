@@ -86,16 +86,20 @@ def render(
         meanwhile: Called in this process while others draw what needs no proofs; afterwards the study has proofs.
     """
     done: dict[str, Rendered] = {}
-    for one in _drawn(study, pool, meanwhile):
+    for every, one in _drawn(study, pool, meanwhile):
         done[one.name] = one
-        progress(len(done), len(all_pictures(study)))
+        progress(len(done), every)
     return {picture.name: done[picture.name] for picture in all_pictures(study)}
 
 
-def _drawn(study: Study, pool: "ProcessPoolExecutor | None", meanwhile: Callable[[], None]) -> Iterator[Rendered]:
+def _drawn(
+    study: Study, pool: "ProcessPoolExecutor | None", meanwhile: Callable[[], None]
+) -> Iterator[tuple[int, Rendered]]:
+    """Each picture drawn, with how many there are."""
     if pool is None:
         meanwhile()
-        yield from (_draw(picture) for picture in all_pictures(study))
+        pictures = all_pictures(study)
+        yield from ((len(pictures), _draw(picture)) for picture in pictures)
         return
     from concurrent.futures import as_completed
 
@@ -111,7 +115,7 @@ def _drawn(study: Study, pool: "ProcessPoolExecutor | None", meanwhile: Callable
         late = [picture.name for picture in all_pictures(study) if picture.name not in names]
         futures += [pool.submit(_draw_named, whole, name) for name in late]
         for future in as_completed(futures):
-            yield future.result()
+            yield len(futures), future.result()
 
 
 def _begin() -> None:

@@ -1,0 +1,47 @@
+"""Templates (Jinja) of pages and captions, with the package's ways to print a number as filters."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from quadlens.integration import doubles
+from quadlens.numbers import at_least, at_most, bound, cost, decimals, fit, listed, margin, percent
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+
+def environment(**options: Any) -> "Environment":
+    """An environment in which a name that is not there is an error.
+
+    Filters: those of `quadlens.numbers`; `f`, as in `{{ share | f(".2f") }}`; `median`; `doubles`.
+    """
+    import jinja2
+    import numpy as np
+
+    made = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, **options)
+    printed = (at_least, at_most, bound, cost, decimals, doubles, fit, listed, margin, percent)
+    made.filters.update({one.__name__: _of_number(one) for one in printed})
+    made.filters["f"] = format
+    made.filters["median"] = lambda values: float(np.median(values))
+    return made
+
+
+def _of_number(printed: Callable[..., str]) -> Callable[..., str]:
+    """The same for a number of an array, too."""
+
+    def filter_(value: Any, *options: Any, **named: Any) -> str:
+        return printed(value.item() if hasattr(value, "item") else value, *options, **named)
+
+    return filter_
+
+
+@cache
+def _plain() -> "Environment":
+    return environment()
+
+
+@cache
+def compiled(text: str) -> "Template":
+    """The template of a plain text, compiled once."""
+    return _plain().from_string(text)
