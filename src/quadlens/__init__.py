@@ -9,116 +9,51 @@ quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own a
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from quadlens import figures
-    from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
-    from quadlens.explanation import Explanation, Outline
-    from quadlens.infinite_width import Lens
-    from quadlens.model import Config, Evaluation, Recipe, Tables, Weights
-    from quadlens.model.formats import Imported, from_state_dict
-    from quadlens.pages import Report
-    from quadlens.pages.compare import Comparison
-    from quadlens.parameterisation import Parameterised
-    from quadlens.proofs import Certificate
-    from quadlens.quadrature import Bounds
-    from quadlens.studies import Study
-    from quadlens.studies.interventions import (
-        ablate,
-        jitter_phases,
-        jitter_weights,
-        mix_attention,
-        resample,
-        swap_activation,
-    )
-    from quadlens.studies.over_time import RunHistory
-    from quadlens.training.config import TrainConfig
-    from quadlens.training.train import TrainingResult
-    from quadlens.verbs import (
-        bounds,
-        build,
-        certify,
-        check,
-        compare,
-        evaluate,
-        explain,
-        explore,
-        export_file,
-        history,
-        import_file,
-        lens,
-        load,
-        parameterise,
-        report,
-        save,
-        study,
-        train,
-    )
-    from quadlens_checker import CheckReport
+if TYPE_CHECKING:  # the same names, for those who check types
+    from quadlens import figures as figures
+    from quadlens.errors import BadConfig as BadConfig
+    from quadlens.errors import BadFile as BadFile
+    from quadlens.errors import BadWeights as BadWeights
+    from quadlens.errors import QuadlensError as QuadlensError
+    from quadlens.explanation import Explanation as Explanation
+    from quadlens.explanation import Outline as Outline
+    from quadlens.infinite_width import Lens as Lens
+    from quadlens.model import Config as Config
+    from quadlens.model import Evaluation as Evaluation
+    from quadlens.model import Recipe as Recipe
+    from quadlens.model import Tables as Tables
+    from quadlens.model import Weights as Weights
+    from quadlens.model import load as load
+    from quadlens.model.formats import Imported as Imported
+    from quadlens.model.formats import from_state_dict as from_state_dict
+    from quadlens.pages import Report as Report
+    from quadlens.pages import report as report
+    from quadlens.pages.compare import Comparison as Comparison
+    from quadlens.pages.compare import compare as compare
+    from quadlens.parameterisation import Parameterised as Parameterised
+    from quadlens.proofs import Certificate as Certificate
+    from quadlens.quadrature import Bounds as Bounds
+    from quadlens.studies import Study as Study
+    from quadlens.studies.interventions import *  # noqa: F403
+    from quadlens.studies.over_time import RunHistory as RunHistory
+    from quadlens.studies.over_time import history as history
+    from quadlens.training.config import TrainConfig as TrainConfig
+    from quadlens.training.train import TrainingResult as TrainingResult
+    from quadlens.verbs import *  # noqa: F403
+    from quadlens_checker import CheckReport as CheckReport
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BadConfig",
-    "BadFile",
-    "BadWeights",
-    "Bounds",
-    "Certificate",
-    "CheckReport",
-    "Comparison",
-    "Config",
-    "Evaluation",
-    "Explanation",
-    "Imported",
-    "Lens",
-    "Outline",
-    "Parameterised",
-    "QuadlensError",
-    "Recipe",
-    "Report",
-    "RunHistory",
-    "Study",
-    "Tables",
-    "TrainConfig",
-    "TrainingResult",
-    "Weights",
-    "__version__",
-    "ablate",
-    "bounds",
-    "build",
-    "certify",
-    "check",
-    "compare",
-    "evaluate",
-    "explain",
-    "explore",
-    "export_file",
-    "figures",
-    "from_state_dict",
-    "history",
-    "import_file",
-    "jitter_phases",
-    "jitter_weights",
-    "lens",
-    "load",
-    "mix_attention",
-    "parameterise",
-    "report",
-    "resample",
-    "save",
-    "study",
-    "swap_activation",
-    "train",
-]
-
-# Where the public names live that are not in `verbs`.
+# Every public name, by the module it lives in.
 _HOMES = {
+    "quadlens": ("__version__", "figures"),
     "quadlens.errors": ("BadConfig", "BadFile", "BadWeights", "QuadlensError"),
     "quadlens.explanation": ("Explanation", "Outline"),
     "quadlens.infinite_width": ("Lens",),
-    "quadlens.model": ("Config", "Evaluation", "Recipe", "Tables", "Weights"),
+    "quadlens.model": ("Config", "Evaluation", "Recipe", "Tables", "Weights", "load"),
     "quadlens.model.formats": ("Imported", "from_state_dict"),
-    "quadlens.pages": ("Report",),
-    "quadlens.pages.compare": ("Comparison",),
+    "quadlens.pages": ("Report", "report"),
+    "quadlens.pages.compare": ("Comparison", "compare"),
     "quadlens.parameterisation": ("Parameterised",),
     "quadlens.proofs": ("Certificate",),
     "quadlens.quadrature": ("Bounds",),
@@ -126,20 +61,25 @@ _HOMES = {
     "quadlens.studies.interventions": (
         *("ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation"),
     ),
-    "quadlens.studies.over_time": ("RunHistory",),
+    "quadlens.studies.over_time": ("RunHistory", "history"),
     "quadlens.training.config": ("TrainConfig",),
     "quadlens.training.train": ("TrainingResult",),
+    "quadlens.verbs": (
+        *("bounds", "build", "certify", "check", "evaluate", "explain", "explore", "export_file", "import_file"),
+        *("lens", "parameterise", "save", "study", "train"),
+    ),
     "quadlens_checker": ("CheckReport",),
 }
+__all__ = [*sorted(name for names in _HOMES.values() for name in names)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     """Import what a name needs when it is first asked for, so that `import quadlens` costs nothing."""
     if name == "figures":
         return import_module("quadlens.figures")
-    if name not in __all__:
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module 'quadlens' has no attribute {name!r}; it has {', '.join(__all__)}")
-    home = next((home for home, names in _HOMES.items() if name in names), "quadlens.verbs")
     return getattr(import_module(home), name)
 
 

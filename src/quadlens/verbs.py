@@ -17,14 +17,11 @@ if TYPE_CHECKING:
     from quadlens.model import Evaluation, Tables, Weights
     from quadlens.model.formats import Imported
     from quadlens.model.formats.memory import TransformerLensObject
-    from quadlens.pages import Report
-    from quadlens.pages.compare import Comparison
     from quadlens.parameterisation import Parameterised
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
     from quadlens.spectrum import Anatomy
     from quadlens.studies import Study
-    from quadlens.studies.over_time import RunHistory
     from quadlens.training.config import TrainConfig
     from quadlens.training.engine import StepMeasures
     from quadlens.training.train import TrainingResult
@@ -33,19 +30,6 @@ if TYPE_CHECKING:
     ModelLike = (
         Weights | Study | Anatomy | Imported | Parameterised | TrainingResult | TransformerLensObject | str | Path
     )
-
-
-def load(model: str | Path = "mainline") -> "Weights":
-    """Read a model from a quadlens file, or a bundled one by name.
-
-    >>> import quadlens
-    >>> quadlens.load("mainline")
-    Weights(p=59, d_mlp=512, relu, weights=180,411)
-    """
-    from quadlens.errors import a_path
-    from quadlens.model.bundled import load as load_model
-
-    return load_model(a_path(model))
 
 
 @checked
@@ -310,25 +294,6 @@ def lens(model: "ModelLike" = "mainline") -> "Lens":
 
 
 @checked
-def history(run: str | Path, *, activation: str | None = None, proofs: bool = True) -> "RunHistory":
-    """What every snapshot of a run says: losses, key frequencies, clusters, lens, quadrature error, margin and proof.
-
-    Args:
-        run: A model's file with snapshots beside it (`quadlens train --snapshots N`), a directory of checkpoints, or
-            "mainline", whose rows are bundled.
-        activation: σ of other people's checkpoints, where the files do not say it.
-        proofs: Also prove what can be proved at every snapshot, which takes most of the time.
-
-    >>> import quadlens
-    >>> quadlens.history("mainline")
-    RunHistory(name=mainline, snapshots=60, keys=(5, 9, 11))
-    """
-    from quadlens.studies.over_time import history as over_time
-
-    return over_time(run, activation=activation, proofs=proofs)
-
-
-@checked
 def parameterise(
     model: "ModelLike" = "mainline", *, constant: bool = True, double: bool = True, embedding: bool = True
 ) -> "Parameterised":
@@ -354,18 +319,6 @@ def parameterise(
     from quadlens.parameterisation import parameterise as fit
 
     return fit(study(model).anatomy, constant, double, embedding)
-
-
-def compare(a: "ModelLike", b: "ModelLike") -> "Comparison":
-    """Two models side by side: answers, frequencies, lens, bounds and proofs; show it, or write its `to_html()`.
-
-    >>> import quadlens
-    >>> quadlens.compare("mainline", quadlens.ablate("mainline", keep="abs"))
-    Comparison(a=mainline, b=model, answers alike=100.0 %)
-    """
-    from quadlens.pages.compare import Comparison
-
-    return Comparison(study(a), study(b))
 
 
 @checked
@@ -425,40 +378,6 @@ def check(
             raise BadFile(f"{error.filename}: {words}; give a certificate of certify(), or the file of one") from None
         except ValueError as error:
             raise BadConfig(f"{error}; choose another max_seconds") from None
-
-
-@checked
-def report(
-    model: "ModelLike",
-    output: str | Path,
-    *,
-    workers: int = 1,
-    proofs: bool = True,
-    progress: Callable[[str], None] | None = None,
-) -> "Report":
-    """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
-
-    Args:
-        model: A model, a study, a path or the name of a bundled model.
-        output: The directory; a previous report there is replaced, anything else is refused.
-        workers: Processes that draw; more than one needs a main module that can be imported again.
-        proofs: Also run every proof strategy.
-        progress: Called with what is about to be done, when given.
-
-    >>> import quadlens, tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     quadlens.report(quadlens.build(p=5, neurons=12), f"{directory}/report", proofs=False).page.name
-    'index.html'
-    """
-    from quadlens.pages import report as write
-
-    return write(
-        model if isinstance(model, str | Path) else study(model),
-        output,
-        workers,
-        proofs,
-        progress or (lambda step: None),
-    )
 
 
 @checked

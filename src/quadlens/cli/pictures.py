@@ -53,7 +53,8 @@ def report(
 
     began = time.perf_counter()
     with out.step_line() as step:
-        made = write(model, output, workers or min(MOST_WORKERS, os.cpu_count() or 1), not no_proofs, step)
+        drawers = workers or min(MOST_WORKERS, os.cpu_count() or 1)
+        made = write(model, output, workers=drawers, proofs=not no_proofs, progress=step)
     seconds = time.perf_counter() - began
     certificate = made.results.certificate
     value = {

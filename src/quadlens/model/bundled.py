@@ -3,7 +3,7 @@
 from importlib.resources import files
 from pathlib import Path
 
-from quadlens.errors import BadFile
+from quadlens.errors import BadFile, a_path
 from quadlens.model.native import load_file
 from quadlens.model.weights import Weights
 
@@ -32,5 +32,10 @@ def resolve(model: str | Path) -> Path:
 
 
 def load(model: str | Path = DEFAULT_MODEL) -> Weights:
-    """Read a model from a path, or a bundled one by name."""
-    return load_file(resolve(model))
+    """Read a model from a quadlens file, or a bundled one by name.
+
+    >>> import quadlens
+    >>> quadlens.load("mainline")
+    Weights(p=59, d_mlp=512, relu, weights=180,411)
+    """
+    return load_file(resolve(a_path(model)))

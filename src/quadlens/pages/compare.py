@@ -13,11 +13,13 @@ from quadlens.model.evaluate import about
 from quadlens.numbers import NONE, at_most, cost, decimals, listed, margin, percent
 from quadlens.proofs.certificate import summary
 from quadlens.schema import plain
-from quadlens.studies.study import Study
+from quadlens.studies import Study, study_of
 from quadlens.table import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from quadlens.verbs import ModelLike
 
 # The figures of the page, drawn for each model that has them: answers of the integral, what neurons read, strength.
 FIGURES = ("angles", "shared_function", "strength", "integral_logits", "gates", "irreps")
@@ -161,6 +163,16 @@ class Comparison(Displayed):
                 f'<div class="paper"><img src="{address}" alt="{words}"></div></figure>'
             )
         return "".join(shown)
+
+
+def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
+    """Two models side by side: answers, frequencies, lens, bounds and proofs; show it, or write its `to_html()`.
+
+    >>> import quadlens
+    >>> quadlens.compare("mainline", quadlens.ablate("mainline", keep="abs"))
+    Comparison(a=mainline, b=model, answers alike=100.0 %)
+    """
+    return Comparison(study_of(a), study_of(b))
 
 
 def _keys(study: Study) -> tuple[int, ...]:

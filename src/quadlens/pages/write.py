@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quadlens.arguments import checked
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.explorer import build_page
@@ -20,6 +21,8 @@ from quadlens.studies.played_run import run_to_play
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+
+    from quadlens.verbs import ModelLike
 
 PAGE = "index.html"
 EXPLORER = "explorer.html"
@@ -49,14 +52,16 @@ class Report(Displayed):
         return {"page": self.page, "files": len(self.files), "megabytes": f"{self.page_bytes / 1e6:.1f}"}
 
 
+@checked
 def report(
-    model: Any,
+    model: "ModelLike",
     output: str | Path,
+    *,
     workers: int = 1,
     proofs: bool = True,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Report:
-    """Write the whole report of a model into a directory, which appears whole or not at all.
+    """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -64,6 +69,11 @@ def report(
         workers: Processes that draw; more than one needs a main module that can be imported again.
         proofs: Also run every proof strategy.
         progress: Called with what is about to be done.
+
+    >>> import quadlens, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     quadlens.report(quadlens.build(p=5, neurons=12), f"{directory}/report", proofs=False).page.name
+    'index.html'
     """
     output = Path(output)
     check_target(output)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from quadlens.arguments import checked
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
 from quadlens.infinite_width.inputs import inputs_of
@@ -166,6 +167,7 @@ def _whole(value: int | None) -> str:
     return "–" if value is None else str(value)
 
 
+@checked
 def history(
     run: str | Path,
     *,
@@ -173,7 +175,7 @@ def history(
     proofs: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> RunHistory:
-    """What every snapshot of a run says.
+    """What every snapshot of a run says: losses, key frequencies, clusters, lens, quadrature error, margin and proof.
 
     Args:
         run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the directory of snapshots, or
@@ -182,6 +184,10 @@ def history(
         activation: σ of other people's checkpoints, where the files do not say it.
         proofs: Also prove what can be proved at every snapshot, which takes most of the time.
         progress: Called before each snapshot with how many are done and how many there are.
+
+    >>> import quadlens
+    >>> quadlens.history("mainline")
+    RunHistory(name=mainline, snapshots=60, keys=(5, 9, 11))
     """
     path = resolve(run) if str(run) in bundled_names() else Path(run)
     if not path.is_dir() and not snapshot_directory(path).is_dir() and path.with_suffix(PLAYED).is_file():
