@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Int
 
 from quadlens.errors import BadConfig
-from quadlens.model.norm import Norm
-from quadlens.model.sequence import Norms, SequenceConfig, TaskSpec
+from quadlens.model.norm import Norm, Norms
+from quadlens.model.sequence import SequenceConfig, TaskSpec
 from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
 from quadlens.training.device import adamw

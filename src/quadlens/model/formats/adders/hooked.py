@@ -11,8 +11,8 @@ from quadlens.model.formats.adders.parts import Parts, built
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import Missing, agreed, finite_number, known_activation, switch
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
-from quadlens.model.norm import Norm
-from quadlens.model.sequence import Norms, TaskSpec
+from quadlens.model.norm import Norm, Norms
+from quadlens.model.sequence import TaskSpec
 
 SEQUENCE_TASK = re.compile(r"(cumsum-sign|max):\d{1,3}")
 RENAMED = {

@@ -18,8 +18,7 @@ from quadlens.model.formats.adders.parts import (
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import Missing
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
-from quadlens.model.norm import Norm
-from quadlens.model.sequence import Norms
+from quadlens.model.norm import Norm, Norms
 
 PLUS, EQUALS = 10, 11
 RMS = Norm("rms", 1e-8)

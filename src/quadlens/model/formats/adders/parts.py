@@ -113,7 +113,9 @@ class Settings:
         for key, value in expected.items():
             found = self._values.get(key, value)
             if type(found) is not type(value) or found != value:
-                raise BadConfig(f"{self._source}: {key} is {str(found)[:40]!r} in its config; quadlens reads {value!r}")
+                # Of a pickle only plain values are shown: anything else can be made to print without end.
+                told = f"{found!r}"[:40] if isinstance(found, bool | int | str) else f"a {type(found).__name__}"
+                raise BadConfig(f"{self._source}: {key} is {told} in its config; quadlens reads {value!r}")
 
 
 def sniff_marks(checkpoint: Checkpoint, *names: str) -> Sniff:

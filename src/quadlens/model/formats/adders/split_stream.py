@@ -26,8 +26,7 @@ from quadlens.model.formats.adders.parts import (
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import Missing
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
-from quadlens.model.norm import Norm
-from quadlens.model.sequence import Norms
+from quadlens.model.norm import Norm, Norms
 
 EPS = 1e-5
 # With more tokens than digits, '+' is 10 and '=' is 11; with ten, 0 stands for both.
