@@ -1,7 +1,7 @@
 """quadlens explains small networks that learned a finite operation such as addition modulo p, and proves what they do.
 
 model = quadlens.load("mainline")           # or import_file, from_state_dict, build, train
-study = quadlens.study(model)               # computes each thing once
+study = quadlens.study(model)               # computes each thing once; takes TransformerLens' object, too
 quadlens.explain(study)                     # evaluate, bounds, lens, certify, check, report, explore: the same way
 quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own axes if you like
 """
@@ -65,8 +65,8 @@ _HOMES = {
     "quadlens.training.config": ("TrainConfig",),
     "quadlens.training.train": ("TrainingResult",),
     "quadlens.verbs": (
-        *("bounds", "build", "certify", "check", "evaluate", "explain", "explore", "export_file", "import_file"),
-        *("lens", "parameterise", "save", "study", "train"),
+        *("bounds", "build", "certify", "check", "evaluate", "explain", "explore", "export_file", "from_module"),
+        *("import_file", "lens", "parameterise", "save", "study", "train"),
     ),
     "quadlens_checker": ("CheckReport",),
 }

@@ -3,7 +3,7 @@
 Each is one call into the package that does the work, imported when it is first needed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -124,6 +124,7 @@ def import_file(
     task: str | None = None,
     answers: str | None = None,
     checkpoint: int | None = None,
+    map: Mapping[str, str] | None = None,
 ) -> "Imported":
     """Read another project's checkpoint; nothing in it is executed and nothing about it is guessed.
 
@@ -137,6 +138,8 @@ def import_file(
         task: What the model was trained for, as "add" or "S5", where the file does not say.
         answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
         checkpoint: Which of several state dicts in one file, from 0.
+        map: Which weight is which in an MLP with names of its own, as {"embed": "emb.weight", "hidden": "fc1", "out":
+            "fc2"}; as in `from_module`.
 
     Returns:
         The model with notes on how each fact was settled, and how many inputs it answers right; every verb takes it.
@@ -153,7 +156,7 @@ def import_file(
     from quadlens.model.formats.registry import hints_of
 
     known = {"activation": activation, "p": p, "task": task, "answers": answers, "checkpoint": checkpoint}
-    hints = hints_of(attention, **known)
+    hints = hints_of(attention, map=map, **known)
     return read(a_path(path), format, hints, None if config is None else a_path(config))
 
 
@@ -203,13 +206,47 @@ def study(
     from quadlens.model.formats.memory import from_transformer, is_transformer_lens
     from quadlens.studies import study_of
 
-    if is_transformer_lens(model) or config is not None:
+    if (is_transformer_lens(model) and (inputs, p, task) != (None, None, None)) or config is not None:
         imported = from_transformer(model, config, inputs=inputs, p=p, task=task)
         print(imported.summary())
         return study_of(imported, type(model).__name__ if config is None else None)
     if (inputs, p, task) != (None, None, None):
         raise WrongArgument("inputs, p and task are for TransformerLens' object, or a state dict with config=…")
     return study_of(model)
+
+
+def from_module(
+    module: Any,
+    *,
+    inputs: Literal["one-hot", "concat", "sum", "pair"],
+    map: Mapping[str, str] | None = None,
+    activation: str | None = None,
+    task: str = "add",
+) -> "Study":
+    """A study of a plain PyTorch module that maps a and b to logits, by the modules it holds.
+
+    It may be an `nn.Sequential` or any module of Embedding, Linear, an activation, LayerNorm, RMSNorm and Dropout (in
+    evaluation), with as many hidden layers and biases as it likes. What was read is compared with `module(…)` on every
+    input, and refused where they differ; how many inputs are answered right is printed first.
+
+    Args:
+        module: The module; it is not changed.
+        inputs: How it is fed: `one-hot`, floats [n², 2n]; `concat` or `sum`, integers [n², 2] whose embeddings it
+            joins or adds up; `pair`, two vectors of n² integers.
+        map: Which weight is which where the order of its parts does not say, as {"embed": "emb.weight", "hidden":
+            "fc1", "out": "fc2"}; also `embed_b` of b's own embedding, `hidden2`, …, and `hidden_bias`, ….
+        activation: Its name where the module holds none, as relu called in its code.
+        task: What it was trained for, as "add" or "S5".
+
+    Raises:
+        QuadlensError: with what came, what was expected and what to do.
+    """
+    from quadlens.model.formats.modules import from_module as read
+    from quadlens.studies import study_of
+
+    imported = read(module, inputs=inputs, map=map, activation=activation, task=task)
+    print(imported.summary())
+    return study_of(imported, type(module).__name__)
 
 
 def evaluate(model: "ModelLike | Tables[Any]" = "mainline") -> "Evaluation":

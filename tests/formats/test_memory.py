@@ -250,5 +250,5 @@ def test_tokens_that_there_are_not() -> None:
         from_transformer(StandIn(), inputs=("a", "b", 8))
     with pytest.raises(WrongArgument, match="inputs, p and task are for TransformerLens' object"):
         quadlens.study("mainline", p=3)
-    with pytest.raises(QuadlensError, match=r"quadlens\.from_state_dict\(model\.state_dict\(\), …\) makes one"):
+    with pytest.raises(QuadlensError, match=r"quadlens\.from_module\(module, inputs=…\) makes one"):
         quadlens.study(torch.nn.Linear(3, 3))

@@ -74,15 +74,24 @@ def import_(
     checkpoint: Annotated[
         int | None, typer.Option("--checkpoint", metavar="N", help="Which of several state dicts in one file, from 0.")
     ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--map",
+            metavar="ROLE=NAME,…",
+            help="Which weight is which in an MLP with names of its own, as embed=emb.weight,hidden=fc1,out=fc2.",
+        ),
+    ] = None,
 ) -> None:
     """Read someone else's checkpoint and write it as a quadlens model; nothing in it is executed.
 
     With a directory: read every checkpoint in it and print one row per file, read or refused and why.
     """
+    from quadlens.model.formats.mapped import parse_map
     from quadlens.model.formats.registry import hints_of
 
     known = {"p": p, "activation": activation, "task": task, "answers": answers, "checkpoint": checkpoint}
-    hints = hints_of(attention, **known)
+    hints = hints_of(attention, map=None if names is None else parse_map(names), **known)
     if source.is_dir():
         _directory(source, output, format_name, config, hints, out)
         return

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quadlens.arguments import checked
 from quadlens.display import Displayed
@@ -78,9 +78,8 @@ def report(
     output = Path(output)
     check_target(output)
     results = study_of(model) if proofs else study_of(model).without_proofs()
-    command = f"quadlens report {shlex.quote(_named(model))} -o {shlex.quote(str(output))}" + (
-        "" if proofs else " --no-proofs"
-    )
+    named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
+    command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + ("" if proofs else " --no-proofs")
     with drawers(workers) as pool:
         # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
         results.prepare(progress, proofs=pool is None)
@@ -96,11 +95,6 @@ def _explorer(study: Study, progress: Callable[[str], None]) -> str | None:
         return page if len(page.encode()) <= LARGEST_EXPLORER else build_page(study, study.name, report=PAGE)
     except BadConfig:
         return None
-
-
-def _named(model: Any) -> str:
-    """The model as the command line would name it."""
-    return str(model) if isinstance(model, str | Path) else str(study_of(model).file or "MODEL")
 
 
 def write_report(

@@ -344,6 +344,8 @@ class Study(Displayed):
 def study_of(model: Any, name: str | None = None) -> Study:
     """A study of anything that stands for a model: a study, a model, an anatomy, a training result, a path, a name.
 
+    What was read of TransformerLens' own object is printed: its default feed is nobody's word.
+
     Raises:
         WrongArgument: for anything else; the message says what to pass.
     """
@@ -356,7 +358,8 @@ def study_of(model: Any, name: str | None = None) -> Study:
     if isinstance(model, Anatomy | Weights):
         return Study(model if isinstance(model, Anatomy) else Anatomy(model), name or IN_MEMORY)
     if is_transformer_lens(model):
-        model, name = from_transformer(model), name or type(model).__name__
+        name, model = name or type(model).__name__, from_transformer(model)
+        print(model.summary())
     if isinstance(getattr(model, "model", None), Weights):  # what import_file returns
         return Study(Anatomy(model.model), name or IN_MEMORY)
     if isinstance(getattr(model, "params", None), Weights):  # what training returns
@@ -374,7 +377,7 @@ def _what_to_pass(model: object) -> str:
             "config=…); any other to quadlens.from_state_dict(state, …)"
         )
     if hasattr(model, "state_dict"):
-        return f"got {kind} with a state_dict; {expected}: quadlens.from_state_dict(model.state_dict(), …) makes one"
+        return f"got {kind} with a state_dict; {expected}: quadlens.from_module(module, inputs=…) makes one"
     if isinstance(model, Tables):
         return f"got the collapsed model, which has no weights to prove anything about; {expected}"
     return f"got {kind}; {expected}"

@@ -21,6 +21,16 @@ TOLERANCE = 1e-4
 TOGETHER = 1 << 12
 
 
+class Disagrees(BadConfig):
+    """A model that is not what a network computes.
+
+    Attributes:
+        gap: The largest difference of a logit.
+    """
+
+    gap: float = np.inf
+
+
 class Worst(NamedTuple):
     """Where two forward passes differ most: over what is allowed there, in itself, and on which input."""
 
@@ -40,7 +50,8 @@ def check_agreement(model: Weights, run: Callable[[Any, Pairs], Any], network: A
         source: What it is called in messages.
 
     Raises:
-        BadConfig: with the largest difference and the input it is on, or with what the network raised.
+        Disagrees: with the largest difference and the input it is on.
+        BadConfig: with what the network raised, or another shape than logits have.
     """
     config = model.config
     all_of_them = float(config.p) ** 3 * config.d_mlp <= MAX_MULTIPLICATIONS
@@ -55,12 +66,14 @@ def check_agreement(model: Weights, run: Callable[[Any, Pairs], Any], network: A
         except Exception:  # a copy or float64 that the network does not allow: the first comparison stands
             again = worst
         if not again.ratio <= 1:
-            raise BadConfig(
+            error = Disagrees(
                 f"{source}: what its parts say is not what it computes: on a = {worst.a}, b = {worst.b} its own "
                 f"forward pass has a logit that is {worst.gap:.3g} away, the largest difference of {len(pairs)} inputs "
                 f"({_allowed(worst):.3g} is allowed there). A hook, another order of the inputs or code beside its "
                 "modules does such a thing"
             )
+            error.gap = worst.gap
+            raise error
         worst, where = again, "its own forward pass in float64"
     return f"compared with {where} on {len(pairs)} inputs: the largest difference is {worst.gap:.2g}"
 

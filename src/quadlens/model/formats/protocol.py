@@ -51,6 +51,7 @@ class Hints:
         task: Its name.
         answers: A file with the task's table, or `model` for the model's own answers.
         checkpoint: Which of several state dicts in one file, from 0.
+        map: Which weight is which, in an MLP whose weights have names of their own (`mapped.py`).
     """
 
     attention: tuple[float, ...] | SoftmaxAttention | None = None
@@ -62,6 +63,7 @@ class Hints:
     task: str | None = None
     answers: str | None = None
     checkpoint: int | None = None
+    map: Mapping[str, str] | None = None
 
     def of(self, *keys: str) -> Any:
         """The first of these keys that the sidecar has, at its top or one level down; None when it has none."""

@@ -26,6 +26,7 @@ from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, 
 from quadlens.model.formats.chughtai import Chughtai
 from quadlens.model.formats.facts import parse_attention
 from quadlens.model.formats.gbmi import Gbmi
+from quadlens.model.formats.mapped import read_mapped
 from quadlens.model.formats.mlps import He, TwoLayerMLP, ZhongLinear
 from quadlens.model.formats.nanda_layout import Nanda, Zhong
 from quadlens.model.formats.onnx_graph import write_onnx
@@ -160,8 +161,15 @@ def import_file(
     if config is not None:
         hints = dataclasses.replace(hints, sidecar=read_sidecar(Path(config)), sidecar_name=str(Path(config).name))
     chosen = reader_named(format_name)
-    checkpoint = read_checkpoint(path, hints.checkpoint)
-    imported = (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
+    return _imported(read_checkpoint(path, hints.checkpoint), chosen, hints)
+
+
+def _imported(checkpoint: Checkpoint, chosen: Reader | None, hints: Hints) -> Imported:
+    """By the map if there is one, else by the reader that was chosen or is surest."""
+    if hints.map is not None:
+        imported = read_mapped(checkpoint, hints.map, hints)
+    else:
+        imported = (chosen or recognise(checkpoint, hints)).read(checkpoint, hints)
     return with_task(imported, hints, checkpoint.source)
 
 
@@ -243,7 +251,7 @@ def hints_of(attention: Sequence[float] | str | None = None, **known: Any) -> Hi
     """What a user says: attention as numbers or in words (`parse_attention`); other fields of `Hints` as they are."""
     if isinstance(attention, str):
         return Hints(parse_attention(attention), **known)
-    return Hints(None if attention is None else tuple(map(float, attention)), **known)
+    return Hints(None if attention is None else tuple(float(x) for x in attention), **known)
 
 
 def from_state_dict(
@@ -256,6 +264,7 @@ def from_state_dict(
     task: str | None = None,
     answers: str | None = None,
     config: Mapping[str, Any] | None = None,
+    map: Mapping[str, str] | None = None,
     format: str = AUTO,
 ) -> Imported:
     """A model that is in memory: the state dict of another library, recognised and refused as a file would be.
@@ -269,6 +278,7 @@ def from_state_dict(
         task: What the model was trained for, as "add" or "S5"; addition when neither this nor the config says.
         answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
         config: The model's config as a dictionary, as a file's `config_<id>.json` would have it.
+        map: Which weight is which in an MLP with names of its own, as {"hidden": "fc1", "out": "fc2"}.
         format: One of `READERS`, or auto to recognise it by its keys.
 
     Returns:
@@ -292,10 +302,9 @@ def from_state_dict(
         read_position=read_position,
         task=task,
         answers=answers,
+        map=map,
     )
-    checkpoint = checkpoint_in_memory(state, IN_MEMORY)
-    imported = (reader_named(format) or recognise(checkpoint, hints)).read(checkpoint, hints)
-    return with_task(imported, hints, checkpoint.source)
+    return _imported(checkpoint_in_memory(state, IN_MEMORY), reader_named(format), hints)
 
 
 def export_file(model: Weights, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
