@@ -12,9 +12,17 @@ MAX_HEADER_BYTES = 1_000_000  # of a model file: the names, shapes and config be
 ACTIVATIONS = "relu", "abs", "square", "quartic", "gelu", "tanh", "silu", "softplus"
 MAX_MODULUS = 257  # with arcs, of which there is a list per input
 MAX_DIRECT_MODULUS = 720  # without; S6 has as many elements, and the limit of time may come first
-MAX_INTEGER_DIGITS = 18  # of an integer, its sign included; hints lie in -10^18 … 10^18
+MAX_INTEGER_DIGITS = 18  # of an integer, its sign included; hints lie in -10^18 … 10^18, those of `cells` ±2^120
+MAX_COUNT_DIGITS = 1000  # of a number of sequences
 MAX_RATIONAL_LENGTH = 4000  # characters of "numerator/denominator"; below the interpreter's own limit of 4,300 digits
 MAX_SHIFT = 1000  # of the hints of `moments`: their denominators are at most 2^1000
+
+# Networks on sequences: of their tasks, and bits after the point of tables, of what attention weighs them with (and the
+# range of powers of two that weights are kept in), of coordinates, and of what follows attention.
+SEQUENCE_ACTIVATIONS = "relu", "gelu", "gelu_tanh", "silu"
+MAX_LETTERS, MAX_ALPHABET, MAX_STATES, MAX_TABLE_ENTRIES = 1 << 10, 1 << 10, 1 << 14, 1 << 22
+MAX_COORDINATES, MAX_CUTS, LARGEST_HINT = 64, 1_000_000, 1 << 120
+TABLE_BITS, WEIGHT_BITS, WEIGHT_RANGE, COORDINATE_BITS, TAIL_BITS = 160, 80, 2000, 96, 80
 
 # Attention scores, and bits after the point where softmax or σ is not rational (`direct.enclose`, `activations`): of
 # gates; of pre-activations together with the bits before it; of these where that would lose more than 2^-LOSS_BITS; of

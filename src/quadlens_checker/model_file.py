@@ -120,8 +120,8 @@ def read_config(value: Any, table: Sequence[int] | None) -> Config:
     return Config(*common, *sizes, tuple(map(float, alphas)), read, tokens, softmax)
 
 
-def read_model(content: bytes) -> tuple[Config, Tensors]:
-    """Config and tensors of a safetensors file that quadlens wrote."""
+def read_tensors(content: bytes) -> tuple[Any, dict[str, Tensor]]:
+    """Config, not looked at yet, and tensors of a safetensors file that quadlens wrote."""
     size = int.from_bytes(content[:8], "little")
     require(8 + size <= len(content), "the model file is cut")
     require(size <= limits.MAX_HEADER_BYTES, f"the model file's header is longer than {limits.MAX_HEADER_BYTES} bytes")
@@ -131,7 +131,7 @@ def read_model(content: bytes) -> tuple[Config, Tensors]:
         parse_json(metadata["quadlens"], floats=True), ("format", "config", "checksum"), "the model's metadata"
     )
     require(repr(about["format"]) == "1", "unknown version of the model file")
-    start, tensors = 8 + size, {}
+    start, tensors = 8 + size, dict[str, Tensor]()
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         keys(entry, ("dtype", "shape", "data_offsets"), name)
         shape = integers(entry["shape"], name, None, 1, limits.MAX_MODEL_BYTES)
@@ -146,8 +146,15 @@ def read_model(content: bytes) -> tuple[Config, Tensors]:
         require(all(map(math.isfinite, values)), f"{name} has a weight that is not finite")
         tensors[name], start = (shape, values), stop
     require(start == len(content), "the model file has bytes that belong to no tensor")
-    shape, table = tensors.pop(TASK_TABLE, ([], None))
-    config = read_config(about["config"], table)
+    return about["config"], tensors
+
+
+def read_model(content: bytes) -> tuple[Config, Tensors]:
+    """Config and tensors of a network on pairs."""
+    value, tensors = read_tensors(content)
+    shape, numbers = tensors.pop(TASK_TABLE, ([], None))
+    table = None if numbers is None else [int(x) for x in numbers]
+    config = read_config(value, table)
     shapes = config.shapes()
     require({name: shape for name, (shape, _) in tensors.items()} == shapes, "the tensors do not fit the config")
     require(table is None or shape == [config.p, config.p], "the task's table does not fit the config")

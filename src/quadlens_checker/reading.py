@@ -57,7 +57,7 @@ def parse_json(content: bytes | str, floats: bool) -> Any:
         return found
 
     def integer(digits: str) -> int:
-        if len(digits) > limits.MAX_INTEGER_DIGITS:  # written out: this runs for every number of the file
+        if len(digits) > limits.MAX_COUNT_DIGITS:  # written out: this runs for every number of the file
             raise Rejected(f"an integer with {len(digits)} digits")
         return int(digits)
 

@@ -1,0 +1,280 @@
+"""Where attention leads from a cell: ratios of sums of one term per position, bounded over all words of the cell.
+
+From a query position with its own token, a coordinate of what a head writes is r = Σ_j w_j u_j / Σ_j w_j over the
+positions seen, and r ≥ τ exactly when Σ_j w_j (u_j - τ) ≥ 0. Terms of one letter are added up; the least sum over the
+letters below and above a cell is a shortest path over the automaton's states. Nothing is divided.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from operator import mul, sub
+from typing import Any, NamedTuple
+
+from quadlens_checker.automata import Automaton, Table
+from quadlens_checker.limits import COORDINATE_BITS
+from quadlens_checker.reading import require
+from quadlens_checker.sequence_tables import P, weight_error
+
+Terms = Mapping[int, Mapping[int, int]]  # by position and token
+
+
+class Cell(NamedTuple):
+    """Words with this state before letter `low` and these letters from there on; `after` is the state behind them."""
+
+    low: int
+    state: int
+    letters: tuple[int, ...]
+    after: int
+
+    @property
+    def high(self) -> int:
+        """The boundary behind the last letter fixed."""
+        return self.low + len(self.letters)
+
+    def look_up(self, task: Automaton, letter: int, table: Table) -> int:
+        """The entry of a table for one of the letters fixed."""
+        state = self.state
+        for n, a in enumerate(self.letters[: letter - self.low], self.low):
+            state = task.next[n][state][a]
+        return table[state][self.letters[letter - self.low]]
+
+
+class Placed(NamedTuple):
+    """A cell as a head sees it: numbers are (letter's number, tuple of tokens) of the letters fixed."""
+
+    low: int
+    state: int
+    numbers: list[tuple[int, int]]
+    high: int
+    after: int
+
+
+def cells_of(task: Automaton, low: int, high: int) -> Iterator[Cell]:
+    """All cells that fix the letters low … high - 1, in order: by state, then by letters from the lowest."""
+    for state in range(len(task.next[low])):
+        yield from ended(task, Cell(low, state, (), state), high)
+
+
+def ended(task: Automaton, cell: Cell, high: int) -> Iterator[Cell]:
+    """The cells inside one, its letters fixed up to high."""
+    if cell.high == high:
+        yield cell
+        return
+    for a, after in enumerate(task.next[cell.high][cell.after]):
+        yield from ended(task, cell._replace(letters=(*cell.letters, a), after=after), high)
+
+
+def refined(task: Automaton, cell: Cell, sign: str) -> Iterator[Cell]:
+    """The cells inside one that fix one letter more, below (`-`) or above (`+`) those it fixes."""
+    if sign == "+":
+        require(cell.high < len(task.next), "a letter after the last one")
+        yield from ended(task, cell, cell.high + 1)
+        return
+    require(sign == "-" and cell.low > 0, "a letter before the first one")
+    for state, row in enumerate(task.next[cell.low - 1]):
+        for a, after in enumerate(row):
+            if after == cell.state:
+                yield cell._replace(low=cell.low - 1, state=state, letters=(a, *cell.letters))
+
+
+def leaves_of(task: Automaton, cell: Cell, entry: Any) -> Iterator[tuple[Cell, int | None]]:
+    """The cells that an entry of a certificate names, each with the number of its leaf; together they are the cell."""
+    if entry is None or type(entry) is int:
+        yield cell, entry
+        return
+    require(isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list), "an entry that is no cell")
+    children = list(refined(task, cell, entry[0]))
+    require(len(children) == len(entry[1]), "a refined cell that lacks cells, or has too many")
+    for child, inner in zip(children, entry[1], strict=True):
+        yield from leaves_of(task, child, inner)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a head sees from a position, by letter: which tokens a letter and the state before it bring.
+
+    tokens: for each letter the distinct tuples of tokens at its positions. index: number of the tuple, by letter, state
+    before it and letter. groups: for each letter sets of such tuples; edges: by letter and state, (state after, number
+    of the set of tuples that lead there).
+    """
+
+    constant: list[tuple[int, int]]
+    places: list[list[int]]
+    tokens: list[list[tuple[int, ...]]]
+    index: list[list[list[int]]]
+    groups: list[list[tuple[int, ...]]]
+    edges: list[list[list[tuple[int, int]]]]
+
+    @classmethod
+    def of(cls, task: Automaton, seen: list[int]) -> "View":
+        """Of these positions."""
+        view = cls([], [[] for _ in task.next], [], [], [], [])
+        tables: list[list[Any]] = [[] for _ in task.next]
+        for j in seen:
+            fed = task.fed[j]
+            if isinstance(fed, int):
+                view.constant.append((j, fed))
+            else:
+                view.places[fed[0]].append(j)
+                tables[fed[0]].append(fed[1])
+        for after, here in zip(task.next, tables, strict=True):
+            known: dict[tuple[int, ...], int] = {}
+            groups: dict[tuple[int, ...], int] = {}
+            index, edges = [], []
+            for s, row in enumerate(after):
+                numbers = [known.setdefault(tuple([t[s][a] for t in here]), len(known)) for a in range(len(row))]
+                reached: dict[int, set[int]] = {}
+                for number, state in zip(numbers, row, strict=True):
+                    reached.setdefault(state, set()).add(number)
+                index.append(numbers)
+                edges.append([(e, groups.setdefault(tuple(sorted(g)), len(groups))) for e, g in reached.items()])
+            view.tokens.append(list(known))
+            view.index.append(index)
+            view.groups.append(list(groups))
+            view.edges.append(edges)
+        return view
+
+    @cached_property
+    def last(self) -> int:
+        """The last letter of which anything is seen, or -1."""
+        return max((n for n, places in enumerate(self.places) if places), default=-1)
+
+    def placed(self, task: Automaton, cell: Cell) -> Placed:
+        """A cell as it is seen."""
+        numbers, state = [], cell.state
+        for n, a in enumerate(cell.letters, cell.low):
+            if self.places[n]:
+                numbers.append((n, self.index[n][state][a]))
+            state = task.next[n][state][a]
+        return Placed(cell.low, cell.state, numbers, cell.high, cell.after)
+
+    def sums(self, terms: Terms) -> tuple[int, list[list[int]]]:
+        """The sum of a term per position: of the constant ones, and for each letter of each tuple of its tokens."""
+        found = []
+        for places, tuples in zip(self.places, self.tokens, strict=True):
+            of = [terms[j] for j in places]
+            found.append([sum([t[v] for t, v in zip(of, tokens, strict=True)]) for tokens in tuples])
+        return sum(terms[j][v] for j, v in self.constant), found
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """A head seen from one position with its own token: the weights w̃ of all positions and tokens, and their sums."""
+
+    view: View
+    weights: Terms
+
+    @cached_property
+    def sums(self) -> tuple[int, list[list[int]]]:
+        """Of the weights."""
+        return self.view.sums(self.weights)
+
+    def ratio(self, values: Mapping[int, Mapping[int, tuple[int, int]]], sign: int) -> "Ratio":
+        """The ratio of a coordinate (sign 1) or of its negative (-1); values: middle and error over 2^P.
+
+        u is rounded down to ū, an integer over 2^U. With |w - w̃| ≤ δ and |ū|, |τ| ≤ most, w (u - τ) ≥ w (ū - τ) ≥
+        w̃ (ū - τ) - 2 δ most.
+        """
+        cut = P - COORDINATE_BITS
+        lower = {
+            j: {v: (sign * values[j][v][0] - values[j][v][1]) >> cut for v in here} for j, here in self.weights.items()
+        }
+        most = max(max(map(abs, here.values())) for here in lower.values()) + 1
+        terms = {
+            j: {v: w * lower[j][v] - 2 * most * weight_error(w) for v, w in here.items()}
+            for j, here in self.weights.items()
+        }
+        constant, sums = self.view.sums(terms)
+        return Ratio(self, constant, sums, most, {})
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """r of one coordinate: constant and sums are of w̃ ū, less what is not known of them; |τ| ≤ most is required."""
+
+    attention: Attention
+    constant: int
+    sums: list[list[int]]
+    most: int
+    known: dict[int, "Paths"]
+
+    def at(self, tau: int) -> "Paths":
+        """The sums of w (u - τ)."""
+        if tau not in self.known:
+            self.known[tau] = Paths(self, tau, {}, [], [])
+        return self.known[tau]
+
+    def holds(self, tau: int, cells: list[Placed]) -> bool:
+        """Whether r ≥ τ for every word of these cells; τ over 2^U."""
+        if tau <= -self.most:  # no ū is smaller, and r is an average
+            return True
+        if tau > self.most:
+            return False
+        paths = self.at(tau)
+        return all(paths.least(cell) >= 0 for cell in cells)
+
+    def of_word(self, task: Automaton, word: list[int]) -> int:
+        """The largest τ that one word is shown to reach: the one division."""
+        index, state = self.attention.view.index, 0
+        top, (bottom, weights) = self.constant, self.attention.sums
+        for n, a in enumerate(word):
+            number = index[n][state][a]
+            top, bottom, state = top + self.sums[n][number], bottom + weights[n][number], task.next[n][state][a]
+        require(bottom > 0, "weights of attention too small to compare")
+        return max(top // bottom, -self.most)
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Least sums of w (u - τ) over letters below and above a cell, for one τ."""
+
+    ratio: Ratio
+    tau: int
+    terms: dict[int, list[int]]
+    below: list[dict[int, int]]
+    above: list[list[int]]
+
+    def of(self, letter: int) -> list[int]:
+        """Of one letter, for each tuple of its tokens."""
+        if letter not in self.terms:
+            weights = self.ratio.attention.sums[1][letter]
+            self.terms[letter] = list(map(sub, self.ratio.sums[letter], map(mul, weights, repeat(self.tau))))
+        return self.terms[letter]
+
+    def steps(self, letter: int) -> list[list[tuple[int, int]]]:
+        """By state before a letter: (state after, least sum of the letter on the way there)."""
+        view, terms = self.ratio.attention.view, self.of(letter)
+        least = [min([terms[n] for n in group]) for group in view.groups[letter]]
+        return [[(after, least[g]) for after, g in edges] for edges in view.edges[letter]]
+
+    def low(self, boundary: int) -> dict[int, int]:
+        """The least sum of constant positions and letters before a boundary, by the states that are reached there."""
+        if not self.below:
+            self.below.append({0: self.ratio.constant - self.tau * self.ratio.attention.sums[0]})
+        while len(self.below) <= boundary:
+            steps, found = self.steps(len(self.below) - 1), dict[int, int]()
+            for state, start in self.below[-1].items():
+                for after, least in steps[state]:
+                    if after not in found or start + least < found[after]:
+                        found[after] = start + least
+            self.below.append(found)
+        return self.below[boundary]
+
+    def up(self, boundary: int) -> list[int] | None:
+        """The least sum of all letters from a boundary on, by the state there; None where none of them is seen."""
+        last = self.ratio.attention.view.last
+        if boundary > last:
+            return None
+        while len(self.above) <= last - boundary:
+            behind = self.above[-1] if self.above else None
+            steps = self.steps(last - len(self.above))
+            self.above.append([min([x + (behind[s] if behind else 0) for s, x in edges]) for edges in steps])
+        return self.above[last - boundary]
+
+    def least(self, cell: Placed) -> int:
+        """No more than Σ_j w_j (u_j - τ) for any word of a cell."""
+        above = self.up(cell.high)
+        found = self.low(cell.low)[cell.state] + (above[cell.after] if above else 0)
+        return found + sum([self.of(n)[number] for n, number in cell.numbers])

@@ -1,0 +1,127 @@
+"""Curves by straight lines: α (x - p) + v within δ of σ(x) or of 1/√x on all of an interval; integers over 2^Q.
+
+Each function takes the ends l ≤ h of the interval and gives (α, p, v, δ).
+"""
+
+import math
+from functools import cache
+
+from quadlens_checker.activations import CUBICS, ONE, ROOT, Coefficients, fixed_exponential, logistic
+from quadlens_checker.exponential import BITS
+from quadlens_checker.limits import GRID_BITS, TAIL_BITS
+
+Q = TAIL_BITS
+UNIT = 1 << Q
+Line = tuple[int, int, int, int]
+STEP, HALF = Q - GRID_BITS, 1 << (Q - GRID_BITS - 1)
+CELL_BITS, CELLS = 3, 128  # |σ''| is bounded on cells of width 1/8 up to 16, and beyond
+VALUE_ERROR, SLOPE_ERROR = (UNIT >> 40) + 4, (UNIT >> 27)
+BEND_NUMERATOR, BEND_DENOMINATOR = 8943, 200_000  # 0.044715 of the gelu by tanh
+
+
+@cache
+def coefficients(name: str, j: int) -> Coefficients:
+    """σ and its derivatives over 1, 1, 2, 6 at j 2^-GRID_BITS."""
+    c, d, e, f = CUBICS[name][0](j)
+    return c >> (BITS - Q), d >> (BITS - Q), e >> (BITS - Q), f >> (BITS - Q)
+
+
+def tangent(name: str, x: int) -> tuple[int, int]:
+    """(v, α) with |σ(x) - v| ≤ VALUE_ERROR and |σ'(x) - α| ≤ SLOPE_ERROR.
+
+    The cubic around the nearest grid point, as `activations.by_cubics` has it and proves; the slope is that cubic's,
+    within C |t|³/6 ≤ 16 2^-30/6 of σ', its roundings aside. Beyond the last place σ is max(x, 0) up to 2^-60, and so
+    are its slopes: silu' - 1 = s - 1 + x s' and gelu' - 1 = Φ - 1 + x φ.
+    """
+    if name == "gelu_tanh":
+        return tangent_by_tanh(x)
+    if not -CUBICS[name][1] << Q < x < CUBICS[name][1] << Q:
+        return max(x, 0), UNIT * (x > 0)
+    j = (x + HALF) >> STEP
+    c, d, e, f = coefficients(name, j)
+    t = x - (j << STEP)
+    third = t * f >> Q
+    return c + (t * (d + (t * (e + third) >> Q)) >> Q), d + (t * (2 * e + 3 * third) >> Q)
+
+
+def tanh_argument(x: int) -> int:
+    """2 √(2/π) (x + 0.044715 x³) over 2^BITS, x over 2^Q with |x| ≤ 16, within 2^-78: √(2/π) is 2 ROOT."""
+    cube = x * x * x * BEND_NUMERATOR // (BEND_DENOMINATOR << (2 * Q))
+    return 4 * ROOT * (x + cube) >> Q
+
+
+def tangent_by_tanh(x: int) -> tuple[int, int]:
+    """Of x s(v), v = `tanh_argument`: the slope is s + x s' v'; beyond 12 it is max(x, 0) up to 12 e^-140."""
+    if not -12 << Q < x < 12 << Q:
+        return max(x, 0), UNIT * (x > 0)
+    s, first, _, _ = logistic(tanh_argument(x), ONE)
+    slope = 4 * ROOT * (UNIT + 3 * (x * x >> Q) * BEND_NUMERATOR // BEND_DENOMINATOR) >> Q
+    return x * s >> BITS, (s >> (BITS - Q)) + ((x * first >> BITS) * slope >> BITS)
+
+
+@cache
+def bend(name: str, near: int, far: int) -> int:
+    """No less than |σ''(x)| for near ≤ 2^CELL_BITS |x| ≤ far.
+
+    gelu'' = (2 - x²) φ(x); silu'' = s' (2 + x (1 - 2s)), where x (1 - 2s) lies in -|x| … 0; and of x s(v) it is
+    2 s' v' + x (s'' v'² + s' v''), where |s''| ≤ s'. φ, s' and s'(v) fall with |x|, and v' and v'' grow.
+    """
+    slack = 1 << (BITS - 80)
+    unit = 1 << CELL_BITS
+    if name == "gelu":
+        density = (fixed_exponential(-near * near, 2 * unit * unit) * ROOT >> BITS) + slack
+        most = max(abs(2 * unit * unit - near * near), abs(2 * unit * unit - far * far), 0 if near else 2 * unit * unit)
+        return (density * most >> (2 * CELL_BITS + BITS - Q)) + 1
+    if name == "silu":
+        first = logistic(near, unit)[1] + slack
+        return (first * max(2 * unit, far - 2 * unit) >> (CELL_BITS + BITS - Q)) + 1
+    first = logistic(tanh_argument(near << (Q - CELL_BITS)), ONE)[1] + slack
+    x, root = far << (Q - CELL_BITS), (4 * ROOT >> (BITS - Q)) + 1
+    slope = (root * (UNIT + 3 * (x * x >> Q) * BEND_NUMERATOR // BEND_DENOMINATOR + 2) >> Q) + 1
+    second = (root * (6 * x * BEND_NUMERATOR // BEND_DENOMINATOR + 1) >> Q) + 1
+    return ((first >> (BITS - Q)) + 1) * (2 * slope + (x * ((slope * slope >> Q) + second + 1) >> Q) + 1) // UNIT + 1
+
+
+def most_bend(name: str, low: int, high: int) -> int:
+    """No less than |σ''| on low … high, over 2^Q."""
+    near, far = 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
+    first, last = near >> (Q - CELL_BITS), far >> (Q - CELL_BITS)
+    found = [bend(name, j, j + 1) for j in range(first, min(last + 1, CELLS))]
+    if last >= CELLS:
+        found.append(bend(name, CELLS, last + 1) if name != "gelu_tanh" else UNIT >> 40)
+    return max(found)
+
+
+def activation(name: str, low: int, high: int) -> Line:
+    """σ: Taylor's line at the middle, off by at most |σ''| r²/2; ReLU's chord where the sign changes.
+
+    ReLU less α x is convex, 0 at x = 0 and, for 0 ≤ α ≤ 1, between 0 and its larger end.
+    """
+    if name == "relu":
+        if low >= 0 or high <= 0:
+            return UNIT * (low >= 0), 0, 0, 0
+        slope = (high << Q) // (high - low)
+        most = max(-slope * low, high * (UNIT - slope)) // UNIT + 1
+        return slope, 0, most // 2, most // 2 + 1
+    p, r = (low + high) // 2, (high - low) // 2 + 1
+    v, slope = tangent(name, p)
+    return (
+        slope,
+        p,
+        v,
+        (most_bend(name, low, high) * r // UNIT * r >> (Q + 1)) + (SLOPE_ERROR * r >> Q) + VALUE_ERROR + 3,
+    )
+
+
+def inverse_root(low: int, high: int) -> Line:
+    """1/√x, low > 0: convex, so that its tangent at the middle lies below it, and a line with its ends above.
+
+    At p the value is in v … v + 1, so that the true slope -v³/2 is within 3 (v + 1)²/2 + 2 (units) of α.
+    """
+    p, r = (low + high) // 2, (high - low) // 2 + 1
+    v, at_low, at_high = (math.isqrt((1 << (3 * Q)) // x) for x in (p, low, high))
+    slope = -(v * v * v >> (2 * Q + 1))
+    off = ((v + 1) * (v + 1) * 3 >> (Q + 1)) + 3
+    below = v - (off * r >> Q) - 2
+    above = max(at_low - (slope * (low - p) >> Q), at_high - (slope * (high - p) >> Q)) + 2
+    return slope, p, (above + below) // 2, (above - below) // 2 + 2

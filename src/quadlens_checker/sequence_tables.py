@@ -1,0 +1,230 @@
+"""What attention sees of a sequence, as tables: before attention a position is a function of its place and token alone.
+
+A `Row` is a vector of integers over 2^P with one error: no entry is further than that from the truth.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import mul
+
+from quadlens_checker.exponential import exponential
+from quadlens_checker.limits import SCORE_BITS, TABLE_BITS, WEIGHT_BITS, WEIGHT_RANGE
+from quadlens_checker.matrices import Matrix, Rows, rows, transposed
+from quadlens_checker.reading import Clock, require, ticking
+from quadlens_checker.sequence_file import Network, Norm
+
+P = TABLE_BITS
+Row = tuple[list[int], int]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """x ↦ x W + b: the columns of W and the entries of b over powers of two; size bounds every Σ_i |W[i,j]|."""
+
+    columns: Rows
+    shift: int
+    bias: list[int]
+    bias_shift: int
+    size: int
+
+    @classmethod
+    def of(cls, W: Matrix, b: Matrix) -> "Linear":
+        """W and one row b."""
+        columns = transposed(W)[0]
+        return cls(columns, W[1], b[0][0], b[1], max(sum(map(abs, column)) for column in columns))
+
+    def __call__(self, x: Row) -> Row:
+        """The error is multiplied by `size`, and products and bias are rounded down, each by less than 1."""
+        bias = at_bits(self.bias, self.bias_shift, P)
+        found = [(sum(map(mul, x[0], w)) >> self.shift) + b for w, b in zip(self.columns, bias, strict=True)]
+        return found, (x[1] * self.size >> self.shift) + 3
+
+
+def at_bits(row: Sequence[int], shift: int, bits: int) -> list[int]:
+    """Integers over 2^shift as integers over 2^bits, rounded down."""
+    return [n << (bits - shift) for n in row] if bits >= shift else [n >> (shift - bits) for n in row]
+
+
+def inverse_root(low: int, high: int, bits: int) -> tuple[int, int]:
+    """(a, b) with a ≤ 2^bits/√s ≤ b for s in low … high over 2^(2 bits): ⌊√x⌋ ≤ √x < ⌊√x⌋ + 1, and √⌊x⌋ alike."""
+    require(low > 0, "a norm of what may be zero")
+    return math.isqrt((1 << (4 * bits)) // high), math.isqrt((1 << (4 * bits)) // low) + 1
+
+
+def eps_at(norm: Norm, bits: int) -> int:
+    """Eps over 2^bits, rounded down."""
+    n, d = norm.eps.as_integer_ratio()
+    return (n << bits) // d
+
+
+def normalised(norm: Norm | None, x: Row, w: Matrix | None, b: Matrix | None, row: int = 0) -> Row:
+    """A row x normalised, times w plus b.
+
+    With |x_i - m_i| ≤ e: x_i² lies between (max(|m_i| - e, 0))² and (|m_i| + e)². The mean of x is within e of that of
+    m, which is rounded down: then e is 2 e + 1. y = 1/√… lies in a … b, and x_i y within e b + |m_i| (b - a) of m_i a.
+    """
+    if norm is None or w is None:
+        return x
+    m, e = x
+    if norm.layer:
+        mean = sum(m) // len(m)
+        m, e = [n - mean for n in m], 2 * e + 1
+    eps = eps_at(norm, 2 * P)
+    low = sum(max(abs(n) - e, 0) ** 2 for n in m) // len(m) + eps
+    high = sum((abs(n) + e) ** 2 for n in m) // len(m) + eps + 2
+    a, b_root = inverse_root(low, high, P)
+    scaled = [n * a >> P for n in m]
+    error = (e * b_root + max(map(abs, m)) * (b_root - a) >> P) + 2
+    weight, shift = w[0][row], w[1]
+    bias = [0] * len(m) if b is None else at_bits(b[0][row], b[1], P)
+    found = [(n * v >> shift) + c for n, v, c in zip(scaled, weight, bias, strict=True)]
+    return found, (error * max(map(abs, weight)) >> shift) + 3
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Keys, queries and coordinates of what values write, for each position up to the last one asked, by token.
+
+    basis: for each head K rows of d_model integers over 2^basis_bits. A value writes v = (n W_V + b_V) W_O; its
+    coordinates are u_k = v · B_k, and v - Σ_k u_k B_k, whatever it is, is bounded in size by `rest`, over 2^P.
+    """
+
+    network: Network
+    basis: list[Rows]
+    basis_bits: int
+    clock: Clock
+
+    @cached_property
+    def tokens(self) -> list[list[int]]:
+        """The tokens that each position may be fed."""
+        task = self.network.task
+        last = max(query for query, _, _ in task.steps)
+        fed = task.fed[: last + 1]
+        return [[x] if isinstance(x, int) else sorted({v for row in x[1] for v in row}) for x in fed]
+
+    @cached_property
+    def streams(self) -> list[dict[int, list[int]]]:
+        """Token and position embedded, over 2^P, rounded down twice."""
+        E, pos = self.network.tensors["W_E"], self.network.tensors["W_pos"]
+
+        def stream(j: int, v: int) -> list[int]:
+            return list(map(int.__add__, at_bits(E[0][v], E[1], P), at_bits(pos[0][j], pos[1], P)))
+
+        return [{v: stream(j, v) for v in here} for j, here in enumerate(self.tokens)]
+
+    @cached_property
+    def normed(self) -> list[dict[int, Row]]:
+        """The stream as attention reads it."""
+        norm, of = self.network.norms["attention"], self.network.tensors.get
+        w, b = of("ln1_w"), of("ln1_b")
+        return [
+            {v: normalised(norm, (x, 2), w, b) for v, x in here.items()} for here in ticking(self.streams, self.clock)
+        ]
+
+    def projected(self, kind: str, head: int) -> list[dict[int, Row]]:
+        """Queries (Q) or keys (K) of a head, normalised and rotated."""
+        network, d = self.network, self.network["d_model"]
+        linear = Linear.of(
+            rows(network.tensors[f"W_{kind}"], head * d, head * d + d),
+            rows(network.tensors[f"b_{kind}"], head, head + 1),
+        )
+        norm, w = network.norms["query_key"], network.tensors.get(f"{kind.lower()}_norm_w")
+        return [
+            {v: self.turned(j, normalised(norm, linear(x), w, None)) for v, x in here.items()}
+            for j, here in enumerate(ticking(self.normed, self.clock))
+        ]
+
+    def turned(self, j: int, x: Row) -> Row:
+        """(u cos - v sin, u sin + v cos) of each pair: at most 2 max(|cos|, |sin|) times the error, rounded down."""
+        network = self.network
+        if network.rope is None:
+            return x
+        (cos, shift), (sin, shift_sin) = network.tensors["rope_cos"], network.tensors["rope_sin"]
+        bits = max(shift, shift_sin)
+        C, S = at_bits(cos[j], shift, bits), at_bits(sin[j], shift_sin, bits)
+        half = len(C)
+        first = slice(0, half) if network.rope == "halves" else slice(0, None, 2)
+        second = slice(half, None) if network.rope == "halves" else slice(1, None, 2)
+        found = [0] * (2 * half)
+        U, V = x[0][first], x[0][second]
+        found[first] = [u * c - v * s >> bits for u, v, c, s in zip(U, V, C, S, strict=True)]
+        found[second] = [u * s + v * c >> bits for u, v, c, s in zip(U, V, C, S, strict=True)]
+        return found, (2 * x[1] * max(map(abs, C + S)) >> bits) + 2
+
+    @cached_property
+    def keys(self) -> list[list[dict[int, Row]]]:
+        """Of each head."""
+        return [self.projected("K", h) for h in range(self.network["n_heads"])]
+
+    @cached_property
+    def queries(self) -> list[list[dict[int, Row]]]:
+        """Of each head."""
+        return [self.projected("Q", h) for h in range(self.network["n_heads"])]
+
+    @cached_property
+    def written(self) -> list[list[dict[int, Row]]]:
+        """What the value of each head, position and token writes to the stream."""
+        network, d, v = self.network, self.network["d_model"], self.network["d_value"]
+        found, zero = [], ([[0] * d], 0)
+        for h in range(network["n_heads"]):
+            V = Linear.of(rows(network.tensors["W_V"], h * d, h * d + d), rows(network.tensors["b_V"], h, h + 1))
+            out = Linear.of(rows(network.tensors["W_O"], h * v, h * v + v), zero)
+            found.append([{t: out(V(x)) for t, x in here.items()} for here in ticking(self.normed, self.clock)])
+        return found
+
+    @cached_property
+    def coordinates(self) -> list[list[dict[int, Row]]]:
+        """The coordinates of each head, position and token."""
+        found = []
+        for basis, here in zip(self.basis, self.written, strict=True):
+            linear = Linear.of(transposed((basis, self.basis_bits)), ([[0] * len(basis)], 0))
+            found.append([{v: linear(x) for v, x in at.items()} for at in here])
+        return found
+
+    @cached_property
+    def rest(self) -> list[int]:
+        """Σ over heads of the largest |v - Σ_k u_k B_k| in each of d_model directions; softmax averages it."""
+        total = [0] * self.network["d_model"]
+        for basis, values, coordinates in zip(self.basis, self.written, self.coordinates, strict=True):
+            back = Linear.of((basis, self.basis_bits), ([[0] * len(total)], 0))
+            most = [0] * len(total)
+            for here, there in zip(values, coordinates, strict=True):
+                for v, (m, e) in here.items():
+                    again, error = back(there[v])
+                    most = [max(x, abs(a - b) + e + error) for x, a, b in zip(most, m, again, strict=True)]
+            total = list(map(int.__add__, total, most))
+        return total
+
+    def weights(self, head: int, query: int, own: int) -> dict[int, dict[int, int]]:
+        """w̃ of every position seen and every token there, in proportion to e^score, each known to `weight_error`.
+
+        A score is within error = e_q Σ|k| + e_k Σ|q| + d e_q e_k, rounded; with ε = error/2^P ≤ 2^-80 its exponential
+        is within a factor e^±ε, and `exponential` within 1 ± 2^-110. m is cut to WEIGHT_BITS, and all are put over the
+        power of two of the largest, WEIGHT_RANGE bits and no more further down: what is smaller is rounded down too.
+        """
+        network, (q, e_q) = self.network, self.queries[head][query][own]
+        top, bottom = network.divisor.as_integer_ratio()
+        bias, shift = network.tensors["score_bias"]
+        row, size_q, powers = bias[head * network["n_ctx"] + query], sum(map(abs, q)), {}
+        for j in network.seen(head, query):
+            extra, powers[j] = at_bits([row[j]], shift, P)[0], dict[int, tuple[int, int]]()
+            for v, (k, e_k) in self.keys[head][j].items():
+                score = sum(map(mul, q, k)) * bottom // (top << P) + extra
+                error = (e_q * sum(map(abs, k)) + e_k * size_q + len(q) * e_q * e_k) * bottom // (top << P) + 3
+                require(abs(score) >> P < 1 << SCORE_BITS, "an attention score beyond 2^60")
+                require(error < 1 << (P - 80), "attention scores too large to know well enough")
+                powers[j][v] = exponential(score, 1 << P)
+        places = [k for here in powers.values() for _, k in here.values()]
+        highest, depth = max(places), min(max(places) - min(places), WEIGHT_RANGE)
+        cut = 128 - WEIGHT_BITS
+        return {
+            j: {v: (m >> cut << depth) >> min(highest - k, 10**6) for v, (m, k) in here.items()}
+            for j, here in powers.items()
+        }
+
+
+def weight_error(w: int) -> int:
+    """|w - w̃| for a w̃ of `Tables.weights`: its relative errors are below 2^-78, and it is rounded down once."""
+    return (w >> 77) + 2

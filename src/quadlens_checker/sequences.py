@@ -1,0 +1,258 @@
+"""The theorem about networks on sequences: every cell of every step is in a leaf, and every leaf is proved (`cells`).
+
+If at every step, the tokens before it being right, a right token's logit is the largest, then greedy decoding is right.
+Words are counted by cells: those of wrong and of open leaves are not certified, and those of wrong leaves at one step
+are wrong.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from quadlens_checker import limits
+from quadlens_checker.cells import Attention, Cell, Ratio, View, cells_of, leaves_of
+from quadlens_checker.curves import Q
+from quadlens_checker.reading import Clock, integers, keys, require, ticking
+from quadlens_checker.sequence_file import Network
+from quadlens_checker.sequence_tables import P, Tables, eps_at
+from quadlens_checker.tail import Box, Parts, Tail, proved, undecided
+
+U = limits.COORDINATE_BITS
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What is proved: of how many words a step goes wrong at least, and of how many one may at most."""
+
+    inputs: int
+    least: int
+    most: int
+
+
+@dataclass(eq=False)
+class Seen:
+    """A position with its own token: its tail, and for each head and coordinate the ratios both ways."""
+
+    prover: "Prover"
+    query: int
+    own: int
+    views: list[View]
+    attentions: dict[int, Attention] = field(default_factory=dict)
+    ratios: dict[tuple[int, int, int], Ratio] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tail: Tail = self.prover.parts.at(self.query, self.own)
+
+    def attention(self, head: int) -> Attention:
+        """Of one head."""
+        if head not in self.attentions:
+            self.attentions[head] = Attention(self.views[head], self.prover.tables.weights(head, self.query, self.own))
+        return self.attentions[head]
+
+    def ratio(self, head: int, k: int, sign: int) -> Ratio:
+        """Of coordinate k of a head, or of its negative."""
+        if (head, k, sign) not in self.ratios:
+            attention, coordinates = self.attention(head), self.prover.tables.coordinates[head]
+            values = {j: {v: (row[k], e) for v, (row, e) in coordinates[j].items()} for j in attention.weights}
+            self.ratios[head, k, sign] = attention.ratio(values, sign)
+        return self.ratios[head, k, sign]
+
+    def sides(self) -> Iterator[tuple[int, int, int]]:
+        """(number of the coordinate, head, number within the head)."""
+        place = 0
+        for head, basis in enumerate(self.prover.tables.basis):
+            for k in range(len(basis)):
+                yield place, head, k
+                place += 1
+
+
+@dataclass(frozen=True, eq=False)
+class Prover:
+    """A network, a basis of what its heads write, the margin claimed (0 where none is), and the clock."""
+
+    parts: Parts
+    margin: Fraction
+    bits: int
+    clock: Clock
+
+    @property
+    def tables(self) -> Tables:
+        """Of the network."""
+        return self.parts.tables
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.parts.network
+
+    def views(self, query: int) -> list[View]:
+        """What each head sees from a position."""
+        network = self.network
+        return [View.of(network.task, network.seen(h, query)) for h in range(network["n_heads"])]
+
+    def step(self, number: int, hints: Any) -> tuple[int, int]:
+        """The words in wrong and in open leaves of a step, all its leaves being proved."""
+        task = self.network.task
+        query, letter, right = task.steps[number]
+        fed = task.fed[query]
+        low, high = (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
+        keys(hints, ("leaves", "cells"), "a step")
+        leaves, entries, words_to = hints["leaves"], hints["cells"], task.words_to()
+        behind = [math.prod(len(table[0]) for table in task.next[n:]) for n in range(len(task.next) + 1)]
+        cells = list(cells_of(task, low, high + 1))
+        require(isinstance(leaves, list) and isinstance(entries, list), "a step without leaves and cells")
+        require(len(entries) == len(cells), f"step {number} has {len(entries)} cells, expected {len(cells)}")
+        members: dict[int, list[Cell]] = {}
+        words: dict[int, int] = {}
+        for cell, entry in zip(cells, entries, strict=True):
+            for part, leaf in leaves_of(task, cell, entry):
+                count = words_to[part.low][part.state] * behind[part.high]
+                if leaf is None or count == 0:
+                    require(count == 0, f"a cell of step {number} is in no leaf")
+                    continue
+                require(0 <= leaf < len(leaves), f"a cell of step {number} is in a leaf that does not exist")
+                about = leaves[leaf]
+                own = fed if isinstance(fed, int) else part.look_up(task, fed[0], fed[1])
+                same = about["own"] == own and about["answer"] == part.look_up(task, letter, right)
+                require(same, f"a cell of step {number} is in a leaf of another token or answer")
+                members.setdefault(leaf, []).append(part)
+                words[leaf] = words.get(leaf, 0) + count
+        views, seen = self.views(query), None
+        for leaf in ticking(sorted(members, key=lambda n: leaves[n]["own"]), self.clock):
+            own = leaves[leaf]["own"]
+            if seen is None or seen.own != own:
+                seen = Seen(self, query, own, views)
+            require(self.leaf(seen, leaves[leaf], members[leaf]), f"leaf {leaf} of step {number} is not proved")
+        kinds = {kind: sum(words[n] for n in members if leaves[n]["kind"] == kind) for kind in ("wrong", "open")}
+        return kinds["wrong"], kinds["open"]
+
+    def leaf(self, seen: Seen, leaf: Any, cells: list[Cell]) -> bool:
+        """Whether a leaf is proved of its cells; an open one claims nothing."""
+        kind, answers, task = leaf["kind"], self.network.task.answers, self.network.task
+        require(kind in ("right", "wrong", "open", "linear"), "unknown kind of leaf")
+        keys(leaf, ("kind", "own", "answer", *(("box",) if kind in ("right", "wrong") else ())), "a leaf")
+        if kind == "open":
+            return True
+        right = answers[leaf["answer"]]
+        if kind == "linear":
+            return linear(self, seen, right, cells)
+        placed = [[view.placed(task, cell) for cell in cells] for view in seen.views]
+        sides = list(seen.sides())
+        require(isinstance(leaf["box"], list) and len(leaf["box"]) == len(sides), "a box of another dimension")
+        box: Box = []
+        for (_, head, k), ends in zip(sides, leaf["box"], strict=True):
+            low, high = integers(ends, "box", 2, -limits.LARGEST_HINT, limits.LARGEST_HINT)
+            for sign, end in ((1, low), (-1, -high)):
+                if not seen.ratio(head, k, sign).holds(end << (U - self.bits), placed[head]):
+                    return False
+            box.append((low, high))
+        if any(low > high for low, high in box):
+            return False
+        least = None if kind == "wrong" else max(1, math.ceil(self.margin * (1 << Q)))
+        return proved(seen.tail, self.at_tail(box, self.bits), right, least, self.clock)
+
+    def at_tail(self, box: list[tuple[int, int]], bits: int) -> Box:
+        """A box over 2^bits as centres and radii over 2^Q, cut to what coordinates can be."""
+        found = []
+        for (low, high), most in zip(box, self.parts.reach, strict=True):
+            ends = (low << Q) >> bits, -((-high << Q) >> bits)
+            least, largest = (max(-most, min(most, x)) for x in ends)
+            middle = (least + largest) // 2
+            found.append((middle, largest - middle))
+        return found
+
+    def goes_wrong(self, example: Any) -> None:
+        """A counter-example: at its step, the tokens before being right, another token leads every right one."""
+        task = self.network.task
+        keys(example, ("input", "step", "answered"), "counter_example")
+        (number,) = integers([example["step"]], "step", 1, 0, len(task.steps) - 1)
+        (token,) = integers([example["answered"]], "answered", 1, 0, self.network["d_vocab_out"] - 1)
+        word = integers(example["input"], "input", len(task.next), 0, limits.MAX_TABLE_ENTRIES)
+        require(all(a < len(table[0]) for a, table in zip(word, task.next, strict=True)), "an input of other letters")
+        query, letter, table = task.steps[number]
+        tokens, states = task.tokens(word), task.states(word)
+        seen = Seen(self, query, tokens[query], self.views(query))
+        box = [
+            (seen.ratio(head, k, 1).of_word(task, word), -seen.ratio(head, k, -1).of_word(task, word))
+            for _, head, k in seen.sides()
+        ]
+        right = task.answers[table[states[letter]][word[letter]]]
+        leads = undecided(seen.tail, self.at_tail(box, U), [token], sorted(right), 1) is None
+        require(token not in right and leads, "the counter-example is not shown to be answered wrongly")
+
+
+def linear(prover: Prover, seen: Seen, right: frozenset[int], cells: list[Cell]) -> bool:
+    """Attention only, one head: the lead over each other token is a ratio itself.
+
+    logit(r) - logit(c) = (Σ_j w_j (u_j · D + β) / Σ_j w_j) / S, with D what `Parts.lead` reads, β = base · D, and S the
+    norm's root, 1 without a norm; and S is convex, so that no value is larger than its largest at base + u_j. With a
+    norm the constants must be 0.
+    """
+    network = prover.network
+    require(network["d_mlp"] == 0 and network["n_heads"] == 1 and len(right) == 1, "a linear leaf of another network")
+    view, (token,), written = seen.views[0], tuple(right), prover.tables.written[0]
+    attention, places = seen.attention(0), [view.placed(network.task, cell) for cell in cells]
+    largest = root(prover, seen) if network.norms["final"] else 1 << Q
+    goal = max(1, math.ceil(prover.margin * largest))
+    for other in ticking(range(network["d_vocab_out"]), prover.clock):
+        if other == token:
+            continue
+        direction, constant = prover.parts.lead(token, other)
+        if network.norms["final"]:
+            require(exactly_zero(network, token, other), "a linear leaf behind a norm with a bias")
+            constant = 0
+        size = sum(map(abs, direction.v))
+        base = (sum(a * b for a, b in zip(seen.tail.base, direction.v, strict=True)) >> (2 * P - Q)) + constant - 4
+        values = {
+            j: {
+                v: (
+                    sum(a * b for a, b in zip(row, direction.v, strict=True)) >> P,
+                    (e * size >> P) + (1 << (P - U - 8)),
+                )
+                for v, (row, e) in written[j].items()
+            }
+            for j in attention.weights
+        }
+        ratio = attention.ratio(values, 1)
+        if not ratio.holds((goal - base + 1) << (U - Q), places):
+            return False
+    return True
+
+
+def root(prover: Prover, seen: Seen) -> int:
+    """No less than √(mean x² + eps) of any stream before the final norm, over 2^Q; less its mean, where that is."""
+    norm, most = prover.network.norms["final"], 0
+    for j in seen.attention(0).weights:
+        for row, e in prover.tables.written[0][j].values():
+            x = [a + b for a, b in zip(seen.tail.base, row, strict=True)]
+            mean = sum(x) // len(x) if norm and norm.layer else 0
+            most = max(most, sum((abs(n - mean) + 2 * e + 8) ** 2 for n in x) // len(x) + 1)
+    return (math.isqrt(most + (eps_at(norm, 2 * P) + 1 if norm else 0)) >> (P - Q)) + 2
+
+
+def exactly_zero(network: Network, token: int, other: int) -> bool:
+    """Whether no constant is added to the difference of two logits."""
+    bias, (norm, _), (U_rows, _) = network.row("b_U"), network.tensors["ln_final_b"], network.tensors["W_U"]
+    inner = sum(b * (row[token] - row[other]) for b, row in zip(norm[0], U_rows, strict=True))
+    return bias[token] == bias[other] and inner == 0
+
+
+def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock: Clock) -> Counts:
+    """Prove every leaf of every step and the counter-example, if there is one, and count."""
+    keys(hints, ("bits", "basis", "steps"), "hints")
+    (bits,) = integers([hints["bits"]], "bits", 1, 1, U)
+    most, d = limits.LARGEST_HINT, network["d_model"]
+    heads = hints["basis"]
+    require(isinstance(heads, list) and len(heads) == network["n_heads"], "not one basis per head")
+    basis = [[integers(row, "basis", d, -most, most) for row in head] for head in heads]
+    require(sum(map(len, basis)) <= limits.MAX_COORDINATES, f"more than {limits.MAX_COORDINATES} coordinates")
+    task, steps = network.task, hints["steps"]
+    require(isinstance(steps, list) and len(steps) == len(task.steps), "not one list of leaves per step")
+    prover = Prover(Parts(Tables(network, basis, bits, clock)), margin, bits, clock)
+    found = [prover.step(number, step) for number, step in enumerate(steps)]
+    if example is not None:
+        prover.goes_wrong(example)
+    least = max([int(example is not None), *(wrong for wrong, _ in found)])
+    return Counts(task.inputs, least, min(task.inputs, sum(wrong + left for wrong, left in found)))

@@ -1,0 +1,333 @@
+"""What follows attention (norm, MLP, norm, logits) on a box of coordinates, by affine forms in integers over 2^Q.
+
+A form (c, a, e) stands for every c + Σ_k a_k ε_k + η with |ε_k| ≤ 1, the same in all forms of a box, and |η| ≤ e. Sums
+keep what forms share; a product or a curve adds what it cannot share to e. Every rounding down of c or an a_k is below
+one unit, and is in e.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import mul
+from typing import NamedTuple
+
+from quadlens_checker import limits
+from quadlens_checker.curves import Line, Q, activation, inverse_root
+from quadlens_checker.matrices import Rows, largest
+from quadlens_checker.reading import Clock, require
+from quadlens_checker.sequence_file import Network
+from quadlens_checker.sequence_tables import P, Tables, at_bits, eps_at
+
+Box = list[tuple[int, int]]  # of each coordinate: centre and radius, over 2^Q
+
+
+class Form(NamedTuple):
+    """c + Σ_k a_k ε_k ± e."""
+
+    c: int
+    a: list[int]
+    e: int
+
+    @property
+    def radius(self) -> int:
+        """No value is further from c."""
+        return sum(map(abs, self.a)) + self.e
+
+    def line(self, line: Line) -> "Form":
+        """A curve of this form, by α (x - p) + v ± δ on its range."""
+        slope, p, v, delta = line
+        a = [slope * x >> Q for x in self.a]
+        return Form((slope * (self.c - p) >> Q) + v, a, (abs(slope) * self.e >> Q) + delta + len(a) + 2)
+
+    def times(self, other: "Form") -> "Form":
+        """(c + x)(d + y) = c d + c y + d x + x y, and |x y| is at most the product of the radii."""
+        (c, a, e), (d, b, f) = self, other
+        products = [(c * y + d * x) >> Q for x, y in zip(a, b, strict=True)]
+        error = (abs(c) * f + abs(d) * e + self.radius * other.radius >> Q) + len(a) + 2
+        return Form(c * d >> Q, products, error)
+
+    def plus(self, constant: int) -> "Form":
+        """A constant more, itself rounded by less than 2."""
+        return Form(self.c + constant, self.a, self.e + 2)
+
+
+def mean_square(forms: list[Form], eps: int) -> tuple[Form, int, int]:
+    """The mean of the squares plus eps, with its range: (c + x)² = c² + 2 c x + x², 0 ≤ x² ≤ r², r the radius."""
+    n, radii = len(forms), [form.radius for form in forms]
+    half = sum(r * r for r in radii) // 2 + 1
+    c = (sum(x.c * x.c for x in forms) + half) // (n << Q) + eps
+    a = [
+        2 * sum(map(mul, (x.c for x in forms), column)) // (n << Q)
+        for column in zip(*(x.a for x in forms), strict=True)
+    ]
+    e = (2 * sum(abs(x.c) * x.e for x in forms) + half) // (n << Q) + len(a) + 3
+    square = Form(c, a, e)
+    least = sum(max(abs(x.c) - r, 0) ** 2 for x, r in zip(forms, radii, strict=True)) // (n << Q) + eps
+    most = sum((abs(x.c) + r) ** 2 for x, r in zip(forms, radii, strict=True)) // (n << Q) + eps + 2
+    return square, max(c - square.radius, least), min(c + square.radius, most)
+
+
+class Direction(NamedTuple):
+    """A direction v of the stream after the MLP, over 2^P, and what attention and MLP write into it, over 2^Q.
+
+    basis: B_k · v; neurons: W_out · v and its sizes; bias: b_out · v; rest: Σ_i |v_i| rest_i, see `Tables`, and
+    `Parts.slack`.
+    """
+
+    v: list[int]
+    basis: list[int]
+    neurons: list[int]
+    sizes: list[int]
+    bias: int
+    rest: int
+
+
+class Undecided(Exception):
+    """The box is too large to divide by a norm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """What follows attention, for one position and its own token: `base` is the stream there, over 2^P."""
+
+    parts: "Parts"
+    base: list[int]
+
+    @cached_property
+    def places(self) -> dict[int, int]:
+        """The product base · v over 2^Q by the direction's identity."""
+        return {}
+
+    def read(self, direction: Direction, box: Box) -> Form:
+        """The product x · v for the stream x before the MLP."""
+        key = id(direction)
+        if key not in self.places:
+            self.places[key] = sum(map(mul, self.base, direction.v)) >> (2 * P - Q)
+        c = self.places[key] + (sum(map(mul, direction.basis, (x for x, _ in box))) >> Q)
+        a = [b * r >> Q for b, (_, r) in zip(direction.basis, box, strict=True)]
+        return Form(c, a, direction.rest)
+
+    def neurons(self, box: Box) -> list[Form]:
+        """What each neuron says."""
+        parts, network = self.parts, self.parts.network
+        scale = self.scale("mlp", [self.read(v, box) for v in parts.axes["mlp"]]) if network.norms["mlp"] else None
+
+        def into(name: str) -> list[Form]:
+            forms = [(self.read(v, box), bias) for v, bias in parts.into[name]]
+            return [(x.times(scale) if scale else x).plus(bias) for x, bias in forms]
+
+        def active(x: Form) -> Form:
+            return x.line(activation(network.activation, x.c - x.radius, x.c + x.radius))
+
+        if not network.gated:
+            return [active(x) for x in into("in")]
+        return [active(x).times(y) for x, y in zip(into("gate"), into("in"), strict=True)]
+
+    def scale(self, place: str, forms: list[Form]) -> Form:
+        """1/√(mean square + eps)."""
+        norm = self.parts.network.norms[place]
+        square, low, high = mean_square(forms, eps_at(norm, Q) if norm else 0)
+        if low <= 0:
+            raise Undecided
+        return square.line(inverse_root(low, max(low, high)))
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A tail on one box: neurons and the final norm's factor, from which every difference of logits follows."""
+
+    tail: Tail
+    box: Box
+    hidden: list[Form]
+
+    @classmethod
+    def of(cls, tail: Tail, box: Box) -> "Pieces":
+        """The neurons on this box."""
+        return cls(tail, box, tail.neurons(box) if tail.parts.network["d_mlp"] else [])
+
+    @cached_property
+    def columns(self) -> tuple[list[int], list[list[int]], list[int]]:
+        """Centres, coefficients and errors of all neurons."""
+        hidden = self.hidden
+        return [x.c for x in hidden], [list(a) for a in zip(*(x.a for x in hidden), strict=True)], [x.e for x in hidden]
+
+    def after(self, direction: Direction) -> Form:
+        """The product x · v for the stream x after the MLP."""
+        form = self.tail.read(direction, self.box)
+        if not self.hidden:
+            return form
+        centres, coefficients, errors = self.columns
+        c = form.c + direction.bias + (sum(map(mul, direction.neurons, centres)) >> Q)
+        a = [
+            x + (sum(map(mul, direction.neurons, column)) >> Q) for x, column in zip(form.a, coefficients, strict=True)
+        ]
+        lost = sum(map(mul, direction.sizes, errors)) + sum(abs(x.c) + x.radius for x in self.hidden)
+        return Form(c, a, form.e + (lost >> Q) + len(a) + 3)
+
+    @cached_property
+    def factor(self) -> Form | None:
+        """Of the final norm."""
+        if self.tail.parts.network.norms["final"] is None:
+            return None
+        return self.tail.scale("final", [self.after(v) for v in self.tail.parts.axes["final"]])
+
+    def lead(self, token: int, other: int) -> tuple[int, Form]:
+        """No more than logit(token) - logit(other) on the whole box, and the form it comes from."""
+        direction, bias = self.tail.parts.lead(token, other)
+        form = self.after(direction)
+        if self.factor is None:
+            return form.c - form.radius + bias - 1, form
+        low = form.c - form.radius
+        scale = self.factor
+        natural = low * (scale.c - scale.radius if low >= 0 else scale.c + scale.radius) >> Q
+        together = form.times(scale)
+        return max(natural, together.c - together.radius) + bias - 1, together
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The directions that a network's norms, neurons and logits read, and the basis its attention writes in.
+
+    Directions are over 2^P and known to 2^(2-P) in each entry; weights and basis are below 2^40 and widths below 2^14,
+    so that a product with one of them or with a stream is off by less than a unit; `slack` has more for each.
+    """
+
+    tables: Tables
+    known: dict[tuple[int, int], tuple[Direction, int]] = field(default_factory=dict)
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.tables.network
+
+    @cached_property
+    def weights(self) -> dict[str, Rows]:
+        """The weights over 2^P, rounded down."""
+        for values, shift in (
+            *self.network.tensors.values(),
+            *((b, self.tables.basis_bits) for b in self.tables.basis),
+        ):
+            require(largest(values) < 1 << (shift + 40), "a weight beyond 2^40")
+        require(max(self.network.sizes.values()) < 1 << 14, "a width of 2^14 or more")
+        return {
+            name: [at_bits(row, shift, P) for row in values]
+            for name, (values, shift) in self.network.tensors.items()
+            if name not in ("mask", "score_bias", "rope_cos", "rope_sin")
+        }
+
+    @cached_property
+    def basis(self) -> Rows:
+        """B of all heads over 2^P."""
+        return [at_bits(row, self.tables.basis_bits, P) for basis in self.tables.basis for row in basis]
+
+    @cached_property
+    def reach(self) -> list[int]:
+        """No coordinate is larger in size, over 2^Q."""
+        found = []
+        for basis, head in zip(self.tables.basis, self.tables.coordinates, strict=True):
+            sizes = [[abs(x) + e for x in row] for at in head for row, e in at.values()]
+            found += [(max(column) >> (P - Q)) + 1 for column in zip(*sizes, strict=True)][: len(basis)]
+        return found
+
+    @cached_property
+    def slack(self) -> int:
+        """Units that reading a direction on a box within `reach` can lose by rounding."""
+        return 8 + sum(2 * (most >> Q) + 4 for most in self.reach)
+
+    def at(self, query: int, token: int) -> Tail:
+        """The tail of a position that holds a token."""
+        return Tail(self, list(map(int.__add__, self.tables.streams[query][token], self.weights["b_O"][0])))
+
+    def direction(self, place: str | None, v: list[int]) -> Direction:
+        """A direction, taken off its mean where the norm at `place` takes the mean off the stream."""
+        norm = self.network.norms[place] if place else None
+        if norm and norm.layer:
+            mean = sum(v) // len(v)
+            v = [x - mean for x in v]
+
+        def along(rows: Rows) -> list[int]:
+            return [sum(map(mul, v, row)) >> (2 * P - Q) for row in rows]
+
+        neurons = along(self.weights["W_out"]) if self.network["d_mlp"] else []
+        bias = along(self.weights["b_out"])[0] if self.network["d_mlp"] else 0
+        rest = (sum(map(mul, map(abs, v), self.tables.rest)) >> (2 * P - Q)) + self.slack
+        return Direction(v, along(self.basis), neurons, [abs(x) + 1 for x in neurons], bias, rest)
+
+    @cached_property
+    def axes(self) -> dict[str, list[Direction]]:
+        """The entries of the stream, as the norms before the MLP and at the end square them."""
+        d = self.network["d_model"]
+        unit = [[(i == j) << P for i in range(d)] for j in range(d)]
+        return {place: [self.direction(place, v) for v in unit] for place in ("mlp", "final")}
+
+    def read_by(self, place: str, W: Rows, b: list[int], norm: str) -> list[tuple[Direction, int]]:
+        """For each column of W: the direction that it reads behind a norm, and its constant over 2^Q."""
+        found, normed = [], self.network.norms[place] is not None
+        for n, column in enumerate(zip(*W, strict=True)):
+            v, constant = list(column), b[n]
+            if normed:
+                constant += sum(map(mul, self.weights[f"{norm}_b"][0], v)) >> P
+                v = [x * w >> P for x, w in zip(v, self.weights[f"{norm}_w"][0], strict=True)]
+            found.append((self.direction(place, v), constant >> (P - Q)))
+        return found
+
+    @cached_property
+    def into(self) -> dict[str, list[tuple[Direction, int]]]:
+        """What neurons (`in`) and their gates (`gate`) read."""
+        names = ("in", "gate") if self.network.gated else ("in",) if self.network["d_mlp"] else ()
+        return {
+            name: self.read_by("mlp", self.weights[f"W_{name}"], self.weights[f"b_{name}"][0], "ln2") for name in names
+        }
+
+    def lead(self, token: int, other: int) -> tuple[Direction, int]:
+        """What logit(token) - logit(other) reads behind the final norm, and its constant."""
+        if (token, other) not in self.known:
+            W = [[row[token] - row[other]] for row in self.weights["W_U"]]
+            b = [self.weights["b_U"][0][token] - self.weights["b_U"][0][other]]
+            (self.known[token, other],) = self.read_by("final", W, b, "ln_final")
+        return self.known[token, other]
+
+
+def proved(tail: Tail, box: Box, right: frozenset[int], margin: int | None, clock: Clock) -> bool:
+    """Whether on all of a box one right token leads every other one by `margin`, over 2^Q.
+
+    Without a margin: whether some other token leads every right one. A box that does not show it is cut in two, where
+    the form that says least has most; MAX_CUTS at most.
+    """
+    tokens = range(tail.parts.network["d_vocab_out"])
+    others = [token for token in tokens if token not in right]
+    first, second, floor = (sorted(right), others, margin) if margin is not None else (others, sorted(right), 1)
+    boxes = [box]
+    if not first or not second:
+        return not second
+    for _ in range(limits.MAX_CUTS):
+        if not boxes:
+            return True
+        clock(0)
+        here = boxes.pop()
+        cut = undecided(tail, here, first, second, floor)
+        if cut is None:
+            continue
+        c, r = here[cut] if here else (0, 0)
+        if r <= 1:
+            return False
+        half = (r + 1) // 2
+        boxes += [[*here[:cut], (c + side * (r - half), half), *here[cut + 1 :]] for side in (-1, 1)]
+    return False
+
+
+def undecided(tail: Tail, box: Box, first: list[int], second: list[int], floor: int) -> int | None:
+    """None where one of the first tokens leads all of the second by `floor`; else the coordinate to cut."""
+    best: tuple[int, list[int]] | None = None
+    try:
+        pieces = Pieces.of(tail, box)
+        for token in first:
+            leads = (pieces.lead(token, other) for other in second)
+            least, form = min(leads, key=lambda lead: lead[0])
+            if least >= floor:
+                return None
+            if best is None or least > best[0]:
+                best = least, form.a
+    except Undecided:
+        pass
+    sizes = [r for _, r in box] if best is None or not any(best[1]) else list(map(abs, best[1]))
+    return sizes.index(max(sizes)) if sizes else 0
