@@ -75,8 +75,9 @@ _WORDS = {
 
 def _plain(kind: Any) -> Any:
     """A type that is known here; anything else as it is."""
-    origin, inner = get_origin(kind), {one for one in get_args(kind) if one is not Ellipsis}
-    if origin in (Sequence, Collection, tuple) and inner in ({int}, {float}):
+    origin = get_origin(kind)
+    inner = {one for one in get_args(kind) if one is not Ellipsis} if origin in (Sequence, Collection, tuple) else None
+    if inner in ({int}, {float}):
         return "integers" if inner == {int} else "numbers"
     return kind if isinstance(kind, type) and origin is None else str(kind)
 
