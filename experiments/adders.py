@@ -1,0 +1,154 @@
+"""Decide every network on sequences in a directory of checkpoints, and print the table of docs/sequences.md.
+
+    python experiments/adders.py DIR [--keep OUT] [--only TEXT] [--seconds N]
+
+DIR has clones of the repositories that adders.toml names, each as OWNER/NAME, or any checkpoints that `quadlens
+import` reads. Each is read, decided by `quadlens certify` and, where that wrote a certificate, checked by `quadlens
+check`, one process each; seconds are of the processor, in this run. --keep leaves models and certificates in OUT.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from quadlens.model.formats.registry import checkpoints_in
+
+FACTS = Path(__file__).with_suffix(".toml")
+TIMES = ("seconds to decide", "to check")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command's exit code, what it printed, and its processor seconds."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+def quadlens(*words: str, limit: float) -> Ran:
+    """One command in a process of its own; code -1 where it took more than `limit` seconds by the clock."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        run = subprocess.run(
+            [sys.executable, "-m", "quadlens", *words], capture_output=True, text=True, timeout=limit, check=False
+        )
+        code, out, err = run.returncode, run.stdout, run.stderr
+    except subprocess.TimeoutExpired:
+        code, out, err = -1, "", f"more than {limit:g} s"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime"))
+    return Ran(code, out, err, spent)
+
+
+def facts_of(path: Path, facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """What adders.toml says of a file, by the end of its path; nothing where it is silent."""
+    for fact in facts:
+        name = fact["repository"].partition("/")[2]
+        if str(path).endswith(fact["path"]) and name in str(path):
+            return fact
+    return {}
+
+
+def several(n: int) -> str:
+    """An exact count; a power of ten where it is long."""
+    return f"{n:,}" if n < 10**6 else f"{n / 10 ** (len(str(n)) - 1):.2f}·10^{len(str(n)) - 1}"
+
+
+def operands(letters: Sequence[int], base: int = 10) -> tuple[int, int]:
+    """The two numbers of a word of letters x · base + y, lowest first."""
+    parts = [divmod(letter, base) for letter in letters]
+    x, y = (sum(part[side] * base**i for i, part in enumerate(parts)) for side in (0, 1))
+    return x, y
+
+
+def told(certificate: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Verdict; margin or counter-example; wrong inputs."""
+    claims, wrong = certificate["claims"], certificate.get("counter_example")
+    least, most = claims["wrong_inputs"]
+    margin = "" if claims["margin"] is None else f"{float(Fraction(claims['margin'])):.4g}"
+    if wrong is None:
+        return certificate["verdict"], margin, "0" if most == 0 else f"at most {several(most)}"
+    letters = wrong["input"]
+    if certificate["model"]["task"]["name"].startswith("add:"):
+        x, y = operands(letters[:-1])
+        where = f"{x} + {y}: token {wrong['answered']} at step {wrong['step']}"
+    else:
+        where = f"{letters}: {wrong['answered']} at step {wrong['step']}"
+    return certificate["verdict"], where, f"{several(least)} … {several(most)}"
+
+
+def rows(directory: Path, kept: Path, only: str, limit: float) -> Iterator[dict[str, Any]]:
+    """One row for each checkpoint."""
+    facts = tomllib.loads(FACTS.read_text(encoding="utf-8"))["adder"]
+    for path in checkpoints_in(directory):
+        if only not in str(path):
+            continue
+        fact, name = facts_of(path, facts), str(path.relative_to(directory))
+        model, certificate = (kept / f"{name.replace('/', '_')}{end}" for end in (".safetensors", ".cert.json"))
+        hints = [word for key in ("task", "activation") if key in fact for word in (f"--{key}", fact[key])]
+        read = quadlens("import", str(path), "-o", str(model), *hints, "--json", limit=limit)
+        row: dict[str, Any] = {"network": name, "claimed": fact.get("claimed", "–")}
+        if read.code != 0:
+            yield row | {"verdict": f"not read: {read.err.strip()[:200]}"}
+            continue
+        row |= {"sample": json.loads(read.out)["correct"]}
+        decided = quadlens("certify", str(model), "-o", str(certificate), limit=limit)
+        row |= {"decide": decided.seconds, "verdict": "OPEN" if decided.code == -1 else "FAILED"}
+        if certificate.is_file():
+            value = json.loads(certificate.read_text(encoding="utf-8"))
+            checked = quadlens(
+                "check", str(certificate), str(model), "--max-seconds", f"{limit:g}", "--json", limit=limit
+            )
+            verdict, shown, wrong = told(value)
+            row |= {"verdict": verdict, "shown": shown, "wrong": wrong, "check": checked.seconds}
+            row |= {"checked": json.loads(checked.out)["verdict"] if checked.out else "FAILED"}
+            row |= {"counter_example": value.get("counter_example"), "bytes": certificate.stat().st_size}
+        else:
+            row |= {"shown": decided.err.strip().splitlines()[-1][:200] if decided.err.strip() else ""}
+        yield row
+
+
+def line(row: Mapping[str, Any]) -> str:
+    """One line of the table."""
+    checked = "–" if "check" not in row else f"{row['check']:.1f} ({row['checked']})"
+    decide = "–" if "decide" not in row else f"{row['decide']:.1f}"
+    cells = (row["network"], row["claimed"], f"{row.get('sample', '–')} of 1,000", row["verdict"], row.get("shown", ""))
+    return f"| {' | '.join((*cells, row.get('wrong', '–'), decide, checked))} |"
+
+
+def main() -> None:
+    """The table on stdout, line by line as networks are decided; all of it as JSON in OUT where --keep says so."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--keep", type=Path, help="Where models, certificates and table.json are left.")
+    parser.add_argument("--only", default="", help="Only checkpoints with this in their path.")
+    parser.add_argument("--seconds", type=float, default=600, help="For each command, by the clock.")
+    given = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    header = ("network", "stated accuracy", "sample right", "verdict", "margin, or an input", "wrong inputs", *TIMES)
+    print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}")
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = given.keep or Path(scratch)
+        kept.mkdir(parents=True, exist_ok=True)
+        found = []
+        for row in rows(given.directory, kept, given.only, given.seconds):
+            found.append(row)
+            print(line(row), flush=True)
+            if given.keep is not None:
+                (kept / "table.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
