@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from quadlens.errors import QuadlensError
 from quadlens.figures.canvas import canvas
 from quadlens.figures.style import write_figures
-from quadlens.model.bundled import bundled_names, load
+from quadlens.model.bundled import bundled_on_pairs, load
 from quadlens.model.formats import import_file
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.model.weights import Weights
@@ -119,7 +119,7 @@ def draw(rows: Sequence[Row]) -> Figure:
 
 def models(directories: Iterable[Path]) -> Iterable[tuple[str, Weights]]:
     """Names and weights: `mainline`, the other bundled ones, and checkpoints."""
-    for name in sorted(bundled_names(), key=lambda one: (one != "mainline", one)):
+    for name in sorted(bundled_on_pairs(), key=lambda one: (one != "mainline", one)):
         yield name, load(name)
     for directory in directories:
         for path in checkpoints_in(directory):

@@ -24,7 +24,7 @@ from quadlens.errors import QuadlensError
 from quadlens.figures.lens import Measured, draw_measured
 from quadlens.figures.style import write_figures
 from quadlens.infinite_width.swap import swap_activations
-from quadlens.model.bundled import bundled_names
+from quadlens.model.bundled import bundled_names, bundled_on_pairs
 from quadlens.model.formats import Hints, import_file
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.population.analysis import attention_measures
@@ -219,7 +219,7 @@ def rows_of_sweep(directory: Path, known: dict[str, Row]) -> Iterable[Row]:
 
 def rows_of(directories: Iterable[Path], known: dict[str, Row], skip: str, hints: Hints) -> Iterable[Row]:
     """Every model that is not known yet."""
-    for name in bundled_names():
+    for name in bundled_on_pairs():
         if name not in known:
             yield row_of(study_of(name), name)
     for directory in directories:

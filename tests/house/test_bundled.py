@@ -9,6 +9,8 @@ import pytest
 import quadlens
 from quadlens.model.bundled import bundled_names, data_directory
 from quadlens.model.evaluate import evaluate
+from quadlens.model.sequence_forward import forward, sequence_config
+from quadlens.model.sequence_task import expand
 from quadlens.schema import from_json, to_json
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from quadlens.training.config import load_config
@@ -49,6 +51,24 @@ def test_other_models_are_what_their_manifests_say(name: str, correct: int) -> N
     answers = evaluate(model.collapse())
     assert (answers.correct, answers.pairs) == (correct, correct)
     assert answers.min_margin == pytest.approx(manifest.outcome.min_margin, rel=1e-9)
+    assert read_history(files.history, files.spectrum).curves[-1, 0] == manifest.config.epochs - 1
+
+
+def test_the_adder_is_what_its_manifest_says() -> None:
+    """10,010 words were tried when it was trained; here 500 others."""
+    files = RunFiles(data_directory() / "adder.safetensors")
+    manifest = from_json(TrainingManifest, files.manifest.read_bytes(), "adder")
+    assert to_json(manifest) == files.manifest.read_bytes()
+    assert hashlib.sha256(files.model.read_bytes()).hexdigest() == manifest.sha256[files.model.name]
+    assert manifest.command == command_line(manifest.config, manifest.threads, files.model.name)
+    assert (manifest.outcome.correct, manifest.outcome.pairs) == (10_010, 10_010)
+    model = quadlens.load("adder")
+    assert model.config == manifest.config.network_config()
+    task = expand(sequence_config(model))
+    words = task.random_words(500, 0)
+    for step, (query, _, _) in enumerate(task.steps):
+        answers = forward(model, task.tokens(words), query).argmax(axis=1)
+        assert task.right(words, step)[range(500), answers].all()
     assert read_history(files.history, files.spectrum).curves[-1, 0] == manifest.config.epochs - 1
 
 

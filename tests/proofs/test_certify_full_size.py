@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quadlens.model.bundled import bundled_names, load
+from quadlens.model.bundled import bundled_on_pairs, load
 from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.native import save
 from quadlens.model.weights import Weights
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 BUNDLED = [
     name
-    for name in bundled_names()
+    for name in bundled_on_pairs()
     if (load(name).config.p, load(name).config.d_mlp) == (59, 512) and not load(name).collapse().gated
 ]
 # The hand-built model by the exact strategy, every bundled model of the paper's size by the compact one.

@@ -94,7 +94,7 @@ def test_a_cosine_is_of_one_length() -> None:
     with pytest.raises(BadConfig, match=r"falls to 0 over 12 epochs .* and 13 are asked for"):
         train(dataclasses.replace(ADDER, epochs=13), resume=end)
     rates = [ADDER.learning_rate(epoch) for epoch in (0, 6, 12)]
-    assert rates == pytest.approx([5e-3 / 500, 5e-3 * 7 / 500 / 2, 0.0])
+    assert rates == pytest.approx([1e-2 / 500, 1e-2 * 7 / 500 / 2, 0.0])
 
 
 @pytest.mark.slow

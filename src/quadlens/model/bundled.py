@@ -4,6 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from quadlens.errors import BadFile, a_path
+from quadlens.model.config import Config
 from quadlens.model.native import load_file
 from quadlens.model.weights import Weights
 
@@ -19,6 +20,11 @@ def data_directory() -> Path:
 def bundled_names() -> list[str]:
     """Names that `load` accepts instead of a path."""
     return sorted(path.name.removesuffix(SUFFIX) for path in data_directory().glob(f"*{SUFFIX}"))
+
+
+def bundled_on_pairs() -> list[str]:
+    """Those whose inputs are pairs (a, b); the others read sequences."""
+    return [name for name in bundled_names() if isinstance(load(name).config, Config)]
 
 
 def resolve(model: str | Path) -> Path:
