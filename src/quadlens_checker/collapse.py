@@ -111,7 +111,7 @@ def float32_error(config: Config, tensors: Tensors, weights: Weights, clock: Clo
     d, mixed, d_mlp = config.d_model, config.n_heads * config.d_head, config.d_mlp
     mlp, alphas = config.architecture == "mlp", tuple(map(abs, config.attention))
     terms = {"W_V": d, "W_O": mixed, "W_in": d, "W_out": d_mlp, "W_U": d}
-    roundings = d_mlp + 3 if mlp else 3 * d + mixed * len(alphas) + d_mlp + 18
+    roundings = d_mlp + 3 + 2 * config.bias if mlp else 3 * d + mixed * len(alphas) + d_mlp + 18
     gain = 4 * (1 + sum(map(Fraction, alphas)))
     for name, (_, values) in tensors.items():
         gain *= 1 + terms.get(name.split(".")[-1], 1) * Fraction(max(map(abs, values)))
@@ -120,7 +120,9 @@ def float32_error(config: Config, tensors: Tensors, weights: Weights, clock: Clo
     size = {name: absolute(x) for name, x in weights.items()}
     if mlp:
         U_a, U_b = (([column_maxima(size[name], 0, config.p)], size[name][1]) for name in ("W_a", "W_b"))
+        U_b = plus(U_b, size["b_in"]) if config.bias else U_b
         logits = times(plus(U_a, U_b), size["W_out"], clock)
+        logits = plus(logits, size["b_out"]) if config.bias else logits
     else:
         largest = [column_maxima(size["W_E"], *token) for token in config.tokens]
         size["W_E"] = largest, size["W_E"][1]
@@ -136,7 +138,10 @@ def tables(config: Config, weights: Weights, clock: Clock) -> list[Matrix]:
     if config.architecture == "transformer":
         return collapse_transformer(config, weights, clock)
     nothing: Matrix = [[0] * config.p] * config.p, 0
-    return [*(weights[name] for name in ("W_a", "W_b", "W_out")), nothing, nothing]
+    U_a, U_b, out, S_b = weights["W_a"], weights["W_b"], weights["W_out"], nothing
+    if config.bias:
+        U_b, S_b = plus(U_b, weights["b_in"]), plus(nothing, weights["b_out"])
+    return [U_a, U_b, out, nothing, S_b]
 
 
 def collapse(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Model:

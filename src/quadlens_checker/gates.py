@@ -29,7 +29,7 @@ class Gates:
     @property
     def error(self) -> Fraction:
         """ε: a bound on |γ - Γ/2^GATE_BITS|; see `shares`."""
-        return Fraction(abs(self.scale)) / (1 << 108) + Fraction(1, 2 << GATE_BITS)
+        return share_error(self.scale, GATE_BITS)
 
     def of(self, a: int, b: int) -> list[int]:
         """Γ for each head and each position seen, in that order."""
@@ -41,18 +41,23 @@ class Gates:
         return found
 
 
-def shares(powers: list[tuple[int, int]], n: int, d: int) -> list[int]:
-    """Γ_t, the nearest integer to 2^GATE_BITS (n/d) a_t / Σ a, where a_t 2^K is the power m_t 2^k_t, rounded down.
+def share_error(scale: float, bits: int) -> Fraction:
+    """A bound on the error of `shares` as numbers over 2^bits."""
+    return Fraction(abs(scale)) / (1 << 108) + Fraction(1, 2 << bits)
+
+
+def shares(powers: list[tuple[int, int]], n: int, d: int, bits: int = GATE_BITS) -> list[int]:
+    """Γ_t, the nearest integer to 2^bits (n/d) a_t / Σ a, where a_t 2^K is the power m_t 2^k_t, rounded down.
 
     With K the largest k and x_t = e^y_t / 2^(K - BITS): a_t = x_t + δ_t, |δ_t| ≤ 2^-110 x_t + 1. Let X = Σ x, A = Σ
     a and Δ = Σ |δ|. Then |a_t/A - x_t/X| = |δ_t X - x_t Σ δ| / (A X) ≤ 2 Δ/A. As A ≥ 2^(BITS-1) = 2^127, Δ ≤ 2^-110
     X + 3 and X ≤ A + Δ, 2 Δ/A < 2^-108: the share times n/d is within |n/d| 2^-108, and rounding adds at most
-    2^-(GATE_BITS+1). ∎
+    2^-(bits+1). ∎
     """
     top = max(k for _, k in powers)
     aligned = [m >> min(top - k, 2 * BITS) for m, k in powers]
     total = sum(aligned)
-    return [((2 * n * x << GATE_BITS) + d * total) // (2 * d * total) for x in aligned]
+    return [((2 * n * x << bits) + d * total) // (2 * d * total) for x in aligned]
 
 
 def read_gates(config: Config, softmax: Softmax, weights: Weights, clock: Clock) -> Gates:

@@ -29,6 +29,8 @@ TABLE_BITS, WEIGHT_BITS, WEIGHT_RANGE, COORDINATE_BITS, TAIL_BITS = 160, 80, 200
 # the grid of arguments at which σ is expanded. W_L has 64, and as many more as σ has before the point past SIGMA_BITS.
 SCORE_BITS = 60  # they are below 2^60
 GATE_BITS, PRE_BITS, WIDE_BITS, LOSS_BITS, GRID_BITS, SIGMA_BITS = 64, 62, 127, 32, 9, 20
+STACK_BITS = 100  # of every number of a network of several layers or with norms (`stack`)
+MAX_LAYERS, MAX_HIDDEN, MAX_EPS = 4, 16, 1e300
 
 # How often each of these may appear in a JSON text, counted before it is parsed: an object takes 30 times its text in
 # memory, an integer of four characters ten times. The largest certificate has a list for each of p² inputs, of some 30

@@ -4,7 +4,7 @@ import math
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from quadlens_checker import limits
@@ -16,7 +16,8 @@ Tensors = Mapping[str, Tensor]
 SIZES = "d_model", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx"
 COMMON_KEYS = "architecture", "p", "d_mlp", "activation"
 TRANSFORMER_KEYS = (*COMMON_KEYS, *SIZES, "attention", "read_position", "b_token_offset")
-OPTIONAL_KEYS = {"mlp": {"task"}, "transformer": {"task", "softmax"}}
+OPTIONAL_KEYS = {"mlp": {"task", "hidden", "bias", "norms"}, "transformer": {"task", "softmax", "n_layers", "norms"}}
+NORM_PLACES = "attention", "query_key", "mlp", "final"
 TASK_TABLE = "task.answers"
 TYPES = {"F32": "f", "F64": "d", "I32": "i"}
 
@@ -31,11 +32,33 @@ class Softmax:
 
 
 @dataclass(frozen=True)
+class Norm:
+    """Kind `layer` or `rms`: (x - mean x, or x) / √(its mean square + eps), times a weight, plus a bias."""
+
+    kind: str
+    eps: float
+
+
+Norms = Mapping[str, Norm | None]  # by the places of NORM_PLACES
+NO_NORMS: Norms = dict.fromkeys(NORM_PLACES)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A hidden layer of an MLP before its last: its width, σ (None where it is linear), the norm of what it reads."""
+
+    width: int
+    activation: str | None
+    norm: Norm | None
+
+
+@dataclass(frozen=True)
 class Config:
     """What the file says of its model; the fields after `activation` are a transformer's and 0 or empty for an MLP.
 
     attention: the constant weight of each position, two or three; softmax: what depends on the tokens, or None.
-    tokens: which rows of W_E each position may hold, as (start, stop).
+    tokens: which rows of W_E each position may hold, as (start, stop). hidden and bias are an MLP's: its hidden layers
+    before the last, and whether it has biases.
     """
 
     architecture: str
@@ -53,6 +76,15 @@ class Config:
     read_position: int = 0
     tokens: tuple[tuple[int, int], ...] = ()
     softmax: Softmax | None = None
+    n_layers: int = 1
+    norms: Norms = field(default_factory=lambda: NO_NORMS)
+    hidden: tuple[Hidden, ...] = ()
+    bias: bool = False
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether there are several layers or norms, so that the forward pass is what is enclosed."""
+        return self.n_layers > 1 or bool(self.hidden) or any(self.norms.values())
 
     @property
     def attention_kind(self) -> str:
@@ -70,17 +102,35 @@ class Config:
 
     def shapes(self) -> dict[str, list[int]]:
         """The tensors this config asks for."""
-        p, m, d, h, dh = self.p, self.d_mlp, self.d_model, self.n_heads, self.d_head
         if self.architecture == "mlp":
-            return {"mlp.W_a": [p, m], "mlp.W_b": [p, m], "mlp.W_out": [m, p]}
+            return self.mlp_shapes()
+        m, d, h, dh = self.d_mlp, self.d_model, self.n_heads, self.d_head
         ends = {"embed.W_E": [self.d_vocab, d], "pos_embed.W_pos": [self.n_ctx, d]}
         ends |= {"unembed.W_U": [d, self.d_vocab_out], "unembed.b_U": [self.d_vocab_out]}
         attention = {"W_V": [h, d, dh], "b_V": [h, dh], "W_O": [h, dh, d], "b_O": [d]}
         if self.softmax is not None:
             attention |= {"W_Q": [h, d, dh], "b_Q": [h, dh], "W_K": [h, d, dh], "b_K": [h, dh]}
         mlp = {"W_in": [d, m], "b_in": [m], "W_out": [m, d], "b_out": [d]}
-        inside = {f"blocks.0.attn.{name}": shape for name, shape in attention.items()}
-        return ends | inside | {f"blocks.0.mlp.{name}": shape for name, shape in mlp.items()}
+        if self.norms["final"] is not None:
+            ends |= {"ln_final.w": [d], "ln_final.b": [d]}
+        for at in (f"blocks.{number}." for number in range(self.n_layers)):
+            ends |= {f"{at}attn.{name}": shape for name, shape in attention.items()}
+            ends |= {f"{at}mlp.{name}": shape for name, shape in mlp.items()}
+            for place, name in (("attention", "ln1"), ("mlp", "ln2")):
+                ends |= {f"{at}{name}.{part}": [d] for part in "wb" if self.norms[place] is not None}
+        return ends
+
+    def mlp_shapes(self) -> dict[str, list[int]]:
+        """The same of an MLP."""
+        p, m, widths = self.p, self.d_mlp, [*(one.width for one in self.hidden), self.d_mlp]
+        found = {"mlp.W_a": [p, widths[0]], "mlp.W_b": [p, widths[0]], "mlp.W_out": [m, p]}
+        found |= {"mlp.b_in": [widths[0]], "mlp.b_out": [p]} if self.bias else {}
+        norms = [*(one.norm for one in self.hidden), self.norms["mlp"]]
+        for number in range(1, len(widths)):
+            before, width, at = widths[number - 1], widths[number], f"mlp.{number}."
+            found |= {f"{at}W_in": [before, width], f"{at}b_in": [width]}
+            found |= {f"{at}ln2_{part}": [before] for part in "wb" if norms[number] is not None}
+        return found | {f"mlp.ln_final_{part}": [m] for part in "wb" if self.norms["final"] is not None}
 
 
 def read_softmax(value: Any) -> Softmax:
@@ -90,6 +140,39 @@ def read_softmax(value: Any) -> Softmax:
     require(all(type(x) in (int, float) for x in (scale, divisor)) and type(causal) is bool, "softmax is malformed")
     require(scale != 0 and divisor > 0, "softmax times 0, or scores divided by what is not positive")
     return Softmax(float(scale), float(divisor), causal)
+
+
+def read_norm(value: Any) -> Norm | None:
+    """A kind and a positive number, or nothing."""
+    if value is None:
+        return None
+    keys(value, ("kind", "eps"), "a norm")
+    kind, eps = value["kind"], value["eps"]
+    fits = kind in ("layer", "rms") and type(eps) in (int, float) and 0 < eps < limits.MAX_EPS
+    require(fits, "a norm is malformed")
+    return Norm(kind, float(eps))
+
+
+def read_norms(value: Any) -> Norms:
+    """Norms by their places; here there is none of queries and keys."""
+    keys(value, NORM_PLACES, "norms")
+    require(value["query_key"] is None, "a norm of queries and keys")
+    return {place: read_norm(value[place]) for place in NORM_PLACES}
+
+
+def read_hidden(value: Any, norms: Norms, bias: Any) -> tuple[Hidden, ...]:
+    """The hidden layers of an MLP before its last; the first reads tokens, which no norm does."""
+    require(isinstance(value, list) and len(value) < limits.MAX_HIDDEN, "the hidden layers are not a short list")
+    found = []
+    for one in value:
+        keys(one, ("width", "activation", "norm"), "a hidden layer")
+        (width,) = integers([one["width"]], "a hidden layer", 1, 1, limits.MAX_MODEL_BYTES)
+        require(one["activation"] is None or one["activation"] in limits.ACTIVATIONS, "unknown activation")
+        found.append(Hidden(width, one["activation"], read_norm(one["norm"])))
+    first = found[0].norm if found else norms["mlp"]
+    require(norms["attention"] is None and first is None, "a norm of tokens")
+    require(type(bias) is bool and (bias or not found), "hidden layers without biases")
+    return tuple(found)
 
 
 def read_config(value: Any, table: Sequence[int] | None) -> Config:
@@ -102,8 +185,11 @@ def read_config(value: Any, table: Sequence[int] | None) -> Config:
     require(2 <= p <= limits.MAX_DIRECT_MODULUS, f"p is not in 2…{limits.MAX_DIRECT_MODULUS}")
     require(value["activation"] in limits.ACTIVATIONS, "unknown activation")
     common = architecture, p, d_mlp, value["activation"], read_task(value.get("task", "add"), p, table)
+    norms = read_norms(value["norms"]) if "norms" in value else NO_NORMS
     if architecture == "mlp":
-        return Config(*common)
+        bias = value.get("bias", False)
+        return Config(*common, norms=norms, hidden=read_hidden(value.get("hidden", []), norms, bias), bias=bias)
+    (n_layers,) = integers([value.get("n_layers", 1)], "n_layers", 1, 1, limits.MAX_LAYERS)
     d_model, n_heads, d_head, d_vocab, d_vocab_out, n_ctx = integers(
         [value[name] for name in SIZES], "config", 6, 1, limits.MAX_MODEL_BYTES
     )
@@ -117,7 +203,7 @@ def read_config(value: Any, table: Sequence[int] | None) -> Config:
     require(tokens[-1][1] <= d_vocab and p <= d_vocab_out, "the config names weights that do not exist")
     sizes = d_model, n_heads, d_head, d_vocab, d_vocab_out, n_ctx
     softmax = read_softmax(value["softmax"]) if "softmax" in value else None
-    return Config(*common, *sizes, tuple(map(float, alphas)), read, tokens, softmax)
+    return Config(*common, *sizes, tuple(map(float, alphas)), read, tokens, softmax, n_layers, norms)
 
 
 def read_tensors(content: bytes) -> tuple[Any, dict[str, Tensor]]:

@@ -18,10 +18,11 @@ from quadlens_checker.model_file import Config, Tensors, read_model
 from quadlens_checker.moments import by_moments
 from quadlens_checker.reading import Clock, Rejected, TimedOut, integers, keys, parse_json, rational, read_file, require
 from quadlens_checker.sequence_verdict import verify_cells
+from quadlens_checker.stack import Stack, by_stack, read_stack
 from quadlens_checker.tasks import Table, check_task
 from quadlens_checker.thin import by_thin, cut_down
 
-AnyModel = Model | Layers
+AnyModel = Model | Layers | Stack
 Reader = Callable[[Config, Tensors, Any, Clock], Any]  # config, tensors and hints → the model a proof is about
 Prover = Callable[[Any, Any, Clock], Bounds]
 STRATEGIES: Mapping[str, tuple[Reader, Prover]] = {
@@ -126,7 +127,7 @@ def float32_reason(certificate: Any) -> str | None:
         return "no standard says how exactly e^x is computed, so that nothing is known of softmax"
     if about["activation"] not in ("relu", "abs"):
         return f"the bound is for relu and abs, and this model has {about['activation']}"
-    return "no bound is claimed; there is none for weights so large that float32 could overflow"
+    return "no bound is claimed; there is none for several layers or norms, or weights that float32 could overflow with"
 
 
 def verify(certificate: Any, content: bytes, clock: Clock) -> None:
@@ -175,6 +176,9 @@ def theorem(config: Config, strategy: Any, hints: Any) -> tuple[Reader, Prover]:
     """What reads the model, and what proves, for a strategy that there is for such a model."""
     known = isinstance(strategy, str) and strategy in STRATEGIES
     require(known, f"unknown strategy; known here: {', '.join(STRATEGIES)}")
+    if config.is_stack:
+        require(strategy == "brute", "several layers or norms: the strategy for them is brute")
+        return read_stack, by_stack
     arcs = strategy in ("arcs", "thin") or (strategy == "moments" and isinstance(hints, dict) and "arcs" in hints)
     if not arcs:
         return STRATEGIES[strategy]

@@ -35,11 +35,8 @@ def model_obstacle(model: Weights, facts: StrategyFacts) -> str | None:
 def unknown_model(config: Config) -> str | None:
     """Why the checker refuses every model of this kind."""
     p, activation = config.p, config.activation
-    if config.no_tables is not None:
-        return f"the checker has no theorem for this: {config.no_tables}"
-    if config.bias:
-        return "the checker has no theorem for an MLP with biases"
-    most = limits.MAX_MODULUS if config.attention_kind == "constant" else limits.MAX_DIRECT_MODULUS
+    arcs = config.attention_kind == "constant" and config.no_tables is None
+    most = limits.MAX_MODULUS if arcs else limits.MAX_DIRECT_MODULUS
     if p > most:
         return f"the checker takes p up to {most}, and this model has p = {p}"
     if activation not in limits.ACTIVATIONS:

@@ -13,8 +13,8 @@ roundings. Where l is not above 0 nothing is known.
 
 σ: relu and |x| are 1-Lipschitz, x² and x⁴ are products, and the others are read from a table (`float_layer.py`).
 
-What is assumed of BLAS and of the process: see `enclosed.py`. There is no certificate: the checker has no theorem for
-several layers.
+What is assumed of BLAS and of the process: see `enclosed.py`. The checker runs the forward pass too, in integers with
+100 bits after the point (`quadlens_checker.stack`); the margin claimed leaves it as much as is lost here.
 """
 
 import math
@@ -32,7 +32,8 @@ from quadlens.model.forward import forward, sum_of
 from quadlens.model.margins import leads
 from quadlens.model.ring import FLOATS, Array, Heads, Ring
 from quadlens.model.weights import Weights
-from quadlens.numbers import precision
+from quadlens.numbers import bound, precision
+from quadlens.proofs.direct import MARGIN_BITS, SMALLEST_SLACK, claims_of
 from quadlens.proofs.enclosed import UNIT, Enclosed, upward
 from quadlens.proofs.float_layer import (
     CURVATURE,
@@ -44,7 +45,7 @@ from quadlens.proofs.float_layer import (
     tabulated,
 )
 from quadlens.proofs.margins import proved_wrong
-from quadlens.proofs.proof import MAX_WITNESSES, Proof, Term
+from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
 
 STEPS, DEGREE = 64, 12
 # Below this e^x is 0 up to 2^-1000, and above it nothing is claimed.
@@ -70,19 +71,27 @@ def prove_deep(model: Weights) -> Proof:
             found = np.stack([np.full(n, a), rows, rival], axis=1)
             wrong = np.concatenate([wrong, found[shown[:, 0]]])
             widest = max(widest, float(logits.radius.max()))
-    certified = margins > 0
+    claims, obstacle = claims_of(margins, SMALLEST_SLACK), None
+    certified = claims > 0
+    if (room := 2 * widest) > SMALLEST_SLACK:
+        lower = claims_of(margins, room)
+        if ((lower > 0) == certified).all():
+            claims = lower
+        else:
+            obstacle = f"the checker encloses in its own way, and some margin is not {bound(room)} above 0"
     left = int((~certified).sum())
     return Proof(
         strategy="brute",
         certified=certified,
-        margin=Fraction(float(margins[certified].min())) if certified.any() else None,
+        margin=Fraction(int(claims[certified].min()), 1 << MARGIN_BITS) if certified.any() else None,
         exact=False,
         witnesses=tuple((int(a), int(b), int(c)) for a, b, c in wrong[:MAX_WITNESSES]),
-        hints=None,
+        hints=NoHints(),
         operations=deep_operations(model.config),
         terms={"rounding": Term(2 * Fraction(widest))},
         reason=_reason(n * n, left, len(wrong), beyond),
         complete=left == len(wrong),
+        obstacle=obstacle,
     )
 
 

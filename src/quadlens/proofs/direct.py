@@ -315,12 +315,12 @@ def _proof(
     slack, obstacle = max(SMALLEST_SLACK, 3 * loss), checker.refusal
     checker_lost = checker.loss(float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW, residual)
     # Multiples of 2^-24 that no margin is below, even another enclosure's.
-    claims = _claims(found.margins, slack)
+    claims = claims_of(found.margins, slack)
     certified: Bool[np.ndarray, "n n"] = claims > 0
     if 2 * checker_lost > slack:
-        if math.isfinite(checker_lost) and ((_claims(found.margins, 2 * checker_lost) > 0) == certified).all():
+        if math.isfinite(checker_lost) and ((claims_of(found.margins, 2 * checker_lost) > 0) == certified).all():
             slack = 2 * checker_lost
-            claims = _claims(found.margins, slack)
+            claims = claims_of(found.margins, slack)
         else:
             obstacle = obstacle or (
                 f"the checker's own enclosure can lose {bound(checker_lost)} here, "
@@ -347,7 +347,7 @@ def _proof(
     )
 
 
-def _claims(margins: Float[np.ndarray, "n n"], slack: float) -> Float[np.ndarray, "n n"]:
+def claims_of(margins: Float[np.ndarray, "n n"], slack: float) -> Float[np.ndarray, "n n"]:
     """The margins less the slack, in units of 2^-MARGIN_BITS, rounded down."""
     return np.asarray(np.floor((margins - slack) * (1 << MARGIN_BITS)))
 

@@ -150,13 +150,13 @@ class Prover:
         )
 
     def _deep(self, model: Weights, strategy: str, checkable: bool) -> Certificate:
-        """Several layers or norms: brute force by an enclosed forward pass, which has no certificate file."""
+        """Several layers or norms: brute force by an enclosed forward pass."""
         why = model.config.no_tables
         if strategy not in ("auto", "brute"):
             words = f"{why}: strategy {strategy} is for one layer without norms; use brute"
             raise BadConfig(words, settings=("strategy",))
-        if checkable:
-            raise BadConfig(f"{why}: the checker has no theorem for that; run without -o")
+        if checkable and (obstacle := model_obstacle(model, Brute.facts)):
+            raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = prove_deep(model)
         total = proof.operations
         return Certificate(self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model))

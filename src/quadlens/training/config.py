@@ -33,14 +33,15 @@ Architecture = Literal["transformer", "mlp", "sequence"]
 Loss = Literal["cross-entropy", "squares"]
 Rest = Literal["mean", "ones"]
 InitialRule = Literal["gpt2", "zhong"]
-NormOf = Literal["none", "rms"]
+NormOf = Literal["none", "layer", "rms"]
 Schedule = Literal["constant", "cosine"]
 
-SEQUENCE_SETTINGS = ("d_value", "norm", "batch")
+SEQUENCE_SETTINGS = ("d_value", "batch")
+NORM_EPS = 1e-5
 # Settings that came after the first runs were named: at its default none of them is part of a run's name.
 LATER_SETTINGS = (
     "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss",
-    "initial_rule", *SEQUENCE_SETTINGS, "schedule",
+    "initial_rule", "norm", *SEQUENCE_SETTINGS, "schedule",
 )  # fmt: skip
 
 
@@ -82,7 +83,8 @@ class TrainConfig(Displayed):
         initial_rule: By whose root a transformer's initial weights are divided: `gpt2`, all by √d_model, or `zhong`, as
             Zhong et al. do, W_in by √d_mlp, W_U by the root of how many logits there are, the others by √d_model.
         d_value: On sequences: width of a value; 0 for that of a head.
-        norm: On sequences: `rms` before attention, MLP and logits, or `none`.
+        norm: `layer` (LayerNorm) or `rms` (RMSNorm) before attention, MLP and logits, with trained weights and, of a
+            LayerNorm, biases; or `none`. On sequences `rms` or `none`.
         batch: On sequences: words of a step; they are drawn anew for each.
         schedule: `cosine` lowers the learning rate to 0 over the epochs; else it is `constant` after the warm-up.
     """
@@ -161,6 +163,11 @@ class TrainConfig(Displayed):
         given = [name for name in SEQUENCE_SETTINGS if getattr(self, name) != usual[name]]
         if self.architecture != "sequence" and given:
             raise BadConfig(f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out")
+        if (self.norm != "none" and self.architecture == "mlp") or (self.norm, self.architecture) == (
+            "layer",
+            "sequence",
+        ):
+            raise BadConfig(f"norm = {self.norm} is not for this architecture, {self.architecture}; leave it out")
         only = {"seeding": "quadlens", "loss": "cross-entropy", "activation": "relu"}
         if self.architecture == "sequence" and any(getattr(self, name) != value for name, value in only.items()):
             raise BadConfig(f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone")
@@ -196,6 +203,7 @@ class TrainConfig(Displayed):
         """The same, where it is a transformer."""
         from quadlens.model.activation import parse_activation
         from quadlens.model.config import Config, Softmax
+        from quadlens.model.norm import Norm, Norms
 
         if self.architecture != "transformer":
             raise BadConfig(f"the architecture is {self.architecture}; expected transformer")
@@ -203,6 +211,7 @@ class TrainConfig(Displayed):
         positions, rate = len(paper.attention), self.attention_rate
         rest = (1 - rate) / positions if self.attention_rest == "mean" else 1 - rate
         offset = self.p if self.vocabularies == 2 else 0
+        norm = None if self.norm == "none" else Norm(self.norm, NORM_EPS)
         return dataclasses.replace(
             paper,
             d_vocab=paper.d_vocab + offset,
@@ -211,6 +220,7 @@ class TrainConfig(Displayed):
             softmax=Softmax(rate, math.sqrt(self.d_head)) if rate else None,
             activation=parse_activation(self.activation),
             task=self._task(),
+            norms=Norms(attention=norm, mlp=norm, final=norm),
         )
 
     def _task(self) -> "Task":

@@ -5,7 +5,10 @@ pair on one side and d_model on the other:
 
     pre(a,b) = Σ_h γ_h0(a,b) U_h0[a] + U_a[a]  +  Σ_h γ_h1(a,b) U_h1[b] + U_b[b]
 
-On a CPU the sums over pairs and the loss are compiled (`pair_functions`).
+On a CPU the sums over pairs and the loss are compiled (`pair_functions`). With norms the same sums give the residual
+stream x, the tables being those of W_in = C diag(w) W_in and of the stream itself (`model/collapse.py`):
+
+    pre = r(x) (U_a[a] + …) + b W_in + b_in,      logits = norm(x + σ(pre) W_out + b_out) W_U
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +18,7 @@ from jaxtyping import Int
 
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config, Softmax
+from quadlens.model.norm import Norm
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
 from quadlens.training.layout import Layout
@@ -179,6 +183,8 @@ class DeviceEngine:
             ungated = torch.ones_like(pairs.a, dtype=w["W_a"].dtype)[..., None]
             of_a, of_b = (_Side(ungated, w[name][:, :, None], None) for name in ("W_a", "W_b" if "W_b" in w else "W_a"))
             W_L = w["W_out"]
+        elif config.norms:
+            return self._normed_logits(w, config, pairs)
         else:
             of_a, of_b = self._sides(w, config, pairs)
             W_L = torch.bmm(w["W_out"], w["W_U"])
@@ -187,6 +193,25 @@ class DeviceEngine:
         if of_a.S is None or of_b.S is None:
             return logits
         return logits + self._sum(pairs, of_a.gates, of_a.S, of_b.gates, of_b.S)
+
+    def _normed_logits(self, w: dict[str, "Tensor"], config: Config, pairs: _Chosen) -> "Tensor":
+        """Logits of a network with norms, [seed, pair, c]; see the module's formulas."""
+        import torch
+
+        norms, W_in = config.norms, w["W_in"]
+        bias, d = w["b_in"], config.d_model
+        if norms.mlp is not None:
+            W_in = w["ln2_w"][:, :, None] * W_in
+            W_in = W_in - W_in.mean(dim=1, keepdim=True) if norms.mlp.kind == "layer" else W_in
+            bias = bias + (w["ln2_b"][:, None] @ w["W_in"])[:, 0] if "ln2_b" in w else bias
+        one = torch.eye(d, dtype=W_in.dtype, device=self._device).expand(len(W_in), d, d)
+        unbiased = {name: torch.zeros_like(w[name]) for name in ("b_in", "b_out")}
+        of_a, of_b = self._sides({**w, **unbiased, "W_in": W_in, "W_U": one}, config, pairs)
+        pre = self._sum(pairs, of_a.gates, of_a.U, of_b.gates, of_b.U)
+        x = self._sum(pairs, of_a.gates, of_a.S, of_b.gates, of_b.S)  # type: ignore[arg-type]
+        pre = (pre if norms.mlp is None else _inverse_size(norms.mlp, x)[1] * pre) + bias[:, None]
+        x = x + torch.bmm(self._activation(pre), w["W_out"]) + w["b_out"][:, None]
+        return torch.bmm(_normed(norms.final, x, w, "ln_final"), w["W_U"])
 
     def _sum(
         self, pairs: _Chosen, gate_a: "Tensor", table_a: "Tensor", gate_b: "Tensor", table_b: "Tensor"
@@ -210,9 +235,10 @@ class DeviceEngine:
         p, first_b, equals = config.p, config.b_token_offset, config.equals_token
         tokens = [w["W_E"][:, :p], w["W_E"][:, first_b : first_b + p], w["W_E"][:, equals : equals + 1]]
         streams = [tokens[t] + w["W_pos"][:, t : t + 1] for t in range(len(config.attention))]
+        read = [_normed(config.norms.attention, stream, w, "ln1") for stream in streams]
         parts = []
         for position, (alpha, stream) in enumerate(zip(config.attention, streams, strict=True)):
-            attended = alpha * torch.bmm(torch.bmm(stream, w["W_V"]), w["W_O"])
+            attended = alpha * torch.bmm(torch.bmm(read[position], w["W_V"]), w["W_O"])
             parts.append(attended + stream if position == config.read_position else attended)
         from_a, from_b = parts[0], sum(parts[2:], start=parts[1])
         one = torch.ones_like(pairs.a, dtype=from_a.dtype)[..., None]
@@ -220,9 +246,9 @@ class DeviceEngine:
         U = [[(from_a @ w["W_in"])[:, :, None]], [(from_b @ w["W_in"] + w["b_in"][:, None])[:, :, None]]]
         S = [[(from_a @ w["W_U"])[:, :, None]], [((from_b + w["b_out"][:, None]) @ w["W_U"])[:, :, None]]]
         if config.softmax is not None:
-            by_position = self._gates(w, streams, config, config.softmax)
+            by_position = self._gates(w, read, config, config.softmax)
             seed = torch.arange(len(pairs.a), device=self._device)[:, None]
-            for position, stream in enumerate(streams):
+            for position, stream in enumerate(read):
                 side = min(position, 1)
                 gates[side].append(by_position[position][seed, pairs.a, pairs.b])
                 U[side].append(_written(w, stream, w["W_in"], config).expand(-1, p, -1, -1))
@@ -256,6 +282,21 @@ class DeviceEngine:
             start = self._layout.offsets[name]
             weights[name] = self._theta[:, start : start + int(np.prod(shape))].view(seeds, *shape)
         return weights
+
+
+def _inverse_size(norm: Norm, x: "Tensor") -> tuple["Tensor", "Tensor"]:
+    """Rows of x, less their mean for a LayerNorm, and 1 / √(mean x² + eps) of each."""
+    x = x - x.mean(dim=-1, keepdim=True) if norm.kind == "layer" else x
+    return x, (x.square().mean(dim=-1, keepdim=True) + norm.eps).rsqrt()
+
+
+def _normed(norm: Norm | None, x: "Tensor", w: dict[str, "Tensor"], name: str) -> "Tensor":
+    """The norm of rows of x, [seed, row, d_model]; x itself where there is none."""
+    if norm is None:
+        return x
+    x, size = _inverse_size(norm, x)
+    scaled = x * size * w[f"{name}_w"][:, None]
+    return scaled + w[f"{name}_b"][:, None] if f"{name}_b" in w else scaled
 
 
 def _written(w: dict[str, "Tensor"], stream: "Tensor", into: "Tensor", config: Config) -> "Tensor":

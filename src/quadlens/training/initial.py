@@ -31,7 +31,8 @@ def start_of(config: TrainConfig) -> Start:
     """The start that `config.seed` and `config.seeding` name.
 
     A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2" initialisation, or with
-    other widths in place of d_model (`initial_rule`), and its biases are 0; an MLP's from N(0, initial_scale²).
+    other widths in place of d_model (`initial_rule`), its norms' weights are 1 and its biases
+    0; an MLP's from N(0, initial_scale²).
     """
     params: Weights
     if config.architecture == "sequence":
@@ -64,6 +65,7 @@ def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weight
         weights = _gbmi_weights(shapes, DRAW_ORDER[config.seeding], gbmi_reseed(config.seed, "model"), scales["W_E"])
     else:
         weights = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
+    weights |= {name: np.ones(shapes[name]) for name in shapes if name.endswith("_w")}
     return Weights.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
 
 

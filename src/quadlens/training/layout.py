@@ -8,7 +8,7 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config
 from quadlens.model.sequence import SequenceConfig
-from quadlens.model.weights import Weights
+from quadlens.model.weights import Weights, norm_names
 from quadlens.training.config import TrainConfig
 
 # Every weight starts at a multiple of this many numbers: aligned memory keeps BLAS results the same everywhere.
@@ -108,7 +108,14 @@ def _transformer_shapes(config: Config) -> dict[str, tuple[int, ...]]:
         "b_out": (d,),
         "W_U": (d, config.d_vocab_out),
         **({"W_Q": (d, heads), "W_K": (d, heads)} if config.softmax is not None else {}),
+        **dict.fromkeys(trained_norms(config), (d,)),
     }
+
+
+def trained_norms(config: Config) -> list[str]:
+    """The weights of norms, and the biases of LayerNorms: an RMSNorm has none in PyTorch, and its stays 0."""
+    kinds = {norm.kind for norm in config.norms.places.values()}
+    return [name for name in norm_names(config.norms) if name.endswith("_w") or "layer" in kinds]
 
 
 def _sequence_shapes(config: SequenceConfig) -> dict[str, tuple[int, ...]]:
