@@ -1,7 +1,7 @@
 """Margin: the right answer's logit less the largest other. The one definition for floats; exact ones are in proofs."""
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 
 def leads(
@@ -17,6 +17,18 @@ def leads(
     rival = others.argmax(axis=-1)
     lead = np.take_along_axis(logits, at, axis=-1) - np.take_along_axis(others, rival[..., None], axis=-1)
     return lead[..., 0], rival
+
+
+def leads_of_set(
+    logits: Float[np.ndarray, "*inputs c"], right: Bool[np.ndarray, "*inputs c"]
+) -> Float[np.ndarray, "*inputs"]:
+    """The same where several answers may be right: the largest right logit less the largest other.
+
+    >>> leads_of_set(np.array([[1.0, 5.0, 2.0]]), np.array([[True, False, True]]))
+    array([-3.])
+    """
+    best, other = (np.where(which, logits, -np.inf).max(axis=-1) for which in (right, ~right))
+    return best - other
 
 
 def cross_entropy(

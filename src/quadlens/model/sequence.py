@@ -74,7 +74,8 @@ class TaskSpec:
         name: `add:10`, `cumsum-sign:20`, `max:4`, or one's own.
         template: For `add`: what each position is fed, `x0` being the units of the first number, `z0` of the answer.
         digits: For `add`: the token of each digit.
-        stop: For `add`: `nondigit` where decoding goes on until a token is no digit; None where it stops by itself.
+        stop: For `add`: `nondigit` where one more token is asked for, which may be no digit; `zero` where it may be
+            digit 0 too, which changes no number; None where decoding stops by itself.
         tokens: For `max`: the number of tokens.
         largest: For `cumsum-sign`: numbers are -largest … largest, and their tokens 0 … 2 largest.
         automaton: For a task of one's own.
@@ -83,7 +84,7 @@ class TaskSpec:
     name: str
     template: tuple[str | int, ...] = ()
     digits: tuple[int, ...] = ()
-    stop: Literal["nondigit"] | None = None
+    stop: Literal["nondigit", "zero"] | None = None
     tokens: int | None = None
     largest: int | None = None
     automaton: Automaton | None = None

@@ -1,5 +1,10 @@
-"""The forward pass of a network on sequences, written the obvious way in float64."""
+"""The forward pass of a network on sequences, written the obvious way: in float64, or enclosed by Arb's balls.
 
+NumPy's functions work on arrays of balls as on arrays of floats, so that both are the same text; an array of balls
+holds the true numbers, at the precision that `quadlens.numbers.precision` sets.
+"""
+
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -7,12 +12,15 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.errors import BadConfig
-from quadlens.model.activation import apply_activation
+from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.norm import Norm
 from quadlens.model.sequence import SequenceConfig
 from quadlens.model.weights import Weights
 
-Array = Float[np.ndarray, "..."]
+# The constant of the tanh approximation, as a double.
+GELU_TANH = 0.044715
+# Of floats, or of Arb's balls as objects.
+Numbers = np.ndarray
 
 
 def sequence_config(weights: Weights) -> SequenceConfig:
@@ -27,11 +35,19 @@ def sequence_config(weights: Weights) -> SequenceConfig:
     return config
 
 
-def tensor(weights: Weights, name: str) -> Array:
+def tensor(weights: Weights, name: str) -> Float[np.ndarray, "..."]:
     """A tensor in float64; one that is left out is 0, or 1 where it is a norm's weight."""
     if name in weights.tensors:
         return weights.tensors[name].astype(np.float64)
     return np.full(sequence_config(weights).shapes[name], 1.0 if name.endswith("_w") else 0.0)
+
+
+def balls(weights: Weights, name: str) -> Numbers:
+    """The same as exact balls."""
+    from flint import arb
+
+    values = tensor(weights, name)
+    return np.array([arb(x) for x in values.ravel().tolist()], dtype=object).reshape(values.shape)
 
 
 def seen(weights: Weights, query: int, head: int) -> list[int]:
@@ -41,46 +57,67 @@ def seen(weights: Weights, query: int, head: int) -> list[int]:
     return [int(j) for j in np.flatnonzero(weights.mask[head, query])]
 
 
-def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int) -> Float[np.ndarray, "n c"]:
+def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False) -> Numbers:
     """Logits at position `query` of each row of tokens (docs/sequences.md §1 has the formulas).
 
     Args:
         weights: A network on sequences.
         tokens: One input in each row, from position 0 on.
         query: The position whose answer is asked for.
+        enclosed: Whether in balls, and not in float64.
     """
-    config, of = sequence_config(weights), partial(tensor, weights)
-    x = of("W_E")[tokens] + of("W_pos")[: tokens.shape[1]]
-    n = _norm(weights, "attention", "ln1", x)
-    q, k = (_rotated(weights, n, name) for name in "QK")
+    config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
+    x, n, q, k = parts(weights, tokens, enclosed)
     out = x[:, query] + of("b_O")
     for h in range(config.n_heads):
         keys_at = seen(weights, query, h)
-        score = np.einsum("nd,njd->nj", q[:, query, h], k[:, keys_at, h]) / config.divisor
+        score = (q[:, None, query, h] * k[:, keys_at, h]).sum(axis=2) / config.divisor
         score = score + of("score_bias")[h, query, keys_at]
-        weight = np.exp(score - score.max(axis=1, keepdims=True))
-        weight /= weight.sum(axis=1, keepdims=True)
+        weight = np.exp(score if enclosed else score - score.max(axis=1, keepdims=True))
+        weight = weight / weight.sum(axis=1, keepdims=True)
         value = n[:, keys_at] @ of("W_V")[h] + of("b_V")[h]
-        out = out + np.einsum("nj,njv->nv", weight, value) @ of("W_O")[h]
+        out = out + (weight[:, :, None] * value).sum(axis=1) @ of("W_O")[h]
+    return after_attention(weights, out)
+
+
+def after_attention(weights: Weights, out: Numbers) -> Numbers:
+    """Logits of residual streams between attention and MLP, [input, d_model], of floats or of balls."""
+    config, of = sequence_config(weights), partial(balls if out.dtype == object else tensor, weights)
     if config.d_mlp:
-        n = _norm(weights, "mlp", "ln2", out)
+        n = _norm(config, "mlp", "ln2", out, of)
         hidden = n @ of("W_in") + of("b_in")
         if config.gated:
             hidden = activated(config, n @ of("W_gate") + of("b_gate")) * hidden
         else:
             hidden = activated(config, hidden)
         out = out + hidden @ of("W_out") + of("b_out")
-    return _norm(weights, "final", "ln_final", out) @ of("W_U") + of("b_U")
+    return _norm(config, "final", "ln_final", out, of) @ of("W_U") + of("b_U")
 
 
-def activated(config: SequenceConfig, x: Array) -> Array:
+def parts(
+    weights: Weights, tokens: Int[np.ndarray, "n t"], enclosed: bool
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """What every position has before attention: stream, normalised stream, queries and keys, [input, position, …]."""
+    config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
+    x = of("W_E")[tokens] + of("W_pos")[: tokens.shape[1]]
+    n = _norm(config, "attention", "ln1", x, of)
+    return x, n, _rotated(config, n, "Q", of), _rotated(config, n, "K", of)
+
+
+def activated(config: SequenceConfig, x: Numbers) -> Numbers:
     """σ(x)."""
+    if x.dtype != object:
+        if config.activation == "gelu_tanh":
+            return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + GELU_TANH * x**3)))
+        return apply_activation(config.activation, x)
+    from flint import arb
+
     if config.activation == "gelu_tanh":
-        return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-    return apply_activation(config.activation, x)
+        return x / 2 * (1 + np.tanh((arb(2) / arb.pi()).sqrt() * (x + GELU_TANH * x * x * x)))
+    return np.vectorize(NONLINEARITIES[config.activation].enclose, otypes=[object])(x)
 
 
-def normalised(norm: Norm | None, x: Array, w: Array, b: Array | float) -> Array:
+def normalised(norm: Norm | None, x: Numbers, w: Numbers, b: Numbers | float) -> Numbers:
     """The rows x normalised over their last axis; x itself where there is no norm."""
     if norm is None:
         return x
@@ -89,15 +126,15 @@ def normalised(norm: Norm | None, x: Array, w: Array, b: Array | float) -> Array
     return x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + norm.eps) * w + b
 
 
-def _norm(weights: Weights, place: str, name: str, x: Array) -> Array:
-    norm = getattr(sequence_config(weights).norms, place)
-    return x if norm is None else normalised(norm, x, tensor(weights, f"{name}_w"), tensor(weights, f"{name}_b"))
+def _norm(config: SequenceConfig, place: str, name: str, x: Numbers, of: Callable[[str], Numbers]) -> Numbers:
+    norm = getattr(config.norms, place)
+    return x if norm is None else normalised(norm, x, of(f"{name}_w"), of(f"{name}_b"))
 
 
-def _rotated(weights: Weights, n: Array, name: str) -> Float[np.ndarray, "n t h q"]:
-    """Queries (`Q`) or keys (`K`) of every position and head, normalised and rotated as the network does."""
-    config, of = sequence_config(weights), partial(tensor, weights)
-    found: Any = np.einsum("ntd,hdq->nthq", n, of(f"W_{name}")) + of(f"b_{name}")
+def _rotated(config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], Numbers]) -> Numbers:
+    """Queries (`Q`) or keys (`K`), [input, position, head, width], normalised and rotated as the network does."""
+    W, b = of(f"W_{name}"), of(f"b_{name}")
+    found: Any = np.stack([n @ W[h] + b[h] for h in range(config.n_heads)], axis=2)
     if config.norms.query_key is not None:
         found = normalised(config.norms.query_key, found, of(f"{name.lower()}_norm_w"), 0.0)
     if config.rope is None:

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Bool
 
+from quadlens.model.margins import leads_of_set
 from quadlens.model.sequence_forward import forward, sequence_config
 from quadlens.model.sequence_task import SequenceTask, Words, expand
 from quadlens.model.weights import Weights
@@ -31,9 +32,7 @@ def answered_right(model: Weights, words: Words) -> Bool[np.ndarray, " n"]:
     tokens, right = task.tokens(words), np.ones(len(words), dtype=bool)
     with np.errstate(all="ignore"):
         for step, (query, _, _) in enumerate(task.steps):
-            logits, wanted = forward(model, tokens, query), task.right(words, step)
-            best = np.where(wanted, logits, -np.inf).max(axis=1)
-            right &= best > np.where(wanted, -np.inf, logits).max(axis=1)
+            right &= leads_of_set(forward(model, tokens, query), task.right(words, step)) > 0
     return right
 
 

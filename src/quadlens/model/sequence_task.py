@@ -160,9 +160,10 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
         )
     steps = [Step(i - 1, int(str(spec.template[i])[1:]), _rows(answer[int(str(spec.template[i])[1:])])) for i in asked]
     answers: list[tuple[int, ...]] = [(int(one),) for one in spec.digits]
-    if spec.stop == "nondigit":
+    if spec.stop is not None:
         steps.append(Step(asked[-1], digits, ((base,), (base,))))
-        answers.append(tuple(t for t in range(config.d_vocab_out) if t not in spec.digits))
+        harmless = spec.digits[: 1 if spec.stop == "zero" else 0]
+        answers.append(tuple(t for t in range(config.d_vocab_out) if t in harmless or t not in spec.digits))
     return Automaton(tuple(_rows(one) for one in after), tuple(positions), tuple(steps), tuple(answers))
 
 

@@ -1,0 +1,311 @@
+"""Every cell of a step is right, wrong or open: boxes found, proved, merged into leaves, refined where need be.
+
+Leaves come top down: all cells of one own token and answer in one box; where the margin over it is not proved the cells
+are split in two, down to single cells, whose box is bisected and which are then refined by one more letter. What is
+claimed is proved of the leaf's box alone: every cell is in it (`reach.holds`), and the margin holds on it (`tail`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.sequences.attack import Found, attack, point_margins
+from quadlens.sequences.cells import Cells, all_cells
+from quadlens.sequences.interval import Interval
+from quadlens.sequences.reach import holds, search
+from quadlens.sequences.tables import HINT_BITS, Network, StepTables
+from quadlens.sequences.tail import Tail
+
+RIGHT, WRONG, OPEN = "right", "wrong", "open"
+# Boxes are multiples of this, and so exact as integers in a certificate.
+GRAIN = 2.0**-HINT_BITS
+# Pieces that one box may be bisected into, and cells that a step may be refined into.
+MOST_PIECES = 256
+MOST_CELLS = 400_000
+# Cells of each step that are attacked.
+ATTACKED = 6
+
+
+@dataclass(eq=False)
+class Group:
+    """Cells with the same window and own token, and what is known of them.
+
+    Attributes:
+        cells: The cells.
+        boxes: Where attention's coordinates are, proved for the leaf that a cell is in.
+        leaf: The leaf of each; -1 while there is none.
+        children: Of a refined cell: the side, the group of its children, and the first and the number after the last.
+        place: Of the cells of a whole step, their places in canonical order.
+    """
+
+    cells: Cells
+    boxes: Interval
+    leaf: Int[np.ndarray, " n"]
+    children: dict[int, tuple[str, "Group", int, int]] = field(default_factory=dict)
+    place: Int[np.ndarray, " n"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """Cells with one box.
+
+    Attributes:
+        kind: right, wrong or open.
+        own: Their own token.
+        answer: Their right answer.
+        box: [coordinate, end]; empty where open.
+        margin: A lower bound of the margin over the box, where right.
+    """
+
+    kind: str
+    own: int
+    answer: int
+    box: Float[np.ndarray, "k 2"]
+    margin: float
+
+
+class Proposal(NamedTuple):
+    """A leaf whose cells are still to be proved to be in its box."""
+
+    members: Int[np.ndarray, " n"]
+    kind: str
+    box: Interval
+    margin: float
+
+
+class StepProof:
+    """One step of one network."""
+
+    def __init__(self, network: Network, tail: Tail, number: int) -> None:
+        """Find where the cells' boxes are."""
+        self.network, self.tail, self.number = network, tail, number
+        self.tables: StepTables = network.step(number)
+        self.leaves: list[Leaf] = []
+        groups, places = all_cells(network.task, self.tables, number)
+        self.groups = [self._group(cells, place) for cells, place in zip(groups, places, strict=True)]
+        self.size = sum(len(group.cells) for group in self.groups)
+
+    def _group(self, cells: Cells, place: Any = None) -> Group:
+        low, high = search(self.network.task, self.tables, cells, self.network.heads)
+        pad = 1e-10 * (np.abs(low) + np.abs(high) + (high - low)) + 2 * GRAIN
+        boxes = Interval(np.floor((low - pad) / GRAIN) * GRAIN, np.ceil((high + pad) / GRAIN) * GRAIN)
+        return Group(cells, boxes, np.full(len(cells), -1), place=place)
+
+    def _start(self, own: int, n: int) -> Interval:
+        stream = self.tables.stream[own]
+        return Interval(*(np.broadcast_to(end, (n, len(end))) for end in (stream.lo, stream.hi)))
+
+    def attacks(self) -> Iterator[Found]:
+        """Words of the cells whose centres have the smallest margins."""
+        ranked = []
+        for group in self.groups:
+            stream, centre = self.tables.stream.middle[group.cells.own], group.boxes.middle
+            margins = point_margins(self.network, stream, centre, group.cells.answer)
+            ranked += [(float(margins[i]), group, int(i)) for i in np.argsort(margins)[:ATTACKED]]
+        ranked.sort(key=lambda one: one[0])
+        for _, group, i in ranked[:ATTACKED]:
+            yield attack(self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i])
+
+    def decide(self, target: float) -> None:
+        """Give every cell a leaf, right ones with a margin of `target` where that can be had."""
+        self._decide(self.groups, target)
+
+    def _decide(self, groups: list[Group], target: float) -> None:
+        """Merge, bisect, refine; and all again for the children."""
+        children = []
+        for group, (proposals, hard) in zip(groups, self._merged(groups, target), strict=True):
+            left = self._settled(group, proposals, hard)
+            left = self._settled(group, *self._bisected(group, left, target))
+            if left:
+                children += self._refined(group, left, target)
+        if children:
+            self._decide(children, target)
+
+    def _refined(self, group: Group, hard: list[int], target: float) -> list[Group]:
+        """The children of these cells, in one group; where nothing is free, or room is, they have a leaf in the end."""
+        side = self._side(group, np.array(hard))
+        grown = self._size(group, side) * len(hard) if side else 0
+        if not side or self.size + grown > MOST_CELLS:
+            for lower in (target / 4, target * 2.0**-20):
+                hard = self._settled(group, *self._bisected(group, hard, lower))
+            group.leaf[hard] = len(self.leaves) + np.arange(len(hard))
+            own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
+            self.leaves += [Leaf(OPEN, own, int(group.cells.answer[i]), nothing, np.inf) for i in hard]
+            return []
+        self.size += grown
+        cells, parent = group.cells.of(np.array(hard)).refined(self.network.task, self.tables, side)
+        child = self._group(cells)
+        for k, i in enumerate(hard):
+            first, last = np.searchsorted(parent, [k, k + 1])
+            group.children[i] = (side, child, int(first), int(last))
+        return [child]
+
+    def _settled(self, group: Group, proposals: list[Proposal], hard: list[int]) -> list[int]:
+        """Leaves of the proposals whose cells are all proved to be in their box; the cells that are still open."""
+        if not proposals:
+            return hard
+        members = np.concatenate([one.members for one in proposals])
+        leaf = np.repeat(np.arange(len(proposals)), [len(one.members) for one in proposals])
+        boxes = Interval(np.stack([one.box.lo for one in proposals]), np.stack([one.box.hi for one in proposals]))
+        task, heads = self.network.task, self.network.heads
+        proved = holds(task, self.tables, group.cells.of(members), heads, leaf, boxes)
+        refused = set(leaf[~proved].tolist())
+        own = self.tables.own[group.cells.own]
+        for number, one in enumerate(proposals):
+            if number in refused:
+                hard = hard + one.members.tolist()
+                continue
+            group.leaf[one.members] = len(self.leaves)
+            ends = np.stack([one.box.lo, one.box.hi], axis=1)
+            self.leaves.append(Leaf(one.kind, own, int(group.cells.answer[one.members[0]]), ends, one.margin))
+        return sorted(hard)
+
+    def _merged(self, groups: list[Group], target: float) -> list[tuple[list[Proposal], list[int]]]:
+        """Of each group: cells whose boxes' hull is decided, together; and those that are not even by themselves."""
+        found: list[tuple[list[Proposal], list[int]]] = [([], []) for _ in groups]
+        queue = [
+            (number, np.flatnonzero(group.cells.answer == answer))
+            for number, group in enumerate(groups)
+            for answer in np.unique(group.cells.answer)
+        ]
+        while queue:
+            low = np.stack([groups[number].boxes.lo[one].min(axis=0) for number, one in queue])
+            high = np.stack([groups[number].boxes.hi[one].max(axis=0) for number, one in queue])
+            hulls, cells = Interval(low, high), [groups[number].cells for number, _ in queue]
+            answers = np.array([of.answer[one[0]] for of, (_, one) in zip(cells, queue, strict=True)])
+            margins = self.tail.margins(self.tables.stream[[of.own for of in cells]], hulls, answers)
+            again = []
+            for i, (number, members) in enumerate(queue):
+                proposals, hard = found[number]
+                if margins.low[i] >= target or margins.high[i] < 0:
+                    kind = RIGHT if margins.low[i] >= target else WRONG
+                    proposals.append(Proposal(members, kind, hulls[i], float(margins.low[i])))
+                elif len(members) == 1:
+                    hard.append(int(members[0]))
+                else:
+                    halves = _halves(groups[number].boxes, members, margins.influence[i])
+                    again += [(number, half) for half in halves]
+            queue = again
+        return found
+
+    def _bisected(self, group: Group, hard: list[int], target: float) -> tuple[list[Proposal], list[int]]:
+        """The single cells whose box is decided in pieces, all right or all wrong; and the others."""
+        proposals: list[Proposal] = []
+        left = []
+        for i in hard:
+            kind, least = self._pieces(group, i, target)
+            if kind is None:
+                left.append(i)
+            else:
+                proposals.append(Proposal(np.array([i]), kind, group.boxes[i], least))
+        return proposals, left
+
+    def _pieces(self, group: Group, i: int, target: float) -> tuple[str | None, float]:
+        """What one cell's box is on all pieces, None where that is not proved; and its margin."""
+        answer, own = group.cells.answer[i : i + 1], group.cells.own
+        pieces, kind, least = group.boxes[i : i + 1], None, np.inf
+        for _ in range(64):
+            n = pieces.shape[0]
+            found = self.tail.margins(self._start(own, n), pieces, np.repeat(answer, n))
+            right, wrong = found.low >= target, found.high < 0
+            kinds = {name for name, some in ((RIGHT, right.any()), (WRONG, wrong.any()), (kind, kind)) if some}
+            if len(kinds) > 1:
+                return None, 0.0
+            kind = next(iter(kinds), None)
+            least = min(least, float(found.low[right].min(initial=np.inf)))
+            left = ~(right | wrong)
+            if not left.any():
+                return kind, least
+            hopeless = self._hopeless(own, pieces[left], found.slope[left], answer, target, kind)
+            if 2 * left.sum() > MOST_PIECES or hopeless:
+                return None, 0.0
+            pieces = _bisect(pieces[left], found.influence[left])
+        return None, 0.0
+
+    def _hopeless(
+        self, own: int, pieces: Interval, slope: Float[np.ndarray, "n k"], answer: Any, target: float, kind: str | None
+    ) -> bool:
+        """Whether a corner of a box speaks against what it would have to be."""
+        corners = np.where(slope > 0, pieces.lo, pieces.hi)
+        against = np.where(slope > 0, pieces.hi, pieces.lo)
+        stream, answers = self.tables.stream.middle[own], np.repeat(answer, len(corners))
+        low = point_margins(self.network, stream, corners, answers).min()
+        high = point_margins(self.network, stream, against, answers).max()
+        if kind == RIGHT:
+            return bool(low < target)
+        if kind == WRONG:
+            return bool(high >= 0)
+        return bool(low < target and high >= 0)
+
+    def _size(self, group: Group, side: str) -> int:
+        """About how many children a cell has."""
+        task, cells = self.network.task, group.cells
+        if side == "+":
+            return task.alphabets[cells.last]
+        table = task.next[cells.first - 1]
+        return max(1, table.size // task.states[cells.first])
+
+    def _side(self, group: Group, hard: Int[np.ndarray, " n"]) -> str:
+        """Below or above: where letters move attention more; empty where nothing is free."""
+        cells, task, heads = group.cells, self.network.task, self.network.heads
+        centre = group.boxes.middle[hard].mean(axis=0)
+        width = (group.boxes.hi - group.boxes.lo)[hard].mean(axis=0)
+
+        def spread(letter: int) -> float:
+            N, E = self.tables.N[letter].middle[cells.own], self.tables.E[letter].middle[cells.own]
+            terms = (N - centre * E[..., heads]) * (width > 0)
+            terms = terms.reshape(-1, len(heads))
+            return float((terms.max(axis=0) - terms.min(axis=0)).sum()) if len(terms) else 0.0
+
+        below = [spread(letter) for letter in range(cells.first)]
+        above = [spread(letter) for letter in range(cells.last, task.letters)]
+        if not below and not above:
+            return ""
+        low = below[-1] + 0.1 * sum(below) if below else -1.0
+        high = above[0] + 0.1 * sum(above) if above else -1.0
+        return "-" if low >= high else "+"
+
+    def counted(self) -> dict[str, int]:
+        """How many words are in cells of each kind, exactly."""
+        totals, task = {RIGHT: 0, WRONG: 0, OPEN: 0}, self.network.task
+        kinds = np.array([(RIGHT, WRONG, OPEN).index(leaf.kind) for leaf in self.leaves])
+        for group in self.all_groups():
+            cells, settled = group.cells, group.leaf >= 0
+            kind, state = kinds[group.leaf[settled]], cells.state[settled]
+            for number, name in enumerate(totals):
+                words = np.bincount(state[kind == number], minlength=task.states[cells.first])
+                begun = sum(int(n) * task.words_to[cells.first][s] for s, n in enumerate(words))
+                totals[name] += begun * task.words_from[cells.last]
+        return totals
+
+    def all_groups(self) -> Iterator[Group]:
+        """The groups of the whole step, and of refined cells."""
+        stack = list(self.groups)
+        while stack:
+            group = stack.pop()
+            stack += {id(child): child for _, child, _, _ in group.children.values()}.values()
+            yield group
+
+
+def _halves(boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]) -> list[Any]:
+    """Cells split in two where their boxes leave the widest gap, along the coordinate that matters most."""
+    k = int(np.argmax(np.nan_to_num(influence, posinf=1e300)))
+    middle = boxes.middle[members, k]
+    order = members[np.argsort(middle, kind="stable")]
+    reach = np.maximum.accumulate(boxes.hi[order, k])[:-1]
+    gap = boxes.lo[order[1:], k] - reach
+    cut = int(gap.argmax()) + 1 if gap.max() > 0 else len(order) // 2
+    return [order[:cut], order[cut:]]
+
+
+def _bisect(boxes: Interval, influence: Float[np.ndarray, "n k"]) -> Interval:
+    """Every box in two, across the coordinate that matters most."""
+    rows = np.arange(len(boxes.lo))
+    k = np.nan_to_num(influence, posinf=1e300).argmax(axis=1)
+    low, high = boxes.lo.copy(), boxes.hi.copy()
+    middle = boxes.middle[rows, k]
+    high[rows, k], low[rows, k] = middle, middle
+    return Interval(np.concatenate([boxes.lo, low]), np.concatenate([high, boxes.hi]))

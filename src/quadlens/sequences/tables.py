@@ -1,0 +1,181 @@
+"""What attention reads, as tables: for each step and own token z, what every letter adds to numerator and denominator.
+
+At a step the query's position t and its token z are fixed. With w_j(v) = e^{score(t,z; j,v) - shift} and u_j(v) what
+the value of token v at position j writes, head h brings Σ_j w_j u_j / Σ_j w_j. Its coordinates are u·B_k for the rows
+B_k of a basis of what values differ by; what the basis leaves out of u is enclosed, and joins the residual stream. A
+letter sits at a few positions, so that it adds N_l[s,a] = Σ_j w_j u_j(token_j[s,a]) and E_l[s,a] = Σ_j w_j. All weights
+are taken as they are stored; scores, exponentials and values are Arb's, then rounded outwards once.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from quadlens.errors import BadConfig
+from quadlens.model.sequence_forward import balls, parts, seen, sequence_config, tensor
+from quadlens.model.sequence_task import SequenceTask, expand
+from quadlens.model.weights import Weights
+from quadlens.numbers import precision
+from quadlens.sequences.interval import Interval
+
+ARB_BITS = 128
+# Of the basis, and of the boxes in certificates.
+HINT_BITS = 40
+# Directions in which values differ by less than this share of their size are left to the remainder.
+FAINT = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class StepTables:
+    """One step's tables, [own token, state before, letter, …], one entry of the lists per letter.
+
+    Attributes:
+        own: The tokens that the query's position may have.
+        N: What a letter adds to the numerators, one per coordinate.
+        E: What it adds to the denominators, one per head.
+        N_constant: What positions of constant tokens add, [own token, coordinate].
+        E_constant: The same for the denominators, [own token, head].
+        stream: The query's own stream with b_O and what the basis leaves out, [own token, d_model].
+    """
+
+    own: tuple[int, ...]
+    N: tuple[Interval, ...]
+    E: tuple[Interval, ...]
+    N_constant: Interval
+    E_constant: Interval
+    stream: Interval
+
+
+class Network:
+    """A network on sequences with its task, and everything that is computed of it once."""
+
+    def __init__(self, weights: Weights) -> None:
+        """Refuse a network whose attention sees what is not decoded yet, or nothing at all."""
+        self.weights, self.config = weights, sequence_config(weights)
+        self.task: SequenceTask = expand(self.config)
+        for query, _, _ in self.task.steps:
+            for head in range(self.config.n_heads):
+                positions = seen(weights, query, head)
+                if not positions or max(positions) > query:
+                    raise BadConfig(
+                        f"head {head} sees the positions {positions[:3]}… from position {query}; "
+                        "expected at least one, and none after it, which is not decoded yet"
+                    )
+
+    @cached_property
+    def occurs(self) -> Bool[np.ndarray, "t v"]:
+        """Which tokens a position may have."""
+        positions = self.task.positions[: self.config.n_ctx]
+        found = np.zeros((len(positions), self.config.d_vocab), dtype=bool)
+        for row, one in zip(found, positions, strict=True):
+            row[one if isinstance(one, int) else np.unique(one[1])] = True
+        return found
+
+    @cached_property
+    def _balls(self) -> tuple[Any, Any, Any, Any, list[Any]]:
+        """Stream, its norm, query, key of every token and position, [token, position, …]; what each head writes."""
+        config, length = self.config, len(self.occurs)
+        tokens = np.tile(np.arange(config.d_vocab)[:, None], (1, length))
+        with precision(ARB_BITS):
+            x, n, q, k = parts(self.weights, tokens, True)
+            W_V, b_V, W_O = (balls(self.weights, name) for name in ("W_V", "b_V", "W_O"))
+            written = [(n @ W_V[h] + b_V[h]) @ W_O[h] for h in range(config.n_heads)]
+        return x, n, q, k, written
+
+    @cached_property
+    def basis(self) -> tuple[Int[np.ndarray, "k d"], ...]:
+        """For each head, rows that span what its values differ by, times 2^40."""
+        found = []
+        for written in self._balls[4]:
+            values = np.array([float(one.mid()) for one in written.transpose(1, 0, 2)[self.occurs].ravel()])
+            values = values.reshape(-1, self.config.d_model)
+            size = np.abs(values).max(initial=0.0)
+            _, strength, rows = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
+            strong = rows[strength > FAINT * size * np.sqrt(len(values))]
+            found.append(np.rint(strong * 2.0**HINT_BITS).astype(np.int64))
+        return tuple(found)
+
+    @cached_property
+    def rows(self) -> Float[np.ndarray, "k d"]:
+        """The basis of all heads, one after the other, as the floats that it is."""
+        return np.concatenate(self.basis).astype(np.float64) / 2.0**HINT_BITS
+
+    @cached_property
+    def heads(self) -> Int[np.ndarray, " k"]:
+        """The head of each coordinate."""
+        return np.repeat(np.arange(self.config.n_heads), [len(rows) for rows in self.basis])
+
+    @cached_property
+    def _values(self) -> tuple[Interval, Interval]:
+        """Coordinates [token, position, coordinate] of what heads write, and what the basis leaves out of all heads."""
+        coordinates, low, high = [], 0.0, 0.0
+        with precision(ARB_BITS):
+            for written, integers in zip(self._balls[4], self.basis, strict=True):
+                rows = _exact(integers.astype(np.float64) / 2.0**HINT_BITS)
+                found = written @ rows.T if len(rows) else written[..., :0]
+                coordinates.append(Interval.of_balls(found))
+                rest = Interval.of_balls(written - found @ rows if len(rows) else written)
+                used = Interval(*(end.transpose(1, 0, 2)[self.occurs] for end in (rest.lo, rest.hi)))
+                low, high = low + used.lo.min(axis=0), high + used.hi.max(axis=0)
+        joined = (np.concatenate([getattr(one, end) for one in coordinates], axis=2) for end in ("lo", "hi"))
+        slack = self.config.n_heads * 2.0**-50 * (np.abs(low) + np.abs(high))
+        return Interval(*joined), Interval(low - slack, high + slack)
+
+    def step(self, number: int) -> StepTables:
+        """The tables of one step."""
+        config, task = self.config, self.task
+        query = task.steps[number][0]
+        own = np.flatnonzero(self.occurs[query])
+        weight = [self._softmax(query, own, h) for h in range(config.n_heads)]
+        E = Interval(*(np.stack([getattr(one, end) for one in weight], axis=3) for end in ("lo", "hi")))
+        values, rest = self._values
+        # [own, token, position, …]
+        N = E[..., self.heads] * values[None, :, : query + 1]
+        letters = [_zero((len(own), *table.shape)) for table in task.next]
+        sums_N = [_grown(one, len(self.heads)) for one in letters]
+        sums_E = [_grown(one, config.n_heads) for one in letters]
+        N_constant, E_constant = _zero((len(own), len(self.heads))), _zero((len(own), config.n_heads))
+        for j, fed in enumerate(task.positions[: query + 1]):
+            if isinstance(fed, int):
+                N_constant, E_constant = N_constant + N[:, fed, j], E_constant + E[:, fed, j]
+            else:
+                letter, tokens = fed
+                sums_N[letter] = sums_N[letter] + N[:, tokens, j]
+                sums_E[letter] = sums_E[letter] + E[:, tokens, j]
+        with precision(ARB_BITS):
+            stream = Interval.of_balls(self._balls[0][own, query] + balls(self.weights, "b_O")) + rest
+        return StepTables(tuple(own.tolist()), tuple(sums_N), tuple(sums_E), N_constant, E_constant, stream)
+
+    def _softmax(self, query: int, own: Int[np.ndarray, " z"], head: int) -> Interval:
+        """w_j(v), [own, token, position], 0 where the head does not see; the largest that may occur is about 1."""
+        config, (_, _, q, k, _) = self.config, self._balls
+        at = seen(self.weights, query, head)
+        with precision(ARB_BITS):
+            keys = k[:, at, head] / config.divisor
+            scores = (q[own][:, None, None, query, head] * keys[None]).sum(axis=3)
+            scores = scores + _exact(tensor(self.weights, "score_bias")[head, query, at])
+            middle = np.vectorize(lambda ball: float(ball.mid()), otypes=[np.float64])(scores)
+            shift = np.where(self.occurs[at].T, middle, -np.inf).max(axis=(1, 2), keepdims=True)
+            # A token that never occurs may have any score.
+            scores = np.where(self.occurs[at].T, scores - _exact(shift), _exact(np.zeros(())))
+            found = Interval.of_balls(np.exp(scores))
+        w = _zero((len(own), config.d_vocab, query + 1))
+        w.lo[:, :, at], w.hi[:, :, at] = np.maximum(found.lo, 0.0), found.hi
+        return w
+
+
+def _exact(x: Float[np.ndarray, "..."]) -> Any:
+    from flint import arb
+
+    return np.array([arb(float(one)) for one in x.ravel()], dtype=object).reshape(x.shape)
+
+
+def _zero(shape: tuple[int, ...]) -> Interval:
+    return Interval(np.zeros(shape), np.zeros(shape))
+
+
+def _grown(x: Interval, n: int) -> Interval:
+    return _zero((*x.shape, n))
