@@ -15,6 +15,7 @@ UNIT = 1 << Q
 Line = tuple[int, int, int, int]
 STEP, HALF = Q - GRID_BITS, 1 << (Q - GRID_BITS - 1)
 CELL_BITS, CELLS = 3, 128  # |σ''| is bounded on cells of width 1/8 up to 16, and beyond
+WIDE, PIECES = UNIT >> 4, 8
 VALUE_ERROR, SLOPE_ERROR = (UNIT >> 40) + 4, (UNIT >> 27)
 BEND_NUMERATOR, BEND_DENOMINATOR = 8943, 200_000  # 0.044715 of the gelu by tanh
 
@@ -93,7 +94,7 @@ def most_bend(name: str, low: int, high: int) -> int:
 
 
 def activation(name: str, low: int, high: int) -> Line:
-    """σ: Taylor's line at the middle, off by at most |σ''| r²/2; ReLU's chord where the sign changes.
+    """σ: Taylor's line at the middle, off by at most |σ''| r²/2; the chord on a wider interval, and ReLU's always.
 
     ReLU less α x is convex, 0 at x = 0 and, for 0 ≤ α ≤ 1, between 0 and its larger end.
     """
@@ -104,24 +105,57 @@ def activation(name: str, low: int, high: int) -> Line:
         most = max(-slope * low, high * (UNIT - slope)) // UNIT + 1
         return slope, 0, most // 2, most // 2 + 1
     p, r = (low + high) // 2, (high - low) // 2 + 1
+    if r > WIDE:
+        return chord(name, low, high)
     v, slope = tangent(name, p)
-    return (
-        slope,
-        p,
-        v,
-        (most_bend(name, low, high) * r // UNIT * r >> (Q + 1)) + (SLOPE_ERROR * r >> Q) + VALUE_ERROR + 3,
-    )
+    return slope, p, v, off_tangent(name, low, high, SLOPE_ERROR, r)
+
+
+def off_tangent(name: str, low: int, high: int, slopes: int, r: int) -> int:
+    """What σ on low … high, at most r from a point, is off a line through it whose slope is off σ' there by `slopes`."""
+    return (most_bend(name, low, high) * r // UNIT * r >> (Q + 1)) + (slopes * r >> Q) + VALUE_ERROR + 3
+
+
+def chord(name: str, low: int, high: int) -> Line:
+    """The line through the ends: σ less that line is bounded on PIECES pieces by Taylor at their middles."""
+    slope = ((tangent(name, high)[0] - tangent(name, low)[0]) << Q) // (high - low)
+    width = (high - low) // PIECES + 1
+    least, most = [], []
+    for n in range(PIECES):
+        start = low + n * width
+        p, r = start + width // 2, width // 2 + 1
+        v, here = tangent(name, p)
+        off = off_tangent(name, start, start + width, abs(here - slope) + SLOPE_ERROR, r)
+        rest = v - (slope * (p - low) >> Q)
+        least.append(rest - off - 1)
+        most.append(rest + off + 1)
+    middle = (min(least) + max(most)) // 2
+    return slope, low, middle, max(most) - middle + 1
+
+
+def parallel_to(low: int, high: int) -> int:
+    """About where the tangent of 1/√x is as steep as the chord: x³ = (√l √h (√l + √h)/2)²; any number is sound."""
+    a, b = math.isqrt(low << Q), math.isqrt(high << Q)
+    cube = (a * b * (a + b) >> (2 * Q + 1)) ** 2 << Q
+    guess = 1 << (cube.bit_length() // 3 + 1)
+    for _ in range(8):
+        guess = (2 * guess + cube // (guess * guess)) // 3
+    return guess
 
 
 def inverse_root(low: int, high: int) -> Line:
-    """1/√x, low > 0: convex, so that its tangent at the middle lies below it, and a line with its ends above.
+    """1/√x, low > 0, by a line as steep as its chord: 1/√x is convex, so that less the line it is largest at an end.
 
-    At p the value is in v … v + 1, so that the true slope -v³/2 is within 3 (v + 1)²/2 + 2 (units) of α.
+    It is above its tangent at any p, here about where that is parallel: with v … v + 1 the value at p the tangent's
+    slope -v³/2 is within `off` = 3 (v + 1)²/2 + 3 units of α.
     """
-    p, r = (low + high) // 2, (high - low) // 2 + 1
-    v, at_low, at_high = (math.isqrt((1 << (3 * Q)) // x) for x in (p, low, high))
+    at_low, at_high = (math.isqrt((1 << (3 * Q)) // x) for x in (low, high))
+    p = (low + high) // 2
+    if (high - low) << 6 > low:
+        p = min(high, max(low, parallel_to(low, high)))
+    v = math.isqrt((1 << (3 * Q)) // p)
     slope = -(v * v * v >> (2 * Q + 1))
-    off = ((v + 1) * (v + 1) * 3 >> (Q + 1)) + 3
-    below = v - (off * r >> Q) - 2
+    off = ((v + 1) * (v + 1) * 3 >> (2 * Q + 1)) + 3
+    below = v - (off * max(p - low, high - p) >> Q) - 2
     above = max(at_low - (slope * (low - p) >> Q), at_high - (slope * (high - p) >> Q)) + 2
     return slope, p, (above + below) // 2, (above - below) // 2 + 2

@@ -88,7 +88,7 @@ class Tables:
     """Keys, queries and coordinates of what values write, for each position up to the last one asked, by token.
 
     basis: for each head K rows of d_model integers over 2^basis_bits. A value writes v = (n W_V + b_V) W_O; its
-    coordinates are u_k = v · B_k, and v - Σ_k u_k B_k, whatever it is, is bounded in size by `rest`, over 2^P.
+    coordinates are u_k = v · B_k, and v - Σ_k u_k B_k, whatever it is, is enclosed by `rest`, over 2^P.
     """
 
     network: Network
@@ -179,23 +179,28 @@ class Tables:
         """The coordinates of each head, position and token."""
         found = []
         for basis, here in zip(self.basis, self.written, strict=True):
-            linear = Linear.of(transposed((basis, self.basis_bits)), ([[0] * len(basis)], 0))
-            found.append([{v: linear(x) for v, x in at.items()} for at in here])
+            linear = Linear.of(transposed((basis, self.basis_bits)), ([[0] * len(basis)], 0)) if basis else None
+            found.append([{v: linear(x) if linear else ([], 0) for v, x in at.items()} for at in here])
         return found
 
     @cached_property
-    def rest(self) -> list[int]:
-        """Σ over heads of the largest |v - Σ_k u_k B_k| in each of d_model directions; softmax averages it."""
-        total = [0] * self.network["d_model"]
+    def rest(self) -> tuple[list[int], list[int]]:
+        """Middle and radius of Σ over heads of v - Σ_k u_k B_k, in each of d_model directions: softmax averages it."""
+        d = self.network["d_model"]
+        middle, radius = [0] * d, [0] * d
         for basis, values, coordinates in zip(self.basis, self.written, self.coordinates, strict=True):
-            back = Linear.of((basis, self.basis_bits), ([[0] * len(total)], 0))
-            most = [0] * len(total)
+            back = Linear.of((basis, self.basis_bits), ([[0] * d], 0)) if basis else None
+            low, high = [], []
             for here, there in zip(values, coordinates, strict=True):
                 for v, (m, e) in here.items():
-                    again, error = back(there[v])
-                    most = [max(x, abs(a - b) + e + error) for x, a, b in zip(most, m, again, strict=True)]
-            total = list(map(int.__add__, total, most))
-        return total
+                    again, error = back(there[v]) if back else ([0] * d, 0)
+                    low.append([a - b - e - error for a, b in zip(m, again, strict=True)])
+                    high.append([a - b + e + error for a, b in zip(m, again, strict=True)])
+            for i, (least, most) in enumerate(zip(zip(*low, strict=True), zip(*high, strict=True), strict=True)):
+                centre = (min(least) + max(most)) // 2
+                middle[i] += centre
+                radius[i] += max(most) - centre
+        return middle, radius
 
     def weights(self, head: int, query: int, own: int) -> dict[int, dict[int, int]]:
         """w̃ of every position seen and every token there, in proportion to e^score, each known to `weight_error`.

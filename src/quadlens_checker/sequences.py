@@ -195,6 +195,7 @@ def linear(prover: Prover, seen: Seen, right: frozenset[int], cells: list[Cell])
     view, (token,), written = seen.views[0], tuple(right), prover.tables.written[0]
     attention, places = seen.attention(0), [view.placed(network.task, cell) for cell in cells]
     largest = root(prover, seen) if network.norms["final"] else 1 << Q
+    stream = prover.parts.stream(seen.query, seen.own)
     goal = max(1, math.ceil(prover.margin * largest))
     for other in ticking(range(network["d_vocab_out"]), prover.clock):
         if other == token:
@@ -204,7 +205,7 @@ def linear(prover: Prover, seen: Seen, right: frozenset[int], cells: list[Cell])
             require(exactly_zero(network, token, other), "a linear leaf behind a norm with a bias")
             constant = 0
         size = sum(map(abs, direction.v))
-        base = (sum(a * b for a, b in zip(seen.tail.base, direction.v, strict=True)) >> (2 * P - Q)) + constant - 4
+        base = (sum(a * b for a, b in zip(stream, direction.v, strict=True)) >> (2 * P - Q)) + constant - 4
         values = {
             j: {
                 v: (
@@ -226,7 +227,7 @@ def root(prover: Prover, seen: Seen) -> int:
     norm, most = prover.network.norms["final"], 0
     for j in seen.attention(0).weights:
         for row, e in prover.tables.written[0][j].values():
-            x = [a + b for a, b in zip(seen.tail.base, row, strict=True)]
+            x = [a + b for a, b in zip(prover.parts.stream(seen.query, seen.own), row, strict=True)]
             mean = sum(x) // len(x) if norm and norm.layer else 0
             most = max(most, sum((abs(n - mean) + 2 * e + 8) ** 2 for n in x) // len(x) + 1)
     return (math.isqrt(most + (eps_at(norm, 2 * P) + 1 if norm else 0)) >> (P - Q)) + 2

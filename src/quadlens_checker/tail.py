@@ -69,8 +69,8 @@ def mean_square(forms: list[Form], eps: int) -> tuple[Form, int, int]:
 class Direction(NamedTuple):
     """A direction v of the stream after the MLP, over 2^P, and what attention and MLP write into it, over 2^Q.
 
-    basis: B_k · v; neurons: W_out · v and its sizes; bias: b_out · v; rest: Σ_i |v_i| rest_i, see `Tables`, and
-    `Parts.slack`.
+    basis: B_k · v; neurons: W_out · v and its sizes; bias: b_out · v; rest: Σ_i |v_i| rest_i, the radius of
+    `Tables.rest`, and `Parts.slack`.
     """
 
     v: list[int]
@@ -87,7 +87,8 @@ class Undecided(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """What follows attention, for one position and its own token: `base` is the stream there, over 2^P."""
+    """What follows attention, for one position and its own token: `base` is the stream there and the middle of
+    what no coordinate has, over 2^P."""
 
     parts: "Parts"
     base: list[int]
@@ -233,9 +234,13 @@ class Parts:
         """Units that reading a direction on a box within `reach` can lose by rounding."""
         return 8 + sum(2 * (most >> Q) + 4 for most in self.reach)
 
+    def stream(self, query: int, token: int) -> list[int]:
+        """The stream of a position that holds a token, with attention's bias, over 2^P."""
+        return list(map(int.__add__, self.tables.streams[query][token], self.weights["b_O"][0]))
+
     def at(self, query: int, token: int) -> Tail:
         """The tail of a position that holds a token."""
-        return Tail(self, list(map(int.__add__, self.tables.streams[query][token], self.weights["b_O"][0])))
+        return Tail(self, list(map(int.__add__, self.stream(query, token), self.tables.rest[0])))
 
     def direction(self, place: str | None, v: list[int]) -> Direction:
         """A direction, taken off its mean where the norm at `place` takes the mean off the stream."""
@@ -249,7 +254,7 @@ class Parts:
 
         neurons = along(self.weights["W_out"]) if self.network["d_mlp"] else []
         bias = along(self.weights["b_out"])[0] if self.network["d_mlp"] else 0
-        rest = (sum(map(mul, map(abs, v), self.tables.rest)) >> (2 * P - Q)) + self.slack
+        rest = (sum(map(mul, map(abs, v), self.tables.rest[1])) >> (2 * P - Q)) + self.slack
         return Direction(v, along(self.basis), neurons, [abs(x) + 1 for x in neurons], bias, rest)
 
     @cached_property
