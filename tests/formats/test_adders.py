@@ -1,5 +1,6 @@
 """Readers of public adders: logits against their authors' forward passes (`adder_oracles`), refusals, `.npz`."""
 
+import contextlib
 import io
 import json
 import os
@@ -14,7 +15,7 @@ import pytest
 from cli_runner import quadlens
 from formats import adder_oracles as oracles
 from quadlens.errors import BadConfig, BadFile, QuadlensError
-from quadlens.model.formats import Hints, Imported, import_file
+from quadlens.model.formats import Hints, Imported, from_state_dict, import_file
 from quadlens.model.formats.checkpoint import read_checkpoint
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import load_file, save
@@ -401,6 +402,38 @@ def test_refusals(tmp_path: Path) -> None:
     value["model_state"]["lm_head.weight"] += 1
     with pytest.raises(BadFile, match=r"lm_head.weight is not token_emb.weight"):
         import_file(saved(tmp_path / "m.pt", value))
+
+
+def test_damaged_files_are_refused_or_read() -> None:
+    """Tensors left out, turned, emptied, of integers, NaN or huge: an error of ours, or a network; nothing else."""
+    states: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        *(({"model_state_dict": t, "config": c}, {}) for t, c in (micro("57p"), micro("170p"), micro("226p"))),
+        (low_rank_file("none", False, True, 2), {}),
+        (low_rank_file("shareA_tieKV", True, True), {}),
+        (qwen_tensors(), {}),
+        (masked_tensors("alibi"), {}),
+        (hooked_tensors(11, 3, 5), {"task": "cumsum-sign:5", "activation": "relu"}),
+    ]
+    rng, read = np.random.default_rng(1), 0
+    changes: list[Callable[[np.ndarray], np.ndarray]] = [
+        lambda x: x.T,
+        lambda x: np.zeros(tuple(rng.integers(0, 6, rng.integers(0, 4))), np.float32),
+        lambda x: np.ones(x.shape, np.int64),
+        lambda x: np.full_like(x, rng.choice([np.nan, np.inf, -np.inf, 3e38, 0])),
+    ]
+    for _ in range(60):
+        value, hints = states[rng.integers(len(states))]
+        key = next((name for name in ("model_state_dict", "model_state") if name in value), None)
+        tensors = dict(value if key is None else value[key])
+        name = sorted(tensors)[rng.integers(len(tensors))]
+        if rng.integers(5):
+            tensors[name] = changes[rng.integers(len(changes))](tensors[name])
+        else:
+            del tensors[name]
+        with contextlib.suppress(QuadlensError):
+            from_state_dict(tensors if key is None else {**value, key: tensors}, **hints)
+            read += 1
+    assert read > 0
 
 
 # --- .npz -------------------------------------------------------------------------------------------------------------

@@ -41,13 +41,18 @@ class Masked:
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """As many heads as the fixed part has; the answer is eleven digits."""
         parts = Parts(checkpoint)
-        fixed = parts.take("fixed_mask" if "fixed_mask" in parts else "alibi", "h", "t", "t")
+        fixed = parts.take("fixed_mask" if "fixed_mask" in parts else "alibi", "h", "t", "t", finite=False)
         n_heads, task = parts.width("h"), add_task(PLUS, EQUALS)
         T = len(task.template)
         if parts.width("t") < T:
             raise BadFile(f"{checkpoint.source}: {parts.width('t')} positions; ten digits and their sum take {T}")
         fixed = fixed[:, :T, :T]
         mask = np.isfinite(fixed)
+        if not np.all(mask | np.isneginf(fixed)) or not mask.any(axis=2).all() or np.triu(mask, 1).any():
+            raise BadFile(
+                f"{checkpoint.source}: the fixed part of its scores; expected numbers and -∞, at least one number in "
+                "each row, none of a later position"
+            )
         tokens = parts.take("embed.weight", "v", "d")
         check_heads(checkpoint.source, tokens.shape[1], n_heads)
         norm = NORM if self._normalised(checkpoint, hints, parts) else None

@@ -44,11 +44,11 @@ class Parts:
     def __contains__(self, name: str) -> bool:
         return name in self._left
 
-    def take(self, name: str, *shape: int | str) -> Array:
+    def take(self, name: str, *shape: int | str, finite: bool = True) -> Array:
         """A tensor of this shape, a letter standing for a width.
 
         Raises:
-            BadFile: when it is missing, of another shape, or does not hold floats.
+            BadFile: when it is missing, of another shape, or does not hold floats, finite ones unless told otherwise.
         """
         if name not in self._left:
             raise BadFile(f"{self.source}: missing tensors: {name}")
@@ -61,6 +61,8 @@ class Parts:
         if array.shape != expected or array.dtype.kind != "f" or 0 in array.shape:
             told = ", ".join(f"{w} = {self._widths[w]}" if w in self._widths else str(w) for w in map(str, shape))
             raise BadFile(f"{self.source}: {name} has shape {array.shape} of {array.dtype}, expected floats ({told})")
+        if finite and not np.isfinite(array).all():
+            raise BadFile(f"{self.source}: {name} has NaN or infinity in it; expected finite weights")
         return array.astype(np.float64)
 
     def take_if(self, name: str, *shape: int | str) -> Array | None:
