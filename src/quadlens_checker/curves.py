@@ -112,7 +112,7 @@ def activation(name: str, low: int, high: int) -> Line:
 
 
 def off_tangent(name: str, low: int, high: int, slopes: int, r: int) -> int:
-    """What σ on low … high, at most r from a point, is off a line through it whose slope is off σ' there by `slopes`."""
+    """What σ on low … high, at most r from a point, is off a line there whose slope is off by `slopes` at the point."""
     return (most_bend(name, low, high) * r // UNIT * r >> (Q + 1)) + (slopes * r >> Q) + VALUE_ERROR + 3
 
 

@@ -87,8 +87,10 @@ class Undecided(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """What follows attention, for one position and its own token: `base` is the stream there and the middle of
-    what no coordinate has, over 2^P."""
+    """What follows attention, for one position and its own token.
+
+    base: the stream there, and the middle of what no coordinate has, over 2^P.
+    """
 
     parts: "Parts"
     base: list[int]
