@@ -22,6 +22,9 @@ from quadlens.errors import BadConfig
 MAX_ELEMENTS = 2048
 # Of a search for a renumbering, products looked up: seconds.
 MAX_STEPS = 10_000_000
+# Letters of the groups that have names, and how a product of them is called.
+KINDS = "CDSA"
+GROUP_NAME = rf"[{KINDS}]\d+(x[{KINDS}]\d+)*"
 KNOWN = "C118, D59, S5, A5 or a product such as C5xC5"
 
 Permutation = tuple[int, ...]
@@ -37,7 +40,7 @@ def group_table(name: str) -> Int[np.ndarray, "n n"]:
     Raises:
         BadConfig: when no group is called that, or it has more than 2,048 elements.
     """
-    factors = [re.fullmatch(r"([CDSA])([1-9]\d{0,5})", part) for part in name.split("x")]
+    factors = [re.fullmatch(rf"([{KINDS}])([1-9]\d{{0,5}})", part) for part in name.split("x")]
     found = [(match[1], int(match[2])) for match in factors if match is not None]
     if len(found) < len(factors):
         raise BadConfig(f"no group is called {name!r}; expected {KNOWN}")

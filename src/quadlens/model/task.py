@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.groups import MAX_ELEMENTS, group_table, is_group_called
+from quadlens.model.groups import GROUP_NAME, MAX_ELEMENTS, group_table, is_group_called
 from quadlens.reading import read_limited
 
 FORMULAS = "add, subtract, linear:α,β, multiply, divide, multiply0"
@@ -25,7 +25,6 @@ NPY_HEADER = re.compile(
     rb"\{'descr': '([<>|=]?[bifu][1248])', 'fortran_order': (True|False), "
     rb"'shape': \(([0-9]{0,9}(?:, ?[0-9]{0,9}){0,8})\), \}\s*"
 )
-GROUP_NAME = r"[CDSA]\d+(x[CDSA]\d+)*"
 
 
 @dataclass(frozen=True, eq=False)
