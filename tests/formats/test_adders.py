@@ -148,7 +148,7 @@ def test_microadder(tmp_path: Path, name: str) -> None:
     assert imported.format == "microadder"
     same_logits(imported, lambda tokens: oracles.split_stream(tensors, tokens, config["n_heads"], config))
     found, vocabulary = sequence_config(imported.model), len(tensors.get("tok_emb.weight", range(10)))
-    assert (found.task.stop == "nondigit") == (vocabulary == 14)
+    assert (found.task.stop == "zero") == (vocabulary == 14)
     assert {found.task.template[10], found.task.template[21]} == ({10, 11} if vocabulary == 14 else {0})
     if "out_proj.A" in "".join(tensors):
         assert found.d_value == next(x for n, x in tensors.items() if n.endswith("out_proj.A")).shape[1]
@@ -230,7 +230,7 @@ def test_plain_adder(tmp_path: Path) -> None:
     shapes |= {"block.ff_down.weight": (d, 7), "ln_f.weight": (d,), "block.ln1.weight": (d,), "block.ln2.weight": (d,)}
     tensors = draw(shapes)
     imported = import_file(saved(tmp_path / "m.pt", tensors))
-    assert sequence_config(imported.model).task.stop == "nondigit"
+    assert sequence_config(imported.model).task.stop == "zero"
     same_logits(imported, lambda tokens: oracles.plain(tensors, tokens))
 
 

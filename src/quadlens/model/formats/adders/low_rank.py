@@ -92,11 +92,11 @@ class PlainAdder:
         return sniff_marks(checkpoint, "block.q_proj.weight", "lm_head_bias")
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
-        """One head is the published program's; the answer goes on until a token is no digit."""
+        """One head is the published program's, which reads a twelfth token."""
         parts = Parts(checkpoint, {"block.": ""})
         tokens = parts.take("embed.weight", "v", "d")
         task = add_task(PLUS, EQUALS, highest_first=True, stop=True)
-        parts.notes.append("one head; the answer ends at a token that is no digit: the published program")
+        parts.notes.append("one head; a twelfth token is read, which must be no digit, or 0: the published program")
         tensors = {
             "W_E": tokens,
             "W_pos": cut(parts, parts.take("pos_embed.weight", "t", "d"), len(task.template)),

@@ -135,14 +135,14 @@ def add_task(plus: int, equals: int, *, highest_first: bool = False, stop: bool 
         plus: The token between x and y.
         equals: The token after y.
         highest_first: How x and y are written.
-        stop: Whether decoding goes on until a token is no digit.
+        stop: Whether a twelfth token is read, which must be no digit, or 0.
     """
     x, y = (_digits_of(name, DIGITS)[:: -1 if highest_first else 1] for name in "xy")
     return TaskSpec(
         "add:10",
         template=(*x, plus, *y, equals, *_digits_of("z", DIGITS + 1)),
         digits=tuple(range(DIGITS)),
-        stop="nondigit" if stop else None,
+        stop="zero" if stop else None,
     )
 
 

@@ -119,7 +119,7 @@ def _read(parts: Parts, hints: Hints, format_name: str, n_heads: int) -> Importe
     parts.notes.append(
         "ten tokens, 0 for '+' and '=': the answer ends after eleven digits"
         if ten
-        else "the answer ends at a token that is no digit, as add() of the published program reads it"
+        else "add() of the published program reads a twelfth token, which must be no digit, or 0"
     )
     ln1, ln2, ln_f = (_norm(parts, name) for name in ("ln1", "ln2", "ln_f"))
     norms = {"ln1": ln1, **{ours: ln1 if x[0] is None else x for ours, x in (("ln2", ln2), ("ln_final", ln_f))}}
