@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quadlens.parameterisation import Parameterised
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
+    from quadlens.sequences.explain import SequenceExplanation
     from quadlens.spectrum import Anatomy
     from quadlens.studies import Study
     from quadlens.training.config import TrainConfig
@@ -265,11 +266,12 @@ def evaluate(model: "ModelLike | Tables[Any]" = "mainline") -> "Evaluation":
 @checked
 def explain(
     model: "ModelLike" = "mainline", *, logits: bool = True, rng: "np.random.Generator | None" = None
-) -> "Explanation | Outline":
+) -> "Explanation | Outline | SequenceExplanation":
     """What every neuron does and what the logits are made of.
 
     A model whose attention depends on the tokens, or whose task has no frequencies, gets an `Outline`: what can be said
-    of it (answers, attention, key frequencies or key irreps, rank of W_L).
+    of it (answers, attention, key frequencies or key irreps, rank of W_L). A network on sequences gets what each step
+    reads, with which weight, and what the number that it reads means.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -282,8 +284,11 @@ def explain(
     """
     from quadlens.explanation import explain as explain_anatomy
     from quadlens.explanation import needs_outline, outline
+    from quadlens.sequences.explain import explain_sequence, reads_sequences
 
     mine = study(model)
+    if reads_sequences(mine.model):
+        return explain_sequence(mine.model)
     if needs_outline(mine.model):
         return outline(mine.anatomy)
     return mine.explanation if logits and rng is None else explain_anatomy(mine.anatomy, logits, rng)

@@ -130,7 +130,7 @@ def test_a_small_adder_learns_to_add_and_is_saved(tmp_path: Path) -> None:
         ({"task": "add"}, r"task 'add' of a network on sequences; expected add:N or max:N"),
         ({"seeding": "gbmi"}, "have seeding = quadlens, loss = cross-entropy, activation = relu alone"),
         ({"activation": "tanh"}, "activation = relu alone"),
-        ({"architecture": "transformer"}, "d_value, norm: for networks on sequences"),
+        ({"architecture": "transformer"}, "d_value: for networks on sequences"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(flags: dict[str, object], message: str) -> None:

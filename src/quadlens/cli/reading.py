@@ -106,7 +106,8 @@ def explain(
 ) -> None:
     """Show frequencies, phases, clusters, secondary frequencies, clock/pizza regressions and the identity part.
 
-    A model whose attention depends on the tokens, or whose task has no frequencies, gets what can be said of it.
+    A model whose attention depends on the tokens, or whose task has no frequencies, gets what can be said of it; a
+    network on sequences, what each step reads and with which weight.
     """
     import numpy as np
 
@@ -115,6 +116,7 @@ def explain(
     from quadlens.explanation import needs_outline, outline
     from quadlens.model import load
     from quadlens.model.evaluate import about
+    from quadlens.sequences.explain import explain_sequence, reads_sequences
     from quadlens.spectrum.anatomy import Anatomy
 
     if neurons is not None:
@@ -122,6 +124,12 @@ def explain(
 
         check_frame_path(neurons)
     anatomy = Anatomy(load(model))
+    if reads_sequences(anatomy.model):
+        if neurons is not None or no_logits or seed is not None:
+            raise BadConfig("a network on sequences has no --neurons, --no-logits and --seed; leave them out")
+        steps = explain_sequence(anatomy.model)
+        out.emit({"model": model, **steps.to_dict()} if out.json else {}, steps.render)
+        return
     if needs_outline(anatomy.model):
         if neurons is not None:
             raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")

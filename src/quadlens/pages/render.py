@@ -99,7 +99,7 @@ def _drawn(
     if pool is None:
         meanwhile()
         pictures = all_pictures(study)
-        yield from ((len(pictures), _draw(picture)) for picture in pictures)
+        yield from ((len(pictures), rendered_picture(picture)) for picture in pictures)
         return
     from concurrent.futures import as_completed
 
@@ -138,10 +138,11 @@ def _pictures(pickled: Path) -> dict[str, Picture]:
 
 
 def _draw_named(pickled: Path, name: str) -> Rendered:
-    return _draw(_pictures(pickled)[name])
+    return rendered_picture(_pictures(pickled)[name])
 
 
-def _draw(picture: Picture) -> Rendered:
+def rendered_picture(picture: Picture) -> Rendered:
+    """A picture drawn, in every format."""
     figure = picture.draw()
     files = {kind: figure_bytes(figure, kind, OUTLINES) for kind in FIGURE_FORMATS}
     return Rendered(picture.name, tuple(files.items()), data_address(files["svg"], files["png"]))

@@ -58,7 +58,7 @@ class Interval:
     @property
     def middle(self) -> Array:
         """About halfway."""
-        return self.lo / 2 + self.hi / 2
+        return np.asarray(self.lo / 2 + self.hi / 2)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,7 +69,7 @@ class Interval:
         return Interval(self.lo[at], self.hi[at])
 
     def __neg__(self) -> "Interval":
-        return Interval(-self.hi, -self.lo)
+        return Interval(np.asarray(-self.hi), np.asarray(-self.lo))
 
     def __add__(self, other: "Interval") -> "Interval":
         return Interval(down(self.lo + other.lo), up(self.hi + other.hi))
