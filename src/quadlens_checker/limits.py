@@ -22,7 +22,7 @@ MAX_SHIFT = 1000  # of the hints of `moments`: their denominators are at most 2^
 SEQUENCE_ACTIVATIONS = "relu", "gelu", "gelu_tanh", "silu"
 MAX_LETTERS, MAX_ALPHABET, MAX_STATES, MAX_TABLE_ENTRIES = 1 << 10, 1 << 10, 1 << 14, 1 << 22
 MAX_COORDINATES, MAX_CUTS, LARGEST_HINT = 64, 1_000_000, 1 << 120
-TABLE_BITS, WEIGHT_BITS, WEIGHT_RANGE, COORDINATE_BITS, TAIL_BITS = 160, 80, 2000, 96, 80
+TABLE_BITS, WEIGHT_BITS, WEIGHT_RANGE, COORDINATE_BITS, TAIL_BITS = 160, 80, 60_000, 96, 80
 
 # Attention scores, and bits after the point where softmax or σ is not rational (`direct.enclose`, `activations`): of
 # gates; of pre-activations together with the bits before it; of these where that would lose more than 2^-LOSS_BITS; of

@@ -251,6 +251,8 @@ def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock
     require(sum(map(len, basis)) <= limits.MAX_COORDINATES, f"more than {limits.MAX_COORDINATES} coordinates")
     task, steps = network.task, hints["steps"]
     require(isinstance(steps, list) and len(steps) == len(task.steps), "not one list of leaves per step")
+    for query, head in ((query, h) for query, _, _ in task.steps for h in range(len(heads))):
+        network.seen(head, query)
     prover = Prover(Parts(Tables(network, basis, bits, clock)), margin, bits, clock)
     found = [prover.step(number, step) for number, step in enumerate(steps)]
     if example is not None:
