@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
     from quadlens.explanation import Explanation, Outline
     from quadlens.infinite_width import Lens
-    from quadlens.model import Evaluation, Tables, Weights
+    from quadlens.model import Tables, Weights
     from quadlens.model.formats import Imported
     from quadlens.model.formats.memory import TransformerLensObject
     from quadlens.parameterisation import Parameterised
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
+    from quadlens.sequences.certificate import SequenceCertificate
     from quadlens.sequences.explain import SequenceExplanation
     from quadlens.spectrum import Anatomy
     from quadlens.studies import Study
@@ -250,17 +251,24 @@ def from_module(
     return study_of(imported, type(module).__name__)
 
 
-def evaluate(model: "ModelLike | Tables[Any]" = "mainline") -> "Evaluation":
-    """Accuracy, margins and loss over all inputs, in float64.
+def evaluate(model: "ModelLike | Tables[Any]" = "mainline") -> Any:
+    """Accuracy, margins and loss over all inputs, in float64: an `Evaluation`.
+
+    A network on sequences is tried on a sample, for a `SequenceEvaluation`.
 
     >>> import quadlens
     >>> quadlens.evaluate("mainline").correct
     3481
     """
     from quadlens.model.evaluate import evaluate as evaluate_collapsed
+    from quadlens.model.sequence import SequenceConfig
     from quadlens.model.tables import Tables
+    from quadlens.sequences.evaluate import evaluate_sequence
 
-    return evaluate_collapsed(model) if isinstance(model, Tables) else study(model).evaluation
+    if isinstance(model, Tables):
+        return evaluate_collapsed(model)
+    mine = study(model)
+    return evaluate_sequence(mine.model) if isinstance(mine.model.config, SequenceConfig) else mine.evaluation
 
 
 @checked
@@ -364,7 +372,9 @@ def parameterise(
 
 
 @checked
-def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False) -> "Certificate":
+def certify(
+    model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False
+) -> "Certificate | SequenceCertificate":
     """Prove what can be proved about a model's answers, for every input at once.
 
     Args:
@@ -376,12 +386,23 @@ def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkabl
     >>> quadlens.certify("mainline").verdict
     'CERTIFIED'
     """
-    return study(model).certify(strategy, checkable)
+    from quadlens.model.sequence import SequenceConfig
+    from quadlens.sequences.certificate import certify_sequence, check_strategy
+
+    mine = study(model)
+    if isinstance(mine.model.config, SequenceConfig):
+        check_strategy(strategy)
+        return certify_sequence(mine.model, mine.sha256)
+    return mine.certify(strategy, checkable)
 
 
 @checked
 def check(
-    certificate: "Certificate | str | Path", model: "ModelLike", *, max_seconds: float = 600.0, proved: bool = False
+    certificate: "Certificate | SequenceCertificate | str | Path",
+    model: "ModelLike",
+    *,
+    max_seconds: float = 600.0,
+    proved: bool = False,
 ) -> "CheckReport":
     """Prove a certificate again, from scratch, by a program that imports nothing of the one that wrote it.
 
@@ -401,15 +422,16 @@ def check(
     from quadlens.errors import BadConfig, BadFile, WrongArgument, kind_of
     from quadlens.proofs import Certificate
     from quadlens.proved import check_proved
+    from quadlens.sequences.certificate import SequenceCertificate
 
-    if not isinstance(certificate, Certificate | str | Path):
+    if not isinstance(certificate, Certificate | SequenceCertificate | str | Path):
         raise WrongArgument(f"got {kind_of(certificate)}; expected a certificate of certify(), or its file")
     mine = study(model)
     with tempfile.TemporaryDirectory() as directory:
         weights, proof = mine.file, certificate
         if weights is None:
             weights = save(mine, Path(directory) / "model.safetensors")
-        if isinstance(proof, Certificate):
+        if isinstance(proof, Certificate | SequenceCertificate):
             proof.save(Path(directory) / "certificate.json")
             proof = Path(directory) / "certificate.json"
         run = check_proved if proved else quadlens_checker.check

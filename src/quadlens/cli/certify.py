@@ -7,6 +7,7 @@ import typer
 
 from quadlens.cli.options import Command, ModelArgument
 from quadlens.cli.output import Output
+from quadlens.cli.sequences import certified_words
 
 
 class Help(Command):
@@ -38,7 +39,9 @@ def command(
 ) -> None:
     """Prove that a model answers its task (a + b mod p, say) for all a, b, and write the proof to a certificate.
 
-    Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none).
+    Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none). A network on
+    sequences is decided on every word of its task, however many there are; WRONG 1 comes with an input that it
+    answers wrong.
     """
     if all_strategies:
         from quadlens.cli.frontier import every_strategy
@@ -57,8 +60,10 @@ def command(
     from quadlens.proofs.certificate import summary
     from quadlens.proofs.produce import certify, find_strategy
 
-    find_strategy(strategy)
     loaded, digest = load_with_sha256(resolve(model))
+    if certified_words(out, model, loaded, digest, strategy, output):
+        return
+    find_strategy(strategy)
     if output is not None:
         check_writable(output)
     out.note(f"proving {model} with strategy {strategy}")

@@ -7,6 +7,7 @@ import typer
 
 from quadlens.cli.options import ModelArgument
 from quadlens.cli.output import PATIENCE, Output, key_value_table
+from quadlens.cli.sequences import evaluated_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +40,8 @@ def evaluate(
     from quadlens.numbers import significant
 
     loaded, digest = load_with_sha256(resolve(model))
+    if evaluated_words(out, model, loaded, digest, sample, seed, exact):
+        return
     p, d_mlp = loaded.config.p, loaded.config.d_mlp
     if sample is None and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
         raise BadConfig(

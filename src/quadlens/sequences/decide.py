@@ -7,13 +7,14 @@ claimed is proved of the leaf's box alone: every cell is in it (`reach.holds`), 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.sequences.attack import Found, attack, point_margins
-from quadlens.sequences.cells import Cells, all_cells
+from quadlens.sequences.cells import Cells, all_cells, window
 from quadlens.sequences.interval import Interval
 from quadlens.sequences.reach import holds, search
 from quadlens.sequences.tables import HINT_BITS, Network, StepTables
@@ -87,6 +88,8 @@ class StepProof:
         groups, places = all_cells(network.task, self.tables, number)
         self.groups = [self._group(cells, place) for cells, place in zip(groups, places, strict=True)]
         self.size = sum(len(group.cells) for group in self.groups)
+        first, last = window(network.task, number)
+        self.places = network.task.states[first] * prod(network.task.alphabets[first:last])
 
     def _group(self, cells: Cells, place: Any = None) -> Group:
         low, high = search(self.network.task, self.tables, cells, self.network.heads)

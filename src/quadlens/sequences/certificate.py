@@ -1,0 +1,283 @@
+"""What is proved about a network on sequences: verdict, counts, margin, and the certificate for the checker."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from quadlens.display import Displayed
+from quadlens.errors import BadConfig
+from quadlens.model.atomic import write_atomic
+from quadlens.model.native import sha256
+from quadlens.model.sequence import TaskSpec
+from quadlens.model.sequence_forward import forward
+from quadlens.model.weights import Weights
+from quadlens.numbers import at_least, double_below
+from quadlens.sequences.attack import Found, true_margin
+from quadlens.sequences.decide import OPEN, RIGHT, WRONG, Group, StepProof
+from quadlens.sequences.tables import HINT_BITS, Network
+from quadlens.sequences.tail import Tail
+
+SequenceVerdict = Literal["CERTIFIED", "WRONG", "PARTLY", "UNPROVED"]
+# Share of the smallest margin found that proofs aim at, and what they aim at where an input is wrong.
+AIM, LEAST_AIM = 0.96, 2.0**-10
+# What is claimed of what is proved, so that a checker that bounds a little worse agrees.
+CLAIMED = 1 - 2.0**-13
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SequenceCertificate(Displayed):
+    """A proof about all words of a task.
+
+    Attributes:
+        network: The network and its task.
+        model_sha256: SHA-256 of its file.
+        steps: What is proved of each step's cells.
+        worst: The word with the smallest margin that was found; None where no step was attacked.
+        seconds: What it took.
+    """
+
+    network: Network
+    model_sha256: str
+    steps: tuple[StepProof, ...]
+    worst: Found
+    seconds: float
+
+    @cached_property
+    def worst_margin(self) -> tuple[float, float, int]:
+        """Bounds of the worst word's margin in real arithmetic, and the token that has the largest logit there."""
+        return true_margin(self.network, self.worst.word, self.worst.step)
+
+    @cached_property
+    def wrong_inputs(self) -> tuple[int, int]:
+        """At least and at most so many inputs are answered wrong, exactly counted."""
+        counts = [step.counted() for step in self.steps]
+        least = max(one[WRONG] for one in counts)
+        most = sum(one[WRONG] + one[OPEN] for one in counts)
+        return max(least, int(self.is_wrong)), min(self.inputs, most)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether an input is proved to be answered wrong."""
+        return self.worst_margin[1] < 0
+
+    @property
+    def inputs(self) -> int:
+        """How many there are."""
+        return self.network.task.inputs
+
+    @property
+    def certified_inputs(self) -> int:
+        """How many are proved right."""
+        return self.inputs - self.wrong_inputs[1]
+
+    @cached_property
+    def margin(self) -> Fraction | None:
+        """A lower bound of the margin at every step of every input proved right; None where none is."""
+        margins = [leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind == RIGHT]
+        if not self.certified_inputs:
+            return None
+        return Fraction(int(min(margins, default=1.0) * CLAIMED * 2.0**60), 1 << 60)
+
+    @property
+    def verdict(self) -> SequenceVerdict:
+        """WRONG where an input is; CERTIFIED where all are right; PARTLY where some are; UNPROVED."""
+        if self.is_wrong:
+            return "WRONG"
+        if self.wrong_inputs[1] == 0:
+            return "CERTIFIED"
+        return "PARTLY" if self.certified_inputs else "UNPROVED"
+
+    @property
+    def counter_example(self) -> dict[str, Any] | None:
+        """An input that is answered wrong, what greedy decoding answers, and what it should; None without one."""
+        if not self.is_wrong:
+            return None
+        word = self.worst.word
+        return {"input": self.told(word), "answered": self.decoded(word), "expected": self.expected(word)}
+
+    def told(self, word: tuple[int, ...]) -> list[int]:
+        """A word as a reader knows it: two numbers for a sum, otherwise its letters."""
+        if self.network.task.name.startswith("add:"):
+            base = len(self.network.config.task.digits)
+            return [
+                sum(base**i * part for i, part in enumerate(parts)) for parts in zip(*_digits(word, base), strict=True)
+            ]
+        return list(word)
+
+    def expected(self, word: tuple[int, ...]) -> list[list[int]]:
+        """The right tokens of each step."""
+        task, letters = self.network.task, np.array([word])
+        return [np.flatnonzero(task.right(letters, i)[0]).tolist() for i in range(len(task.steps))]
+
+    def decoded(self, word: tuple[int, ...]) -> list[int]:
+        """What each step answers in float64, its answers being fed on to the next where the task feeds them."""
+        task, found = self.network.task, []
+        tokens = task.tokens(np.array([word]))
+        for query, _, _ in task.steps:
+            token = int(forward(self.network.weights, tokens[:, : query + 1], query)[0].argmax())
+            found.append(token)
+            if task.name.startswith("add:") and query + 1 < tokens.shape[1] and token < self.network.config.d_vocab:
+                tokens[0, query + 1] = token
+        return found
+
+    @property
+    def statement(self) -> str:
+        """What is proved, in words; decimals are rounded to the safe side."""
+        (least, most), words = self.wrong_inputs, task_words(self.network.config.task)
+        if self.margin is None:
+            text = f"Of {words}: none of the {self.inputs:,} inputs is proved right."
+        else:
+            which = "all" if most == 0 else f"at least {self.certified_inputs:,} of the"
+            text = (
+                f"On {which} {self.inputs:,} inputs of {words}, in real arithmetic on the stored weights, greedy "
+                "decoding is right: at every step the logit of a right token exceeds that of every other token, by at "
+                f"least {at_least(self.margin, 9)}."
+            )
+        return text if most == 0 else f"{text} At least {least:,} and at most {most:,} inputs are answered wrongly."
+
+    def _facts(self) -> dict[str, object]:
+        margin = "none" if self.margin is None else f"≥ {at_least(self.margin, 9)}"
+        return {"": self.verdict, "inputs": f"{self.certified_inputs:,} of {self.inputs:,}", "margin": margin}
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON of `quadlens certify`."""
+        return {
+            "verdict": self.verdict,
+            "statement": self.statement,
+            "strategy": "cells",
+            "task": self.network.config.task.name,
+            "inputs": self.inputs,
+            "certified_inputs": self.certified_inputs,
+            "wrong_inputs": list(self.wrong_inputs),
+            "accuracy_lower_bound": double_below(Fraction(self.certified_inputs, self.inputs)),
+            "counter_example": self.counter_example,
+            "margin_lower_bound": double_below(self.margin),
+            "margin_attained": self.worst_margin[1],
+            "worst_input": self.told(self.worst.word),
+            "leaves": sum(len(step.leaves) for step in self.steps),
+            "seconds": self.seconds,
+            "model_sha256": self.model_sha256,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate; integers and strings only, so that every number is exact."""
+        margin = None if self.margin is None else f"{self.margin.numerator}/{self.margin.denominator}"
+        example = {"input": list(self.worst.word), "step": self.worst.step, "answered": self.worst_margin[2]}
+        return {
+            "format": "quadlens-certificate",
+            "version": 3,
+            "strategy": "cells",
+            "statement": self.statement,
+            "verdict": self.verdict,
+            "model": {"sha256": self.model_sha256, "task": self.network.config.task.to_json()},
+            "claims": {
+                "inputs": self.inputs,
+                "certified_inputs": self.certified_inputs,
+                "wrong_inputs": list(self.wrong_inputs),
+                "margin": margin,
+            },
+            "hints": {
+                "bits": HINT_BITS,
+                "basis": [rows.tolist() for rows in self.network.basis],
+                "steps": [_step(step) for step in self.steps],
+            },
+            "counter_example": example if self.is_wrong else None,
+        }
+
+    def to_bytes(self) -> bytes:
+        """The file; the same network always gives the same bytes."""
+        return (json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+
+    def save(self, path: str | Path) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            BadConfig: where nothing is proved.
+        """
+        if self.verdict == "UNPROVED":
+            raise BadConfig("nothing is proved about this network, so there is no certificate to write")
+        write_atomic(Path(path), self.to_bytes())
+
+
+def _digits(word: tuple[int, ...], base: int) -> list[tuple[int, int]]:
+    return [divmod(letter, base) for letter in word[:-1]]
+
+
+def _step(step: StepProof) -> dict[str, Any]:
+    """One step's leaves and cells, as certificates have them."""
+    leaves = []
+    for leaf in step.leaves:
+        one: dict[str, Any] = {"kind": leaf.kind, "own": leaf.own, "answer": leaf.answer}
+        if leaf.kind != OPEN:
+            one["box"] = [[int(end * 2.0**HINT_BITS) for end in ends] for ends in leaf.box.tolist()]
+        leaves.append(one)
+    cells: list[Any] = [None] * step.places
+    for group in step.groups:
+        entries = _entries(group, 0, len(group.cells))
+        for place, entry in zip(np.asarray(group.place).tolist(), entries, strict=True):
+            cells[place] = entry
+    return {"leaves": leaves, "cells": cells}
+
+
+def _entries(group: Group, first: int, last: int) -> list[Any]:
+    found: list[Any] = group.leaf[first:last].tolist()
+    for i, (side, child, start, stop) in group.children.items():
+        if first <= i < last:
+            found[i - first] = [side, _entries(child, start, stop)]
+    return found
+
+
+def task_words(task: TaskSpec) -> str:
+    """What a task asks, in words; where decoding stops is part of it."""
+    kind, _, size = task.name.partition(":")
+    if kind == "add":
+        stops = {
+            "nondigit": " and then a token that is no digit",
+            "zero": " and then a token that is no digit, or the digit 0",
+        }
+        answer = f"{int(size) + 1} digits of the sum{stops.get(task.stop or '', '')}"
+        return f"adding two numbers of {size} digits in base {len(task.digits)} (the answer: {answer})"
+    if kind == "cumsum-sign":
+        return f"the sign of every running sum of {size} numbers from -{task.largest} to {task.largest}"
+    if kind == "max":
+        return f"the largest of {size} tokens out of {task.tokens}"
+    return f"the task {task.name}"
+
+
+def check_strategy(strategy: str) -> None:
+    """Refuse a strategy that is for networks on pairs."""
+    if strategy not in ("auto", "cells"):
+        raise BadConfig(
+            f"strategy {strategy!r} is for networks on pairs; one on sequences is proved by cells (or auto)"
+        )
+
+
+def certify_sequence(
+    weights: Weights, digest: str | None = None, progress: Callable[[str], None] = lambda _: None
+) -> SequenceCertificate:
+    """Decide what a network on sequences answers, over all words of its task (docs/sequences.md).
+
+    Args:
+        weights: A network with a `SequenceConfig`.
+        digest: SHA-256 of its file; of the file that `save` would write when None.
+        progress: Called with what is about to be done.
+    """
+    began = time.perf_counter()
+    network = Network(weights)
+    tail = Tail(network)
+    numbers = range(len(network.task.steps))
+    progress("bounding what attention brings")
+    steps = tuple(StepProof(network, tail, i) for i in numbers)
+    worst = min((found for step in steps for found in step.attacks()), key=lambda found: found.margin)
+    aim = AIM * worst.margin if worst.margin > 0 else LEAST_AIM
+    for i, step in enumerate(steps):
+        progress(f"step {i + 1} of {len(steps)}: {step.size:,} cells")
+        step.decide(aim)
+    return SequenceCertificate(network, digest or sha256(weights), steps, worst, time.perf_counter() - began)
