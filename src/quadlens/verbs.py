@@ -372,10 +372,10 @@ def parameterise(
 
 
 @checked
-def certify(
-    model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False
-) -> "Certificate | SequenceCertificate":
-    """Prove what can be proved about a model's answers, for every input at once.
+def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False) -> Any:
+    """Prove what can be proved about a model's answers, for every input at once: a `Certificate`.
+
+    A network on sequences is decided over all words of its task, for a `SequenceCertificate`.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
