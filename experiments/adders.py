@@ -1,13 +1,16 @@
 """Decide every network on sequences in a directory of checkpoints, and print the table of docs/sequences.md.
 
-    python experiments/adders.py DIR [--keep OUT] [--only TEXT] [--seconds N]
+    python experiments/adders.py DIR [--keep OUT] [--only TEXT] [--seconds N] [--unchecked]
 
 DIR has clones of the repositories that adders.toml names, each as OWNER/NAME, or any checkpoints that `quadlens
 import` reads. Each is read, decided by `quadlens certify` and, where that wrote a certificate, checked by `quadlens
-check`, one process each; seconds are of the processor, in this run. --keep leaves models and certificates in OUT.
+check`, one process each; seconds are of the processor, in this run. --keep leaves models, certificates
+and what was found in OUT, so that a run goes on where it was stopped.
 """
 
 import argparse
+import dataclasses
+import itertools
 import json
 import os
 import resource
@@ -17,7 +20,6 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -66,57 +68,62 @@ def several(n: int) -> str:
     return f"{n:,}" if n < 10**6 else f"{n / 10 ** (len(str(n)) - 1):.2f}·10^{len(str(n)) - 1}"
 
 
-def operands(letters: Sequence[int], base: int = 10) -> tuple[int, int]:
-    """The two numbers of a word of letters x · base + y, lowest first."""
-    parts = [divmod(letter, base) for letter in letters]
-    x, y = (sum(part[side] * base**i for i, part in enumerate(parts)) for side in (0, 1))
-    return x, y
-
-
-def told(certificate: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Verdict; margin or counter-example; wrong inputs."""
-    claims, wrong = certificate["claims"], certificate.get("counter_example")
-    least, most = claims["wrong_inputs"]
-    margin = "" if claims["margin"] is None else f"{float(Fraction(claims['margin'])):.4g}"
-    if wrong is None:
-        return certificate["verdict"], margin, "0" if most == 0 else f"at most {several(most)}"
-    letters = wrong["input"]
-    if certificate["model"]["task"]["name"].startswith("add:"):
-        x, y = operands(letters[:-1])
-        where = f"{x} + {y}: token {wrong['answered']} at step {wrong['step']}"
+def told(summary: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Verdict; margin proved and attained, or an input with its answer; wrong inputs."""
+    least, most = summary["wrong_inputs"]
+    example = summary["counter_example"]
+    if example is None:
+        margin = f"≥ {summary['margin_lower_bound']:.4g}, attained {summary['margin_attained']:.4g}"
+        return summary["verdict"], margin, "0" if most == 0 else f"at most {several(most)}"
+    asked, tokens = example["input"], example["answered"]
+    if summary["task"].startswith("add:"):
+        digits = list(itertools.takewhile(lambda token: token < 10, tokens))
+        shown = f"{asked[0]} + {asked[1]} → {sum(digit * 10**i for i, digit in enumerate(digits))}"
     else:
-        where = f"{letters}: {wrong['answered']} at step {wrong['step']}"
-    return certificate["verdict"], where, f"{several(least)} … {several(most)}"
+        shown = f"{asked} → {tokens}"
+    return summary["verdict"], shown, f"{several(least)} … {several(most)}"
 
 
-def rows(directory: Path, kept: Path, only: str, limit: float) -> Iterator[dict[str, Any]]:
+def once(result: Path, *words: str, limit: float) -> Ran:
+    """As `quadlens`, but what was found before, and is still there, is not computed again."""
+    if result.is_file():
+        return Ran(**json.loads(result.read_text(encoding="utf-8")))
+    run = quadlens(*words, "--json", "--quiet", limit=limit)
+    result.write_text(json.dumps(dataclasses.asdict(run)), encoding="utf-8")
+    return run
+
+
+def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One row for each checkpoint."""
     facts = tomllib.loads(FACTS.read_text(encoding="utf-8"))["adder"]
     for path in checkpoints_in(directory):
-        if only not in str(path):
+        if given.only not in str(path):
             continue
         fact, name = facts_of(path, facts), str(path.relative_to(directory))
-        model, certificate = (kept / f"{name.replace('/', '_')}{end}" for end in (".safetensors", ".cert.json"))
+        model, certificate, read_as, decided_as, checked_as = (
+            kept / f"{name.replace('/', '_')}.{end}"
+            for end in ("safetensors", "cert.json", "read", "decided", "checked")
+        )
         hints = [word for key in ("task", "activation") if key in fact for word in (f"--{key}", fact[key])]
-        read = quadlens("import", str(path), "-o", str(model), *hints, "--json", limit=limit)
+        read = once(read_as, "import", str(path), "-o", str(model), *hints, limit=given.seconds)
         row: dict[str, Any] = {"network": name, "claimed": fact.get("claimed", "–")}
         if read.code != 0:
             yield row | {"verdict": f"not read: {read.err.strip()[:200]}"}
             continue
         row |= {"sample": json.loads(read.out)["correct"]}
-        decided = quadlens("certify", str(model), "-o", str(certificate), limit=limit)
-        row |= {"decide": decided.seconds, "verdict": "OPEN" if decided.code == -1 else "FAILED"}
-        if certificate.is_file():
-            value = json.loads(certificate.read_text(encoding="utf-8"))
-            checked = quadlens(
-                "check", str(certificate), str(model), "--max-seconds", f"{limit:g}", "--json", limit=limit
-            )
-            verdict, shown, wrong = told(value)
-            row |= {"verdict": verdict, "shown": shown, "wrong": wrong, "check": checked.seconds}
-            row |= {"checked": json.loads(checked.out)["verdict"] if checked.out else "FAILED"}
-            row |= {"counter_example": value.get("counter_example"), "bytes": certificate.stat().st_size}
-        else:
-            row |= {"shown": decided.err.strip().splitlines()[-1][:200] if decided.err.strip() else ""}
+        decided = once(decided_as, "certify", str(model), "-o", str(certificate), limit=given.seconds)
+        row |= {"decide": decided.seconds, "verdict": "not decided", "shown": decided.err.strip()[-200:]}
+        if decided.out:
+            summary = json.loads(decided.out)
+            row |= dict(zip(("verdict", "shown", "wrong"), told(summary), strict=True))
+            row |= {"counter_example": summary["counter_example"]}
+        if certificate.is_file() and not given.unchecked:
+            limits = ("--max-seconds", f"{given.seconds:g}")
+            checked = once(checked_as, "check", str(certificate), str(model), *limits, limit=given.seconds + 10)
+            row |= {
+                "check": checked.seconds,
+                "checked": json.loads(checked.out)["verdict"] if checked.out else "FAILED",
+            }
         yield row
 
 
@@ -135,6 +142,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="Where models, certificates and table.json are left.")
     parser.add_argument("--only", default="", help="Only checkpoints with this in their path.")
     parser.add_argument("--seconds", type=float, default=600, help="For each command, by the clock.")
+    parser.add_argument("--unchecked", action="store_true", help="Do not run the checker.")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     header = ("network", "stated accuracy", "sample right", "verdict", "margin, or an input", "wrong inputs", *TIMES)
@@ -143,7 +151,7 @@ def main() -> None:
         kept = given.keep or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
         found = []
-        for row in rows(given.directory, kept, given.only, given.seconds):
+        for row in rows(given.directory, kept, given):
             found.append(row)
             print(line(row), flush=True)
             if given.keep is not None:
