@@ -41,7 +41,7 @@ def activated(name: str, x: Any) -> Any:
         return x / (1 + (-x).exp())
     if name == "gelu":
         return x * (1 + (x / arb(2).sqrt()).erf()) / 2
-    return x / 2 * (1 + ((2 / arb.pi()).sqrt() * (x + arb(fmpq(44715, 1_000_000)) * x**3)).tanh())
+    return x / 2 * (1 + ((2 / arb.pi()).sqrt() * (x + exact(0.044715) * x**3)).tanh())
 
 
 class Truth:

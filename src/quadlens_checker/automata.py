@@ -1,9 +1,10 @@
 """Tasks on sequences as automata: every word of letters is an input; what is fed and what is right follow from it.
 
 `add:N`: letter l is the pair (x_l, y_l) of l-th lowest digits, as x_l · base + y_l, the state is the carry, and a last
-letter of one symbol stands for the digit that the last carry is. `cumsum-sign:N`: letter l is a number, the state the
-sum so far, both counted from their smallest value; tokens 0, 1, 2 are right below, at and above zero. `max:N`: letter l
-is a token, the state the largest so far. Other names need an automaton of their own, and none of these may have one.
+letter of one symbol stands for the digit that the last carry is; with a `stop` one more step has to give a token that
+is no digit (`nondigit`), or that or the digit 0 (`zero`). `cumsum-sign:N`: letter l is a number, the state the sum so
+far, both counted from their smallest value; tokens 0, 1, 2 are right below, at and above zero. `max:N`: letter l is a
+token, the state the largest so far. Other names need an automaton of their own, and none of these may have one.
 """
 
 import math
@@ -72,7 +73,7 @@ def addition(value: Any, length: int, d_vocab_out: int) -> Automaton:
     """The sum of two numbers of `length` digits, in the layout of a template."""
     more = ("stop",) if "stop" in value else ()
     keys(value, ("name", "template", "digits", *more), "task")
-    require(value.get("stop", "nondigit") == "nondigit", "unknown stop")
+    require(value.get("stop", "zero") in ("nondigit", "zero"), "unknown stop")
     digits = integers(value["digits"], "digits", None, 0, d_vocab_out - 1)
     base = len(digits)
     require(2 <= base <= limits.MAX_ALPHABET and len(set(digits)) == base, "digits are not at least two tokens")
@@ -104,7 +105,8 @@ def addition(value: Any, length: int, d_vocab_out: int) -> Automaton:
     answers = [frozenset([token]) for token in digits]
     if "stop" in value:
         steps.append((len(fed) - 1, length, [[base], [base]]))
-        answers.append(frozenset(range(d_vocab_out)) - set(digits))
+        wrong = set(digits) if value["stop"] == "nondigit" else set(digits[1:])
+        answers.append(frozenset(range(d_vocab_out)) - wrong)
     return Automaton(value, after, fed, steps, answers)
 
 

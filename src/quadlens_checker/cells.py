@@ -187,7 +187,7 @@ class Attention:
             for j, here in self.weights.items()
         }
         constant, sums = self.view.sums(terms)
-        return Ratio(self, constant, sums, most, {})
+        return Ratio(self, constant, sums, most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +198,6 @@ class Ratio:
     constant: int
     sums: list[list[int]]
     most: int
-    known: dict[int, "Paths"]
-
-    def at(self, tau: int) -> "Paths":
-        """The sums of w (u - τ)."""
-        if tau not in self.known:
-            self.known[tau] = Paths(self, tau, {}, [], [])
-        return self.known[tau]
 
     def holds(self, tau: int, cells: list[Placed]) -> bool:
         """Whether r ≥ τ for every word of these cells; τ over 2^U."""
@@ -212,7 +205,7 @@ class Ratio:
             return True
         if tau > self.most:
             return False
-        paths = self.at(tau)
+        paths = Paths(self, tau, {}, [], [])
         return all(paths.least(cell) >= 0 for cell in cells)
 
     def of_word(self, task: Automaton, word: list[int]) -> int:

@@ -17,7 +17,7 @@ STEP, HALF = Q - GRID_BITS, 1 << (Q - GRID_BITS - 1)
 CELL_BITS, CELLS = 3, 128  # |σ''| is bounded on cells of width 1/8 up to 16, and beyond
 WIDE, PIECES = UNIT >> 4, 8
 VALUE_ERROR, SLOPE_ERROR = (UNIT >> 40) + 4, (UNIT >> 27)
-BEND_NUMERATOR, BEND_DENOMINATOR = 8943, 200_000  # 0.044715 of the gelu by tanh
+BEND_NUMERATOR, BEND_DENOMINATOR = (0.044715).as_integer_ratio()  # of the gelu by tanh, as float64 has it
 
 
 @cache

@@ -18,6 +18,7 @@ def task_words(task: Any) -> str:
     if kind == "add":
         base, answer = len(task["digits"]), f"{int(size) + 1} digits of the sum"
         stop = " and then a token that is no digit" if "stop" in task else ""
+        stop += ", or the digit 0" if task.get("stop") == "zero" else ""
         return f"adding two numbers of {size} digits in base {base} (the answer: {answer}{stop})"
     if kind == "cumsum-sign":
         return f"the sign of every running sum of {size} numbers from -{task['largest']} to {task['largest']}"

@@ -64,7 +64,7 @@ def taught(seed: int, **fixed: object) -> Weights:
         return tuple(tuple(int(x) for x in row) for row in table)
 
     def task(right: list[np.ndarray]) -> TaskSpec:
-        positions = (4, *(Fed(letter, rows(fed[letter])) for letter in order))
+        positions: tuple[int | Fed, ...] = (4, *(Fed(letter, rows(fed[letter])) for letter in order))
         asked = tuple(Step(query, letter, rows(table)) for (query, letter), table in zip(steps, right, strict=True))
         automaton = Automaton(tuple(map(rows, after)), positions, asked, ((0,), (1,), (2,), (3, 4)))
         return TaskSpec("taught", automaton=automaton)

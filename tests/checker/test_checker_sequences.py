@@ -60,11 +60,12 @@ def _precise_and_brief(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 TASKS = [
     *(
-        addition_task(d, b, stop, highest)
-        for d, b in ((1, 2), (2, 3), (3, 10))
-        for stop in (0, 1)
-        for highest in (0, 1)
+        addition_task(digits, base, stop, highest_first)
+        for digits, base in ((1, 2), (2, 3), (3, 10))
+        for stop in (False, True)
+        for highest_first in (False, True)
     ),
+    replace(addition_task(stop=True), stop="zero"),
     *(TaskSpec(f"cumsum-sign:{n}", largest=m) for n, m in ((1, 1), (4, 2), (20, 5))),
     *(TaskSpec(f"max:{n}", tokens=m) for n, m in ((1, 2), (3, 4), (10, 64))),
     PARITY,
@@ -245,7 +246,8 @@ def test_false_claims_are_rejected() -> None:
         inner[path[-1]] = value
         numbers = found["claims"]
         margin = Fraction(numbers["margin"])
-        found["statement"] = statement(found["model"]["task"], numbers["inputs"], *numbers["wrong_inputs"], margin)
+        least_wrong, most_wrong = numbers["wrong_inputs"]
+        found["statement"] = statement(found["model"]["task"], numbers["inputs"], least_wrong, most_wrong, margin)
         return found
 
     assert not rejected(changed(["verdict"], "CERTIFIED"), content)
@@ -301,7 +303,7 @@ def test_a_weight_changed_is_rejected_with_the_hash_put_right() -> None:
         name = str(draw.choice([n for n in weights.tensors if n not in ("mask", "rope_cos", "rope_sin")]))
         array = weights.tensors[name].copy()
         array.flat[draw.integers(array.size)] *= np.float32(1 + draw.choice([1e-3, 0.3, -2.0]))
-        other = weights.replace(**{name: array})
+        other = Weights(weights.config, **{**weights.tensors, name: array})
         found = copy.deepcopy(certificate)
         found["model"]["sha256"] = hashlib.sha256(to_bytes(other)).hexdigest()
         if rejected(found, to_bytes(other)):
@@ -339,8 +341,9 @@ def restated(certificate: dict[str, Any]) -> dict[str, Any]:
     """With the words that fit its claims, where they are such that words fit."""
     try:
         claims, margin = certificate["claims"], certificate["claims"]["margin"]
-        numbers = claims["inputs"], *claims["wrong_inputs"]
-        words = statement(certificate["model"]["task"], *numbers, None if margin is None else Fraction(margin))
+        least, most = claims["wrong_inputs"]
+        margin = None if margin is None else Fraction(margin)
+        words = statement(certificate["model"]["task"], claims["inputs"], least, most, margin)
         return certificate | {"statement": words}
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
         return certificate
