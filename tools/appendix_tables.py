@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The tables and the figure of docs/appendix.md: how well few numbers say what a network does, and what is left.
+"""The tables and figures of docs/appendix.md: how well few numbers say what a network does, and what is left.
 
-    python tools/appendix_tables.py [DIR …] [--write docs/appendix.md] [--picture docs/pictures/appendix-ladder.svg]
+    python tools/appendix_tables.py [DIR …] [--write docs/appendix.md] [--pictures docs/pictures]
 
 The bundled models and every checkpoint below each DIR whose attention is constant, one layer. With --write the tables
 replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
@@ -22,15 +22,23 @@ from quadlens.figures.style import write_figures
 from quadlens.model.bundled import bundled_on_pairs, load
 from quadlens.model.formats import import_file
 from quadlens.model.formats.registry import checkpoints_in
+from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.weights import Weights
-from quadlens.numbers import at_least, at_most
+from quadlens.numbers import at_least, at_most, significant
 from quadlens.parameterisation import Expansion, expand, parameterise
+from quadlens.parameterisation.bounds import LINEAR, SLOPES, bounds, linear_rows
+from quadlens.parameterisation.bounds import Row as BoundRow
 from quadlens.parameterisation.ladder import Rung, ladder
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.table import Table
 
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 SHOWN = 12
+# Terms whose bounds are shown.
+BOUNDED = 4
+# Sizes of hand-built networks (p and neurons) on which noise is turned up.
+DIAL = ((13, 512), (29, 512), (59, 128), (59, 512), (59, 2048), (113, 512))
+DIAL_KEYS = (2, 3, 5)
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class Row:
     name: str
     rungs: tuple[Rung, ...]
     expansion: Expansion
+    bounds: tuple[BoundRow, ...]
+    weights: int
 
     @property
     def network(self) -> Rung:
@@ -51,7 +61,9 @@ def row_of(name: str, network: Weights) -> Row:
     """Everything about one model."""
     anatomy = Anatomy(network)
     small = parameterise(anatomy)
-    return Row(name, tuple(ladder(anatomy, small)), expand(network, small.model))
+    proved = bounds(network, small.model) if network.config.activation in SLOPES else ()
+    rungs = tuple(ladder(anatomy, small))
+    return Row(name, rungs, expand(network, small.model), proved, sum(x.size for x in network.tensors.values()))
 
 
 def steps(rows: Sequence[Row]) -> Table:
@@ -97,7 +109,95 @@ def orders(rows: Sequence[Row]) -> Table:
     return Table("By order", (*header, "margin of the few numbers", "below it"), lines)
 
 
-TABLES = {"ladder": steps, "terms": largest, "orders": orders}
+def complexities(rows: Sequence[Row]) -> Table:
+    """Every complexity, of the first model."""
+    first = rows[0]
+    names = [" · ".join(term.noise) + f", {term.part}" for term in first.expansion.terms[:BOUNDED]]
+    lines = []
+    for row in first.bounds:
+        each = [at_most(row.terms[term.part, term.noise], 2) for term in first.expansion.terms[:BOUNDED]]
+        cost = (f"{row.operations / first.weights:,.0f}", f"{row.seconds[1]:.3f}")
+        lines.append([row.name, *cost, *each, at_most(row.added, 2), at_most(row.together, 2), f"{row.proved:,}"])
+    header = ("row", "operations per weight", "seconds", *names, "all terms, added up", "together", "inputs proved")
+    return Table("Complexities", header, lines)
+
+
+def together(rows: Sequence[Row]) -> Table:
+    """The bound on the whole difference, and inputs proved, of every model."""
+    rows = [row for row in rows if row.bounds]
+    names = [row.name for row in rows[0].bounds]
+    lines = [
+        [
+            row.name,
+            at_least(row.network.margin, 2),
+            *(f"{at_most(one.together, 2)}; {one.proved:,}" for one in row.bounds),
+        ]
+        for row in rows
+    ]
+    return Table("Together", ("model", "margin of the few numbers", *names), lines)
+
+
+def dial(_: Sequence[Row]) -> Table:
+    """The largest noise (`build --noise`) at which each linear row proves every input, found by halving."""
+    lines = []
+    for p, neurons in DIAL:
+        perfect, found = build_transformer(Recipe(p, DIAL_KEYS, neurons)), []
+        # Twice the noise is nearly twice the bound: from the bound at a small noise to the one where a row fails.
+        for at, _ in enumerate(LINEAR):
+            low, high = 0.0, 0.1
+            while high > 1.05 * low:
+                middle = (low * high) ** 0.5 if low else high / 10
+                noisy = build_transformer(Recipe(p, DIAL_KEYS, neurons, noise=middle))
+                if linear_rows(noisy, perfect)[at].proved == p * p:
+                    low = middle
+                else:
+                    high = middle
+            found.append(significant(low, "down", 2))
+        weights = sum(x.size for x in perfect.tensors.values())
+        lines.append([f"{p}", f"{neurons:,}", f"{weights:,}", *found])
+    return Table("Dial", ("p", "neurons", "weights", *(name for name, _ in LINEAR)), lines)
+
+
+TABLES = {
+    "ladder": steps,
+    "terms": largest,
+    "orders": orders,
+    "complexities": complexities,
+    "together": together,
+    "dial": dial,
+}
+
+
+def draw_bounds(rows: Sequence[Row]) -> Figure:
+    """The first model's bounds against operations, terms among them, and against seconds."""
+    first = rows[0]
+    costs = {
+        "operations per weight": [one.operations / first.weights for one in first.bounds],
+        "seconds (float64, one thread)": [one.seconds[1] for one in first.bounds],
+    }
+    totals = [one.together for one in first.bounds]
+    proved = [at for at, one in enumerate(first.bounds) if one.proved == first.network.inputs]
+    with canvas(None, (10.0, 4.6), 2) as drawn:
+        for panel, (words, cost) in zip(drawn.axes, costs.items(), strict=True):
+            line = "-" if panel is drawn.axes[0] else ""
+            for term in first.expansion.terms[:BOUNDED] if line else ():
+                sizes = [one.terms[term.part, term.noise] for one in first.bounds]
+                panel.plot(cost, sizes, "-", lw=1, label=f"{' · '.join(term.noise)}, {term.part}")
+            if line:
+                panel.plot(cost, [one.added for one in first.bounds], "s--", color="0.5", ms=4, label="terms, added up")
+            panel.plot(cost, totals, f"o{line}", color="black", ms=5, label="all terms together")
+            at = [cost[place] for place in proved], [totals[place] for place in proved]
+            panel.plot(*at, "o", ms=11, mfc="none", mec="C2", mew=1.5, label="every input proved")
+            panel.axhline(first.network.margin, color="0.2", lw=1, ls=":", label="margin of the few numbers")
+            for where, size, one in zip(cost, totals, first.bounds, strict=True):
+                panel.annotate(
+                    one.name, (where, size), xytext=(-6, -4), textcoords="offset points", fontsize=7, ha="right"
+                )
+            panel.set(xscale="log", yscale="log", xlabel=words)
+            panel.set_xlim(min(cost) / 3, max(cost) * 1.5)
+        drawn.axes[0].set_ylabel("bound on what a margin can lose, logits")
+        drawn.legend(4)
+    return drawn.figure
 
 
 def draw(rows: Sequence[Row]) -> Figure:
@@ -134,7 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directories", type=Path, nargs="*")
     parser.add_argument("--write", type=Path, default=None)
-    parser.add_argument("--picture", type=Path, default=None, help="R² and answers right against numbers used, .svg")
+    parser.add_argument("--pictures", type=Path, default=None, help="directory for the figures, .svg")
     options = parser.parse_args()
     rows = []
     for name, network in models(options.directories):
@@ -143,8 +243,9 @@ def main() -> None:
         except QuadlensError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
     tables = {name: make(rows).to_markdown() for name, make in TABLES.items()}
-    if options.picture is not None:
-        write_figures([(options.picture.stem, draw(rows))], options.picture.parent, ("svg",))
+    if options.pictures is not None:
+        figures = [("appendix-ladder", draw(rows)), ("appendix-bounds", draw_bounds(rows))]
+        write_figures(figures, options.pictures, ("svg",))
     if options.write is None:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
         return

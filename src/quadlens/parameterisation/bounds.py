@@ -51,6 +51,12 @@ UNIT = 2.0**-53
 Term = tuple[str, Names]
 Inputs = Float[np.ndarray, "p p"]
 Hidden = Float[np.ndarray, "p p d_mlp"]
+LINEAR: tuple[tuple[str, Way | None], ...] = (
+    ("norms", "norms"),
+    ("operator norms", "operator norms"),
+    ("planes", "planes"),
+    ("multiplied", None),
+)
 SLOPES = {"relu": (0.5, 0.5), "abs": (0.0, 1.0)}
 
 
@@ -64,7 +70,7 @@ class Row(Displayed):
         together: An upper bound on the worst case of the whole difference.
         proved: Inputs at which the parameterised network's lead is above what the difference can take.
         operations: Of `together`, tables included where there are any.
-        seconds: It took for terms, and for `together`.
+        seconds: It took for terms, and for `together`; the tables of both networks are in the latter.
     """
 
     name: str
@@ -93,7 +99,9 @@ class Bounded:
         self.network, self.simple, self.config = network, simple, network.config
         self.linear, self.bent = SLOPES[network.config.activation]
         self.right = network.config.task.answers
+        began = time.perf_counter()
         self.ours, self.theirs = simple.collapse(), network.collapse()
+        self.collapse_seconds = time.perf_counter() - began
         most = {name: np.maximum(np.abs(x), np.abs(simple.tensors[name])) for name, x in network.tensors.items()}
         M = network.replace(None, **most).collapse()
         config = self.config
@@ -120,9 +128,8 @@ class Bounded:
         n = self.config.d_mlp
         size, reach = (float(np.linalg.norm(x, axis=1).max()) for x in (hidden, W))
         rounding = (n + 8) * UNIT * size * reach
-        return 2 * (
-            rounding + np.sqrt(n) * (self.eta_U * reach + self.eta["W_L"] * size) + n * self.eta_U * self.eta["W_L"]
-        )
+        tables = n**0.5 * (self.eta_U * reach + self.eta["W_L"] * size) + n * self.eta_U * self.eta["W_L"]
+        return 2 * (rounding + tables)
 
     def parts(
         self,
@@ -212,14 +219,14 @@ def bounds(network: Weights, simple: Weights) -> tuple[Row, ...]:
     """
     tables = Bounded(network, simple)
     parts = tables.parts()
-    ways: tuple[tuple[str, Way | None], ...] = (
-        ("norms", "norms"),
-        ("operator norms", "operator norms"),
-        ("planes", "planes"),
-        ("multiplied", None),
-    )
-    linear = tuple(norm_row(name, tables, way) for name, way in ways)
+    linear = (norm_row(name, tables, way) for name, way in LINEAR)
     return (*linear, *(row(name, tables, parts) for name in ROWS), exact_row(tables))
+
+
+def linear_rows(network: Weights, simple: Weights) -> tuple[Row, ...]:
+    """Those that take no product of two of the network's matrices."""
+    tables = Bounded(network, simple)
+    return tuple(norm_row(name, tables, way) for name, way in LINEAR)
 
 
 def norm_row(name: str, tables: Bounded, way: Way | None) -> Row:
@@ -248,7 +255,7 @@ def row(name: str, tables: Bounded, parts: "Parts") -> Row:
     shift, bound = of_whole(tables)
     moments.append(time.perf_counter())
     worst = float((np.abs(shift) + np.expand_dims(bound, 2)).max()) * (1 + SLACK)
-    took = (moments[1] - moments[0], moments[2] - moments[1])
+    took = (moments[1] - moments[0], moments[2] - moments[1] + tables.collapse_seconds)
     return Row(name, terms, worst, tables.proved(bound, shift), operations(tables), took)
 
 
@@ -259,7 +266,7 @@ def exact_row(tables: Bounded) -> Row:
     middle = time.perf_counter()
     margins, _ = leads(all_logits(tables.theirs), tables.right)
     terms = {(one.part, one.noise): one.worst for one in found.terms}
-    took = (middle - began, time.perf_counter() - middle)
+    took = (middle - began, time.perf_counter() - middle + tables.collapse_seconds)
     p, n = tables.config.p, tables.config.d_mlp
     return Row("exact", terms, found.worst, int((margins > 0).sum()), tables.collapses + 4 * p**3 * n + 3 * p**3, took)
 
@@ -339,7 +346,7 @@ def _straight_terms(tables: Bounded, parts: Parts) -> Terms:
         for r, W in W_L:
             if tables.linear and (s or r):
                 value, loss = tables.straight(of_s, W)
-                yield ("identity", s + r), float(np.abs(value).max()) + loss
+                yield ("identity", s + r), float(np.abs(value).max() + loss)
     for t, of_t in S:
         if t:
             yield ("skip", t), float(np.abs(tables.beside(of_t[0][:, None] + of_t[1])).max()) + tables.eta_S
