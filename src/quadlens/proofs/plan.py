@@ -96,6 +96,32 @@ class Signs:
             positions.append(position)
         return _compressed(p, (stop - start) * p, d_mlp, np.concatenate(rows), np.concatenate(positions))
 
+    def plan_by_sets(self) -> ArcPlan:
+        """The plan of all inputs without a comparison for each sign: what flips from one neuron to the next, as sets.
+
+        The b for which neuron i is active with a are those of the largest ranks, a set that is one integer of p bits;
+        p unions make all such sets of a neuron, and one exclusive or per a and neuron says which b flip.
+        """
+        (p, d_mlp), tokens = self.rank.shape, len(self.threshold)
+        rows, positions, before = [], [], [0] * tokens
+        for i in range(d_mlp + 1):
+            now = [0] * tokens
+            if i < d_mlp:
+                sets = [0] * (p + 1)
+                for t, b in reversed(list(enumerate(np.argsort(self.rank[:, i]).tolist()))):
+                    sets[t] = sets[t + 1] | 1 << b
+                now = [sets[t] for t in self.threshold[:, i].tolist()]
+            for a, (old, new) in enumerate(zip(before, now, strict=True)):
+                flips = old ^ new
+                while flips:
+                    rows.append(a * p + (flips & -flips).bit_length() - 1)
+                    positions.append(i)
+                    flips &= flips - 1
+            before = now
+        row, position = np.array(rows, dtype=np.int64), np.array(positions, dtype=np.int64)
+        order = np.lexsort((position, row))
+        return _compressed(p, tokens * p, d_mlp, row[order], position[order])
+
 
 def plan_arcs(U_a: Shaped[np.ndarray, "tokens d_mlp"], U_b: Shaped[np.ndarray, "p d_mlp"]) -> ArcPlan:
     """Arcs and corrections for all inputs at once."""
