@@ -396,7 +396,9 @@ def test_markdown_has_every_statement_and_cell(frame: pl.DataFrame, comparison: 
     text = comparison_table(comparison)
     lines = [line for line in text.splitlines() if line.startswith("|")]
     statements = len(comparison.statements) - 1 + 1 + len(comparison.histograms)  # one is said twice, one is the counts
-    assert len(lines) == 2 + statements + 2 + len(comparison.errors) + 2 + len(comparison.beyond)
+    assert len(lines) == 2 + statements + 2 + len(comparison.errors) + 2 + len(comparison.lens) + 2 + len(
+        comparison.beyond
+    )
     assert comparison.tally() in text
     assert f"| {len(frame)} |" in lines[2]
     assert all(word in text for word in ("agrees", "differs: ", "Beyond the paper:"))

@@ -144,8 +144,8 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
     bins = published()
     with canvas(None, (9.2, 5.6), 4, columns=2) as drawn:
         panels = drawn.axes
-        names = ("gradient_symmetricity", "distance_irrelevance", "lens_r2", "cost_share")
-        words = ("gradient symmetricity", "distance irrelevance", "lens R²", "proof's operations / brute force")
+        names = ("gradient_symmetricity", "distance_irrelevance", "symmetric_part", "cost_share")
+        words = ("gradient symmetricity", "distance irrelevance", "symmetric part", "proof's operations / brute force")
         edges = np.array([*(one.low for one in bins), 1.0])
         for axis, name, label in zip(panels, names, words, strict=True):
             if name in bins[0].quantiles:
@@ -158,7 +158,7 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
                 axis.plot(models["attention_rate"], models[name], "o", color=colour, mfc=face, ms=5, label=label_of)
             axis.set(xlabel="attention rate: 0 constant, 1 softmax", ylabel=label, xlim=(-0.03, 1.03))
         # Products are a few percent at most, and the lens nearly everything: each on a scale of its own.
-        panels[2].set(ylim=(min([0.5, *frame["lens_r2"].drop_nulls()]), 1.01))
+        panels[2].set(ylim=(min([0.5, *frame["symmetric_part"].drop_nulls()]), 1.01))
         products, colour = panels[2].twinx(), FREQUENCY_COLOURS[1]
         products.plot(frame["attention_rate"], 100 * frame["product_share"], "x", color=colour, ms=5)
         products.set(ylim=(-0.1, max([6.0, *(100 * frame["product_share"].drop_nulls())])))

@@ -77,9 +77,20 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         "bounds": {**table, "clusters": clusters},
         "proofs": [summary(certificate) for certificate in certificates],
         "attention": timed("lens", lambda: attention_measures(study)),
+        "lens": timed("controls", lambda: _lens(study)),
     }
     best = best_certificate(certificates, checkable=True) or study.certify("arcs")
     return Analysis(plain(results), None if outline is not None else _neurons(study), best, seconds)
+
+
+def _lens(study: Study) -> dict[str, Any] | None:
+    """What the dataset keeps of the lens; tables of each cluster are left out."""
+    lens = study.lens_if_any
+    if lens is None:
+        return None
+    document = lens.to_dict()
+    names = ("answers_right", "integrates", "r2", "controls", "chains")
+    return {**{name: document[name] for name in names}, "clusters": [{"k": row["k"]} for row in document["clusters"]]}
 
 
 def _neurons(study: Study) -> bytes:
@@ -91,7 +102,7 @@ def _neurons(study: Study) -> bytes:
 def attention_measures(study: Study) -> dict[str, float | None] | None:
     """What changes from constant attention to softmax: Zhong et al.'s measures, and what the lens says.
 
-    `lens_r2` is the lens's `symmetric_part`; `product_share` the share of product waves in what neurons read,
+    `symmetric_part` is the lens's; `product_share` the share of product waves in what neurons read,
     a mean over the neurons in clusters. None for an MLP and for a task without frequencies.
     """
     config, layer = study.config, study.anatomy.layer
@@ -103,7 +114,7 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
         "gradient_symmetricity": found.gradient_symmetricity,
         "distance_irrelevance": found.distance_irrelevance,
         "circularity": found.circularity,
-        "lens_r2": None if lens is None else lens.r2.symmetric_part,
+        "symmetric_part": None if lens is None else lens.r2.symmetric_part,
         "product_share": None if lens is None else lens.fourier["product_waves"],
     }
 

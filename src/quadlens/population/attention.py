@@ -31,7 +31,7 @@ SHIPPED = "attention.parquet"
 PUBLISHED = "attention_published.json"
 # Zhong et al.'s three measures, of which there are published values.
 MEASURES = ("gradient_symmetricity", "distance_irrelevance", "circularity")
-OURS = ("lens_r2", "product_share")
+OURS = ("symmetric_part", "product_share")
 SETTINGS = ("attention_rate", "initial_rule", "p", "epochs", "seed")
 # Between the published quantiles of 10 % and 90 % lie this many of their models.
 CENTRAL_SHARE = 0.8
@@ -204,11 +204,11 @@ class RateComparison:
                 (row["initial_rule"], f"{row['attention_rate']:g}", str(row["seed"]),
                  f"{row['correct']} of {row['inputs']}",
                  *(f"{decimals(row[name])} ({decimals(theirs[name][2])})" for name in MEASURES),
-                 decimals(row["lens_r2"]), decimals(row["product_share"]),
+                 decimals(row["symmetric_part"]), decimals(row["product_share"]),
                  f"{row['strategy']}: {row['certified_inputs']}", cost(row["cost_share"]))
             )  # fmt: skip
         header = ("initial weights", "rate", "seed", "right", "gradient symmetricity", "distance irrelevance",
-                  "circularity", "lens R²", "product share", "proved", "cost")  # fmt: skip
+                  "circularity", "symmetric part", "product share", "proved", "cost")  # fmt: skip
         return (
             Table(
                 "between the published 10 % and 90 % quantiles",

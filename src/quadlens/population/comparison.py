@@ -11,6 +11,7 @@ from quadlens.population.cluster_errors import ClusterErrors, cluster_errors
 from quadlens.population.dataset import CLUSTER_ROWS, CONFIG_COLUMNS, by_model, inside, manifest_of
 from quadlens.population.histograms import HistogramComparison, compare_histograms
 from quadlens.population.intervals import RESAMPLES, Interval, bootstrap, difference, holm, homogeneity, mostly, wilson
+from quadlens.population.lens_columns import LensCounts, lens_counts
 from quadlens.population.statement import (
     Printed,
     Statement,
@@ -84,6 +85,7 @@ class Comparison:
         histograms: The paper's histograms with ours over them.
         beyond: What the paper could not say: exact errors, what each strategy proves, and at what cost.
         errors: Exact errors of all key clusters, the tail included.
+        lens: How many integrate, and the lens's numbers with their controls.
     """
 
     models: int
@@ -93,6 +95,7 @@ class Comparison:
     histograms: tuple[HistogramComparison, ...]
     beyond: tuple[Statement, ...]
     errors: tuple[ClusterErrors, ...]
+    lens: tuple[LensCounts, ...]
 
     @property
     def tests(self) -> tuple[Tested, ...]:
@@ -122,6 +125,7 @@ class Comparison:
             "histograms": bars,
             "beyond_the_paper": {statement.name: statement.to_dict() for statement in self.beyond},
             "exact_errors_of_key_clusters": [one.to_dict() for one in self.errors],
+            "lens": [one.to_dict() for one in self.lens],
             "tally": self.tally(),
             "settings": self.settings,
         }
@@ -165,6 +169,7 @@ def compare(
         histograms=compare_histograms(frame, good, all_four_small(), rng),
         beyond=(*_medians(good, rng), *_proofs(by_model(frame), rng)),
         errors=cluster_errors(frame),
+        lens=lens_counts(frame),
     )
     return _corrected(made) if reason is None else _not_compared(made, reason)
 

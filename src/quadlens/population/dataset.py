@@ -12,6 +12,7 @@ import numpy as np
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
+from quadlens.population.lens_columns import lens_schema, lens_values
 from quadlens.population.store import MAX_FILE_BYTES, ModelManifest, RunDirectory, Store, read_here
 from quadlens.proofs import STRATEGIES
 from quadlens.proofs.operations import collapse_operations
@@ -99,6 +100,7 @@ def schema() -> "polars.Schema":
         "model_sha256": pl.String,
         "manifest": pl.String,
         "skip_share_quantiles": pl.List(pl.Float32),
+        **lens_schema(),
     }
     lists = {"clusters": cluster, "proofs": proof, "neurons": neuron}
     return pl.Schema({**scalars, **{name: pl.List(pl.Struct(fields)) for name, fields in lists.items()}})
@@ -198,6 +200,8 @@ def by_model(frame: "polars.DataFrame") -> list[dict[str, Any]]:
             for name in ("p", "equals", "seed", "accuracy", "good_model", "key_frequencies", "min_margin")
         }
         row["largest_relative_exact_error"] = max(errors) if errors else None
+        lens = ("shared", "joint", "shared_permuted", "integrates", "chains")
+        row |= {f"lens_{name}": model.get(f"lens_{name}") for name in lens}
         for proof, cost in zip(model["proofs"], cost_shares(model), strict=True):
             row[f"certified_{proof['strategy']}"] = proof["certified_inputs"] / model["inputs"]
             row[f"cost_{proof['strategy']}"] = cost
@@ -264,6 +268,8 @@ def _row(run: RunDirectory) -> dict[str, Any]:
             **{name: getattr(manifest.config, name) for name in CONFIG_COLUMNS},
             **_scalars(manifest, results),
             "skip_share_quantiles": results["skip_share_quantiles"],
+            # Results from before the lens had controls have none.
+            **lens_values(results.get("lens"), manifest.sha256["model.safetensors"]),
             "clusters": _clusters(results),
             "proofs": [_proof(proof, manifest.seconds) for proof in results["proofs"]],
             "neurons": _neurons(read_here(run.neurons, MAX_FILE_BYTES)),

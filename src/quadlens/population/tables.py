@@ -8,6 +8,7 @@ from quadlens.numbers import counted, short_of_one
 from quadlens.population.cluster_errors import errors_table
 from quadlens.population.comparison import SAID_TWICE, Comparison, KeyCounts
 from quadlens.population.histograms import HistogramComparison
+from quadlens.population.lens_columns import lens_table
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
 from quadlens.table import Table
@@ -35,6 +36,7 @@ def render(comparison: Comparison, console: "Console") -> None:
         console.print(f"{'':<18}  {numbers} · {row.why}{_sure(row)}", markup=False, soft_wrap=True)
     console.print(f"\n{comparison.tally()}\n", markup=False)
     errors_table(comparison.errors).print(console)
+    lens_table(comparison.lens).print(console)
     _beyond(comparison).print(console)
 
 
@@ -51,6 +53,8 @@ def comparison_table(comparison: Comparison) -> str:
             comparison.tally(),
             "Exact error of key clusters, over all a, b and c, of the integral's mean size:",
             errors_table(comparison.errors).to_markdown(),
+            "The lens, of models trained again where the shipped ones' weights are not kept:",
+            lens_table(comparison.lens).to_markdown(),
             "Beyond the paper:",
             _beyond(comparison).to_markdown(),
         )
