@@ -534,7 +534,7 @@ HALF = Hints((0.5, 0.5), activation="relu")
     [
         (edited({}), Hints(activation="relu"), BadConfig, "do not say the attention: it is not in the weights"),
         (edited({"blocks.0.mlp.W_in": None}), HALF, BadFile, "missing tensors: blocks.0.mlp.W_in, no unknown"),
-        (edited({"blocks.0.ln1.w": random(D)}), HALF, BadFile, "it has LayerNorm"),
+        (edited({"blocks.0.ln1.w": random(D)}), HALF, BadConfig, "the norm: it has ln1_w; give a config that has norm"),
         (edited({"blocks.1.mlp.W_in": random(D, M)}), HALF, BadFile, "missing tensors: blocks.1.attn.W_V"),
         (edited({"blocks.0.mlp.W_in": NAN}), HALF, BadWeights, r"W_in\[2, 3\] is nan, expected finite weights"),
         (
@@ -560,7 +560,12 @@ HALF = Hints((0.5, 0.5), activation="relu")
         (edited({}), Hints((0.5,), activation="relu"), BadConfig, "attention has 1 weights"),
         (edited({}), Hints((0.5, 0.5), activation="mish"), BadConfig, "activation 'mish' is not supported"),
         (edited({}), Hints((0.5, 0.5), sidecar={"act_fn": "mish"}), BadConfig, "activation 'mish' is not supported"),
-        (edited({}), Hints((0.5, 0.5), sidecar={"normalization_type": "LN"}), BadConfig, "normalization_type 'LN'"),
+        (
+            edited({}),
+            Hints((0.5, 0.5), sidecar={"normalization_type": "LN"}),
+            BadConfig,
+            "nor the norm: give a config that has normalization_type",
+        ),
         (
             edited({}),
             Hints((0.5, 0.5), sidecar={"attention": [1, 1]}, activation="relu"),

@@ -108,6 +108,10 @@ FEEDS = [
     ({"n_layers": 2}, {}, Feed(7, equals=7)),
     ({"n_layers": 2, "attention_dir": "bidirectional"}, {"inputs": ("a", "b")}, Feed(7)),
     ({"act_fn": "gelu", "use_attn_scale": False}, {}, Feed(7, equals=7)),
+    ({"normalization_type": "LN"}, {}, Feed(7, equals=7)),
+    ({"normalization_type": "LNPre", "eps": 1e-3, "n_layers": 2}, {}, Feed(7, equals=7)),
+    ({"normalization_type": "RMS", "n_layers": 2}, {"inputs": ("a", "b")}, Feed(7)),
+    ({"normalization_type": "RMSPre", "n_ctx": 2}, {}, Feed(7)),
 ]
 
 
@@ -117,7 +121,15 @@ def test_hooked_transformers_are_read_as_they_run(changes: Any, known: Any, feed
     assert any(note.startswith("compared with its own forward pass on 49 inputs") for note in imported.notes)
 
 
-@pytest.mark.parametrize("changes", [{}, {"n_layers": 2}, {"act_fn": "silu", "d_vocab": 9}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"n_layers": 2},
+        {"act_fn": "silu", "d_vocab": 9},
+        *({"normalization_type": x} for x in ("LN", "LNPre", "RMS")),
+    ],
+)
 def test_bridges_are_read_as_they_run(changes: Any) -> None:
     model = bridge(**changes)
     agrees(model, Feed(7, equals=model.cfg.d_vocab - 1))
@@ -233,6 +245,14 @@ def test_bad_weights_and_configs_are_refused() -> None:
     odd.cfg.d_vocab = odd.cfg.d_vocab_out = 50257
     with pytest.raises(BadConfig, match="p = 50257 is too large"):
         from_transformer(odd)
+    normed = StandIn()
+    normed.cfg.__dict__.update(normalization_type="LNPre", eps=1e-5)
+    normed.weights["ln_final.w"] = torch.ones(6)
+    with pytest.raises(BadConfig, match=r"and the weights have ln_final_w; expected one of LN, .* Pre being without"):
+        from_transformer(normed)
+    normed.cfg.normalization_type = "Batch"
+    with pytest.raises(BadConfig, match="normalization_type is 'Batch' in cfg"):
+        from_transformer(normed)
     with pytest.raises(BadConfig, match="comes without a config"):
         from_transformer(StandIn().state_dict())
     with pytest.raises(BadFile, match="missing tensors"):

@@ -32,8 +32,8 @@ Tensors = Mapping[str, np.ndarray]
 STATE_DICT_KEYS = ("model", "state_dict", "model_state_dict", "model_state")
 
 NO_LAYER_NORM = (
-    "it has LayerNorm, which divides what reaches a neuron by its own size on every input: tables, lens and proofs of "
-    "quadlens are of models without; expected one trained with normalization_type None"
+    "it has LayerNorm, which files of this format are read without; TransformerLens' are read with it, and so is a "
+    "module in memory (quadlens.from_module)"
 )
 # What a clone holds in place of a large file that was not downloaded.
 LFS_POINTER = b"version https://git-lfs.github.com/"

@@ -32,6 +32,7 @@ HELD: Mapping[str, tuple[Any, ...]] = {
     "use_qk_norm": (False,),
     "use_normalization_before_and_after": (False,),
     "post_embedding_ln": (False,),
+    "final_rms": (False,),
     "attn_scores_soft_cap": (-1, 0),
     "output_logits_soft_cap": (-1, 0),
 }

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import Activation
 from quadlens.model.config import EOS_POSITIONS, Config, Softmax
-from quadlens.model.formats.checkpoint import NO_LAYER_NORM, Tensors
+from quadlens.model.formats.checkpoint import Tensors
 from quadlens.model.formats.facts import (
     Missing,
     agreed,
@@ -20,6 +20,7 @@ from quadlens.model.formats.facts import (
     whole_number,
 )
 from quadlens.model.formats.protocol import Hints, Imported, SoftmaxAttention
+from quadlens.model.norm import NO_NORMS, Norm, Norms
 from quadlens.model.weights import QUERY_KEY, Weights, own_name
 
 # Gates that differ by no more than this over all inputs count as constant.
@@ -44,6 +45,8 @@ class Mix:
 
 Claim = tuple[float, ...] | SoftmaxAttention | None
 SOFTMAX = Mix()
+# What TransformerLens calls norms.
+KINDS = ("LN", "LNPre", "RMS", "RMSPre")
 
 
 @dataclass(frozen=True)
@@ -112,24 +115,22 @@ def read_transformer(
         BadWeights: when the weights cannot be a model's.
     """
     missing = missing or Missing(source)
-    if hints.of("normalization_type") is not None:
-        said = str(hints.of("normalization_type"))[:40]
-        raise BadConfig(f"{source}: normalization_type {said!r} in {hints.sidecar_name}: {NO_LAYER_NORM}")
     layers = 1 + max((int(name.partition(".")[0]) for name in weights if "." in name), default=0)
     said_layers = whole_number(hints, "n_layers")
     if said_layers not in (None, layers):
         raise BadConfig(f"{source}: n_layers is {said_layers} in {hints.sidecar_name}, but the weights have {layers}")
     p = known_modulus(source, hints, (facts.p_said, facts.p), facts.width, missing)
     activation = known_activation(source, hints, facts.activation, facts.activation_said, missing)
+    norms = _known_norms(source, hints, weights, missing)
     attention = _known_attention(source, hints, facts, len(weights["W_pos"]), missing)
     equals = attention is not None and _positions(attention[0]) == EOS_POSITIONS
     tokens = None if p is None else _tokens(source, hints, facts, p[0], len(weights["W_E"]), equals, missing)
-    if p is None or activation is None or attention is None or tokens is None or missing:
+    if p is None or activation is None or norms is None or attention is None or tokens is None or missing:
         raise missing.error()
     in_sidecar = (hints.sidecar_name, whole_number(hints, "read_position"))
     position = agreed("read_position", source, [("the setting read_position", hints.read_position), in_sidecar])
     read_position = None if position is None else position[0]
-    reading = _Reading(source, weights, hints, facts, p[0], activation[0], read_position, layers, tokens[0])
+    reading = _Reading(source, weights, hints, facts, p[0], activation[0], read_position, layers, tokens[0], norms)
     model, attention_said = reading.model(*attention)
     by_program = None if facts.program is None else f"as in {facts.program}"
     last = by_program or "the last position, from which attention looks"
@@ -146,8 +147,31 @@ def read_transformer(
     if layers > 1:
         notes.append(f"{layers} layers: the weights")
     notes.append(f"activation {activation[0]}: {activation[1]}")
-    notes.append(f"no LayerNorm: {by_program or 'the file has no weights of one'}")
+    absent = by_program or "neither weights nor a config have one"
+    notes.append(f"{norms.words}: {hints.sidecar_name}" if norms else f"no LayerNorm: {absent}")
     return Imported(model, facts.format, tuple(notes), facts.task)
+
+
+def _known_norms(source: str, hints: Hints, weights: Tensors, missing: Missing) -> Norms | None:
+    """Which norms there are, before attention, MLP and unembedding; a state dict shows those with weights alone."""
+    kind, eps = hints.of("normalization_type"), hints.of("eps")
+    held = sorted({name for name in weights if own_name(name).startswith("ln")})
+    if kind is None and not held:
+        return NO_NORMS
+    if kind is None or eps is None:
+        has = f"it has {', '.join(held[:3])}; " if held else ""
+        missing.add(
+            "the norm", f"{has}give a config that has normalization_type ({', '.join(KINDS)}) and eps", "config"
+        )
+        return None
+    if kind not in KINDS or (held and kind.endswith("Pre")):
+        beside = f", and the weights have {', '.join(held[:3])}" if held else ""
+        raise BadConfig(
+            f"{source}: normalization_type is {str(kind)[:40]!r} in {hints.sidecar_name}{beside}; expected one of "
+            f"{', '.join(KINDS)}, Pre being without weights"
+        )
+    norm = Norm("layer" if kind.startswith("LN") else "rms", finite_number(hints.sidecar_name, "eps", eps))
+    return Norms(attention=norm, mlp=norm, final=norm)
 
 
 def _known_attention(
@@ -236,6 +260,7 @@ class _Reading:
     read_position: int | None
     layers: int
     b_token_offset: int
+    norms: Norms
 
     def model(self, claim: tuple[float, ...] | SoftmaxAttention, who: str) -> tuple[Weights, str]:
         """The model with this attention, and the words on it; a constant that W_Q and W_K contradict is refused."""
@@ -243,18 +268,24 @@ class _Reading:
         if isinstance(claim, SoftmaxAttention):
             own, said = self._softmax(claim.positions or 2)
             return own, f"{who}, {said}"
-        if self.layers > 1:
-            if self.facts.attention is None:
+        if self._run_whole:
+            if self.facts.attention is None and (self.layers > 1 or self._looks):
+                why = f"{self.layers} layers" if self.layers > 1 else f"{self.norms.words} and its own W_Q and W_K"
                 raise BadConfig(
-                    f"{source} has {self.layers} layers: constant weights on the positions do not say what each of "
+                    f"{source} has {why}: constant weights on the positions do not say what each of "
                     "them sees. Give attention=softmax, or a config with attn_coeff (Zhong et al.)",
                     settings=("attention", "config"),
                 )
-            return self._deep(claim), who
+            return self._with(claim), who
         model = self._with(claim)
         if self.facts.attention is None and self._looks:
             self._check(claim, who)
         return model, who
+
+    @property
+    def _run_whole(self) -> bool:
+        """Whether gates are not tables of the tokens alone, so that what they are is not looked at here."""
+        return self.layers > 1 or bool(self.norms)
 
     @property
     def _looks(self) -> bool:
@@ -277,10 +308,10 @@ class _Reading:
 
     def _softmax(self, fed: int) -> tuple[Weights, str]:
         """The model with the attention that W_Q and W_K give; constant where that is the same on every input."""
-        if self.layers > 1:
+        if self._run_whole:
             constant, softmax = self._own_attention(fed)
             sees = "a position seeing itself and those before it" if softmax.causal else "every position seeing all"
-            return self._deep(constant, softmax), f"softmax, computed in every layer, {sees}"
+            return self._with(constant, softmax), f"softmax, computed in every layer, {sees}"
         own = self._own(fed)
         try:
             found = farthest(own)
@@ -333,17 +364,13 @@ class _Reading:
 
     def _with(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Weights:
         """The model with this constant attention, and softmax added to it; widths are the weights' own."""
-        weights = {name: array for name, array in self.weights.items() if softmax or name not in QUERY_KEY}
-        try:
-            return Weights.with_zero_biases(self._config(attention, softmax), **weights)
-        except QuadlensError as error:
-            raise error.about(self.source) from None
-
-    def _deep(self, attention: tuple[float, ...], softmax: Softmax | None = None) -> Weights:
-        """The same for several layers."""
         weights = {name: array for name, array in self.weights.items() if softmax or own_name(name) not in QUERY_KEY}
         try:
-            return Weights.with_zero_biases(self._config(attention, softmax), **weights)
+            config = self._config(attention, softmax)
+            if not any(own_name(name).startswith("ln") for name in weights):  # a norm without weights
+                norms = {n: s for n, s in Weights.shapes(config).items() if own_name(n).startswith("ln")}
+                weights |= {n: np.ones(s, np.float32) for n, s in norms.items() if n.endswith("_w")}
+            return Weights.with_zero_biases(config, **weights)
         except QuadlensError as error:
             raise error.about(self.source) from None
 
@@ -363,6 +390,7 @@ class _Reading:
             b_token_offset=self.b_token_offset,
             softmax=softmax,
             n_layers=self.layers,
+            norms=self.norms,
         )
 
 

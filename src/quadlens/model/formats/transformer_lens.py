@@ -16,10 +16,10 @@ from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, 
 from quadlens.model.formats.facts import Missing, attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
-from quadlens.model.native import METADATA_KEY, TRANSFORMER_NAMES
+from quadlens.model.native import METADATA_KEY, NORM_NAMES, TRANSFORMER_NAMES
 from quadlens.model.weights import QUERY_KEY, Weights, own_name
 
-HOOKED_NAMES = {**TRANSFORMER_NAMES, **{name: f"blocks.0.attn.{name}" for name in QUERY_KEY}}
+HOOKED_NAMES = {**TRANSFORMER_NAMES, **{name: f"blocks.0.attn.{name}" for name in QUERY_KEY}, **NORM_NAMES}
 RAW_NAMES = {
     "W_E": "tok_embed.weight",
     "W_pos": "pos.weight",
@@ -31,6 +31,9 @@ RAW_NAMES = {
     "b_out": "layers.0.mlp.fc_out.bias",
     "W_U": "head.weight",
     "b_U": "head.bias",
+    **{f"ln{i}_{x[0]}": f"layers.0.ln{i}.{x}" for i in (1, 2) for x in ("weight", "bias")},
+    "ln_final_w": "ln_out.weight",
+    "ln_final_b": "ln_out.bias",
 }
 BRIDGE_NAMES = {
     "W_E": "embed.weight",
@@ -43,8 +46,11 @@ BRIDGE_NAMES = {
     "b_out": "blocks.0.mlp.out.bias",
     "W_U": "unembed.weight",
     "b_U": "unembed.bias",
+    **{f"ln{i}_{x[0]}": f"blocks.0.ln{i}.{x}" for i in (1, 2) for x in ("weight", "bias")},
+    "ln_final_w": "ln_final.weight",
+    "ln_final_b": "ln_final.bias",
 }
-OPTIONAL = ("b_V", "b_O", "b_in", "b_out", "b_U", *QUERY_KEY)
+OPTIONAL = ("b_V", "b_O", "b_in", "b_out", "b_U", *QUERY_KEY, *NORM_NAMES)
 # (a, b, '='); more are a sequence's.
 MOST_POSITIONS = 3
 BUFFERS = ("blocks.0.attn.mask", "blocks.0.attn.IGNORE")
