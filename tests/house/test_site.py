@@ -16,7 +16,7 @@ from places import ROOT
 
 pytestmark = pytest.mark.slow
 
-CELL = re.compile(r"^```\{code-cell\} python\n(?::tags:.*\n\n)?(.*?)^```", re.M | re.S)
+CELL = re.compile(r"^```\{code-cell\} python\n(?::tags:[^\n]*\n\n)?(.*?)^```", re.M | re.S)
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
