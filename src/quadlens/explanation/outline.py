@@ -47,6 +47,45 @@ class IrrepShare:
     share_logits: float | None
 
 
+@dataclass(frozen=True)
+class NormFactors:
+    """What norms multiply what the last MLP, and what the unembedding reads by, over all inputs; 1 without a norm.
+
+    Attributes:
+        mlp: The smallest and the largest factor before the MLP.
+        final: The same before the unembedding.
+        correct: How many inputs the network answers right with both factors at their means, so that what reaches a
+            neuron has no factor that depends on the input; None of several layers.
+    """
+
+    mlp: tuple[float, float]
+    final: tuple[float, float]
+    correct: int | None
+
+    def sentence(self, inputs: int) -> str:
+        """How far the factors vary, and what is left without that.
+
+        >>> NormFactors((0.5, 0.7), (1.0, 1.0), 24).sentence(25)
+        'A norm multiplies what neurons read by 0.500 to 0.700; with its mean for every input, 24 of 25 are right.'
+        """
+        read = {"what neurons read": self.mlp, "what the unembedding reads": self.final}
+        ranges = [f"{what} by {decimals(low)} to {decimals(high)}" for what, (low, high) in read.items() if low < high]
+        words = f"A norm multiplies {' and another '.join(ranges) or 'by one factor'}"
+        if self.correct is None:
+            return f"{words}."
+        which = "their means" if len(ranges) > 1 else "its mean"
+        return f"{words}; with {which} for every input, {self.correct:,} of {inputs:,} are right."
+
+
+def norm_factors(layer: FloatTables) -> NormFactors | None:
+    """The factors of a network's norms; None where it has none."""
+    if layer.sizes is None:
+        return None
+    low, high = layer.size_table.min(axis=(1, 2)), layer.size_table.max(axis=(1, 2))
+    correct = None if layer.before is not None else evaluate(layer.with_mean_gates()).correct
+    return NormFactors((float(low[0]), float(high[0])), (float(low[1]), float(high[1])), correct)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Outline(Displayed):
     """The short explanation of any model; where it has several layers, its neurons are those of the last.
@@ -65,7 +104,9 @@ class Outline(Displayed):
         key_neurons: How many neurons read and write each of them; of several layers, write it most.
         irreps: Shares of every irrep in W_L, largest first; None where the table is no group's.
         layers: Number of layers.
-        algorithm: The measures of Zhong et al.; None without a cyclic relabelling, and where n is too large to look.
+        algorithm: The measures of Zhong et al.; None without a cyclic relabelling, with norms or several hidden layers
+            of an MLP, and where n is too large to look.
+        norms: What the norms before the last MLP and before the unembedding multiply by; None where there is none.
     """
 
     task: Task
@@ -81,6 +122,7 @@ class Outline(Displayed):
     irreps: tuple[IrrepShare, ...] | None
     layers: int = 1
     algorithm: AlgorithmMeasures | None = None
+    norms: NormFactors | None = None
 
     @property
     def key_irreps(self) -> tuple[IrrepShare, ...]:
@@ -125,6 +167,7 @@ class Outline(Displayed):
             "accuracy": self.evaluation.accuracy,
             "algorithm": None if self.algorithm is None else self.algorithm.to_dict(),
             "min_margin": self.evaluation.min_margin,
+            **({} if self.norms is None else {"norms": dataclasses.asdict(self.norms)}),
             "summary": self.summary(),
         }
 
@@ -143,7 +186,9 @@ class Outline(Displayed):
                 f"Attention is a {self.attention}; the weight that varies most, of head {widest.head}{place} on "
                 f"{('a', 'b', 'the = sign')[widest.position]}, {_range(widest.low, widest.high)}."
             )
-        if self.attention in ("softmax", "mixture") or self.layers > 1:
+        if self.norms is not None:
+            sentences.append(self.norms.sentence(found.pairs))
+        if self.attention in ("softmax", "mixture") or self.layers > 1 or self.norms is not None:
             sentences.append(
                 f"Of what neurons read, {neglected(1 - self.additive_share)} is not a part of a plus a part of b."
             )
@@ -253,6 +298,7 @@ def outline(model: Weights | Anatomy, progress: Callable[[str], None] = lambda s
         irreps=irreps,
         layers=config.depth,
         algorithm=algorithm_measures(anatomy.model, layer, right_logits(layer)) if measured else None,
+        norms=norm_factors(layer),
     )
 
 
