@@ -1,6 +1,7 @@
 """Norms, and MLPs of several hidden layers with biases: against PyTorch and TransformerLens, as tables, in files."""
 
 import dataclasses
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from quadlens.model.norm import Norm, Norms
 from quadlens.model.weights import Weights
 from quadlens.proofs.deep import ENCLOSURES, inverse_root
 from quadlens.proofs.enclosed import Enclosed
+from quadlens.proofs.euclidean import EUCLIDEAN, bound_singular
 
 LAYER, RMS = Norm("layer", 1e-5), Norm("rms", 1e-3)
 PLACES = (
@@ -185,6 +187,35 @@ def test_enclosures_contain_the_logits_and_200_bits(config: Config) -> None:
     assert all(inside)
     floats = model.forward(pairs)
     assert (np.abs(floats - found.middle) <= 1e-12 + found.radius).all()
+
+
+@pytest.mark.parametrize("size", [0.1, 0.5, 3.0])
+def test_errors_of_whole_rows_contain_200_bits(size: float) -> None:
+    known = 0
+    for config in networks():
+        model, pairs = drawn(config, np.random.default_rng(9), size, np.float32), all_pairs(config.p)[::6]
+        with np.errstate(all="ignore"):
+            found = forward(model, pairs, EUCLIDEAN)
+        with precise():
+            truth = forward(model, pairs, BALLS)
+            for row, middle, radius in zip(truth, found.middle, found.radius[:, 0], strict=True):
+                if np.isfinite(radius):
+                    off, most = row - BALLS.of(middle), BALLS.of(radius)[()]
+                    assert bool((off * off).sum() <= most * most), config
+                    known += 1
+    assert known > 90
+
+
+def test_largest_singular_values_are_bounded() -> None:
+    rng = np.random.default_rng(10)
+    for shape in ((1, 1), (5, 3), (3, 50), (64, 128)):
+        W = rng.standard_normal(shape) * 10.0 ** rng.uniform(-8, 8)
+        assert 1 <= bound_singular(W) / np.linalg.norm(W, 2) < 1.2
+    # Of rank one the bound is nearly attained, and the truth is known: |x| |y|.
+    x, y = rng.integers(-99, 99, (2, 30))
+    bound = bound_singular(np.outer(x, y).astype(np.float64))
+    assert Fraction(bound) ** 2 >= int(x @ x) * int(y @ y)
+    assert bound_singular(np.zeros((3, 4))) >= 0
 
 
 def test_inverse_roots_of_all_sizes() -> None:
