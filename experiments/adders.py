@@ -20,6 +20,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +64,24 @@ def facts_of(path: Path, facts: Sequence[Mapping[str, str]]) -> Mapping[str, str
     return {}
 
 
-def several(n: int) -> str:
-    """An exact count; a power of ten where it is long."""
-    return f"{n:,}" if n < 10**6 else f"{n / 10 ** (len(str(n)) - 1):.2f}·10^{len(str(n)) - 1}"
+def several(n: int, up: bool = True) -> str:
+    """An exact count; three digits and a power of ten where it is long, rounded up or down."""
+    power = len(str(n)) - 3
+    if n < 10**6:
+        return f"{n:,}"
+    digits = n // 10**power + (1 if up and n % 10**power else 0)
+    return f"{digits / 100:.2f}·10^{power + 2}"
 
 
 def told(summary: Mapping[str, Any]) -> tuple[str, str, str]:
     """Verdict; margin proved and attained, or an input with its answer; wrong inputs."""
     least, most = summary["wrong_inputs"]
     example = summary["counter_example"]
+    if example is None and summary["margin_lower_bound"] is None:
+        return summary["verdict"], "", "–"
     if example is None:
-        margin = f"≥ {summary['margin_lower_bound']:.4g}, attained {summary['margin_attained']:.4g}"
+        proved = Decimal(summary["margin_lower_bound"]).normalize(Context(prec=4, rounding=ROUND_FLOOR))
+        margin = f"≥ {proved:f}, attained {summary['margin_attained']:.4g}"
         return summary["verdict"], margin, "0" if most == 0 else f"at most {several(most)}"
     asked, tokens = example["input"], example["answered"]
     if summary["task"].startswith("add:"):
@@ -81,7 +89,7 @@ def told(summary: Mapping[str, Any]) -> tuple[str, str, str]:
         shown = f"{asked[0]} + {asked[1]} → {sum(digit * 10**i for i, digit in enumerate(digits))}"
     else:
         shown = f"{asked} → {tokens}"
-    return summary["verdict"], shown, f"{several(least)} … {several(most)}"
+    return summary["verdict"], shown, f"{several(least, up=False)} … {several(most)}"
 
 
 def once(result: Path, *words: str, limit: float) -> Ran:
