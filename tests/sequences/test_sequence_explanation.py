@@ -9,6 +9,7 @@ import pytest
 import quadlens as ql
 from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig
+from quadlens.figures.registry import all_pictures
 from quadlens.figures.sequence_axis import sequence_axis
 from quadlens.model.sequence_forward import forward, tensor
 from quadlens.model.weights import Weights
@@ -91,17 +92,19 @@ def test_the_first_and_the_last_digit_have_their_own_axis(adder: SequenceExplana
     assert first.per_sum_before is None
     assert len(first.own) == 1
     assert axis_of(adder.network, 10) is None  # asked for the carry alone
-    assert sequence_axis(first).axes[0].get_xlabel() == "s, what attention brings to the step that answers z0"
+    assert sequence_axis("adder").axes[0].get_xlabel() == "s, what attention brings to the step that answers z5"
 
 
 def test_a_network_that_only_attends_is_explained_without_an_axis() -> None:
     config = load_config("max", flags={"task": "max:3", "p": 5, "d_model": 6, "d_head": 4})
-    found = explain_sequence(initial_weights(config))
+    model = initial_weights(config)
+    found = explain_sequence(model)
     assert found.axis is None
     assert len(found.sentences()) == 2
     assert "position 2" in found.sentences()[1]
     with pytest.raises(BadConfig, match="only additions that answer the lowest digit first"):
-        sequence_axis(found.axis)
+        sequence_axis(model)
+    assert all_pictures(ql.study(model)) == ()
 
 
 def test_two_heads_have_two_shares() -> None:

@@ -72,6 +72,7 @@ class Family:
         in_paper: Whether the paper has it.
         needs_proofs: Whether it draws proofs.
         needs_waves: Whether it speaks of frequencies, which not every model has.
+        on_sequences: Whether it is of networks on sequences, which have no other figure.
     """
 
     name: str
@@ -87,9 +88,12 @@ class Family:
     in_paper: bool = False
     needs_proofs: bool = False
     needs_waves: bool = True
+    on_sequences: bool = False
 
     def of(self, study: Study) -> tuple[Picture, ...]:
         """Its pictures of one model; () where the model has none."""
+        if (study.steps is not None) != self.on_sequences:
+            return ()
         found = None if self.needs_waves and study.no_waves is not None else self.values(study)
         return tuple(self._picture(study, one) for one in ((found,) if isinstance(found, Mapping) else found or ()))
 

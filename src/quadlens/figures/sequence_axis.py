@@ -6,7 +6,9 @@ import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, boxes, canvas
+from quadlens.figures.picture import figure
 from quadlens.sequences.explain import Axis
+from quadlens.studies import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +27,15 @@ INTERVAL = (0.27, 0.73)
 NEAR = 0.024
 
 
-def sequence_axis(axis: Axis | None, ax: Target = None) -> "Figure":
+def _axis_of(study: Study) -> dict[str, Axis] | None:
+    axis = None if study.steps is None else study.steps.axis
+    return None if axis is None else {"axis": axis}
+
+
+@figure(values=_axis_of)
+def sequence_axis(study: Study, ax: Target = None) -> "Figure":
     """Draw where s lies for every value of x + y + carry, over the digit that wins there, one row per own digit."""
+    axis = (_axis_of(study) or {}).get("axis")
     if axis is None:
         raise BadConfig("only additions that answer the lowest digit first are drawn on an axis")
     rows = len(axis.own)
@@ -85,12 +94,12 @@ def _row(panel: "Axes", axis: Axis, row: int) -> None:
             taken = middle
 
 
-def _legend(figure: "Figure", panel: "Axes", ours: bool) -> None:
+def _legend(whole: "Figure", panel: "Axes", ours: bool) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(color=colour, label=str(digit)) for digit, colour in enumerate(DIGIT_COLOURS[:-1])]
     look: dict[str, Any] = {"ncols": len(handles), "title": "digit", "fontsize": 8}
     if ours:
-        figure.legend(handles=handles, loc="outside lower center", **look)
+        whole.legend(handles=handles, loc="outside lower center", **look)
     else:
         panel.legend(handles=handles, **look)

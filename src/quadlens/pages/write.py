@@ -15,7 +15,9 @@ from quadlens.pages.directory import check_target, replaced_directory
 from quadlens.pages.manifest import write_manifest
 from quadlens.pages.page import page_html
 from quadlens.pages.render import drawers, render, write_rendered
+from quadlens.pages.sequence import sequence_page
 from quadlens.pages.tables import page_tables
+from quadlens.sequences.explain import reads_sequences
 from quadlens.studies import Study, study_of
 from quadlens.studies.played_run import run_to_play
 
@@ -40,6 +42,7 @@ class Report(Displayed):
         files: Every file, relative to the directory.
         page_bytes: Size of the page.
         results: What it shows.
+        verdict: What the proof says, of a network on sequences.
     """
 
     directory: Path
@@ -47,6 +50,7 @@ class Report(Displayed):
     files: tuple[str, ...]
     page_bytes: int
     results: Study
+    verdict: str | None = None
 
     def _facts(self) -> dict[str, object]:
         return {"page": self.page, "files": len(self.files), "megabytes": f"{self.page_bytes / 1e6:.1f}"}
@@ -80,6 +84,9 @@ def report(
     results = study_of(model) if proofs else study_of(model).without_proofs()
     named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
     command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + ("" if proofs else " --no-proofs")
+    if reads_sequences(results.model):
+        page, files, verdict = sequence_page(results, output, command, proofs, progress)
+        return Report(output, output / PAGE, files, len(page.encode()), results, verdict)
     with drawers(workers) as pool:
         # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
         results.prepare(progress, proofs=pool is None)

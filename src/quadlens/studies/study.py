@@ -28,6 +28,7 @@ from quadlens.proofs.budget import WaterfallStep, waterfall
 from quadlens.proofs.produce import strategies
 from quadlens.published import PopulationSummary, Published, read_population, read_published
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
+from quadlens.sequences.explain import SequenceExplanation, explain_sequence, reads_sequences
 from quadlens.spectrum import Anatomy
 from quadlens.spectrum.irreps import Irreps, find_irreps
 from quadlens.studies.rules import RuleErrors, rule_errors
@@ -141,6 +142,11 @@ class Study(Displayed):
         """The irreducible parts of the task's group; None for a cyclic one, which has frequencies, and for no group."""
         task = self.config.task
         return find_irreps(task) if task.cyclic is None and task.is_group else None
+
+    @cached_property
+    def steps(self) -> SequenceExplanation | None:
+        """What each step of a network on sequences reads; None of a network that answers pairs."""
+        return explain_sequence(self.model) if reads_sequences(self.model) else None
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -300,6 +306,8 @@ class Study(Displayed):
         Raises:
             BadConfig: for a model with too many logits to look at.
         """
+        if self.steps is not None:
+            return self
         self._check_size("a report looks at all inputs")
         waves = self.no_waves is None
         steps: tuple[tuple[str, tuple[str, ...]], ...] = (
