@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,3 +123,27 @@ def test_explain_says_it_on_the_command_line() -> None:
     assert told["inputs"] == 10**20
     assert len(told["steps"]) == 11
     refused(quadlens("explain", "adder", "--no-logits"), "a network on sequences has no --neurons")
+
+
+def test_a_report_of_an_adder_is_a_page_with_its_picture_and_its_verdict(tmp_path: Path) -> None:
+    config = load_config("adder", flags={"task": "add:2", "p": 3, "d_model": 6, "d_mlp": 5, "d_head": 4, "d_value": 2})
+    model = tmp_path / "small.safetensors"
+    ql.save(initial_weights(dataclasses.replace(config, initial_scale=2.0)), model)
+    done = quadlens("report", model, "-o", tmp_path / "report", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["verdict"] == "WRONG"
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    for words in (
+        "What <em>small</em> computes",
+        "The verdict is WRONG: on ",
+        "The answer z1 is read at z0",
+        "data:image",
+    ):
+        assert words in page
+    assert {"data/axis.csv", "figures/sequence-axis.svg", "data/explanation.json"} <= set(told["files"])
+    assert json.loads((tmp_path / "report" / "manifest.json").read_bytes())["model"]["task"] == "add:2"
+    without = ql.report(model, tmp_path / "report", proofs=False)
+    assert "The proof was left out." in without.page.read_text(encoding="utf-8")
+    only = quadlens("report", model, "-o", tmp_path / "figures", "--only", "sequence-axis", "--format", "svg")
+    assert only.out.strip().endswith("sequence-axis.svg")

@@ -37,7 +37,6 @@ def sequence_page(
     certificate = certify_sequence(study.model, study.sha256, progress) if proofs else None
     facts = [
         ("task", config.task.name),
-        ("inputs", f"{explanation.network.task.inputs:,}"),
         ("weights", f"{sum(array.size for array in study.model.tensors.values()):,}"),
         *((name, getattr(config, name)) for name in ("d_model", "n_heads", "d_head", "d_value", "d_mlp")),
     ]
