@@ -66,7 +66,7 @@ class Interval:
         return self.lo.shape
 
     def __getitem__(self, at: Any) -> "Interval":
-        return Interval(self.lo[at], self.hi[at])
+        return Interval(np.asarray(self.lo[at]), np.asarray(self.hi[at]))
 
     def __neg__(self) -> "Interval":
         return Interval(np.asarray(-self.hi), np.asarray(-self.lo))
