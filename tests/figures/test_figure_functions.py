@@ -36,6 +36,8 @@ def studied(name: str, toy: Study, mainline: Study) -> Study:
     """A study that has what the figure needs: the bundled model has a history and a skip connection, the toy proofs."""
     if name in ("gates", "irreps"):
         return study_of(made(task_by_name("S3"), "softmax", "relu"))
+    if name == "sequence_axis":
+        return study_of("adder")
     return mainline if name in ("learning_curve", "frequencies_over_training", "primsecfreq", "residual") else toy
 
 

@@ -10,8 +10,8 @@ import pytest
 import quadlens as ql
 from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig
+from quadlens.figures.adders import sequence_axis
 from quadlens.figures.registry import all_pictures
-from quadlens.figures.sequence_axis import sequence_axis
 from quadlens.model.sequence_forward import forward, tensor
 from quadlens.model.weights import Weights
 from quadlens.sequences.explain import SequenceExplanation, axis_of, explain_sequence
