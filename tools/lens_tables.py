@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from quadlens.errors import QuadlensError
-from quadlens.figures.lens import Measured, draw_measured
-from quadlens.figures.style import write_figures
+from quadlens.figures.style import FREQUENCY_COLOURS, style, write_figures
 from quadlens.infinite_width.swap import swap_activations
 from quadlens.model.bundled import bundled_names, bundled_on_pairs
 from quadlens.model.formats import Hints, import_file
@@ -32,6 +33,9 @@ from quadlens.population.attention import read
 from quadlens.population.store import Store
 from quadlens.studies import Study, study_of
 from quadlens.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Single epochs of a run, and groups that no renaming makes cyclic: reading them only to leave them out takes minutes.
 SKIPPED = r"/(epoch_)?\d+\.pth?$|/[SAD]\d+_"
@@ -49,6 +53,46 @@ KINDS = {
     "mixture": "mixture of both",
     "none": "two-layer MLP",
 }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One model in the scatter of the lens against the measures of Zhong et al.
+
+    Attributes:
+        kind: What models of one colour have in common.
+        product_share: Share of product waves in what its neurons read.
+        gradient_symmetricity: Their measure.
+        distance_irrelevance: Their measure.
+    """
+
+    kind: str
+    product_share: float
+    gradient_symmetricity: float
+    distance_irrelevance: float
+
+
+def draw_measured(models: Sequence[Measured]) -> "Figure":
+    """Draw the share of product waves against gradient symmetricity and distance irrelevance, one dot per model."""
+    from matplotlib.figure import Figure
+    from scipy.stats import spearmanr
+
+    with style():
+        figure = Figure(figsize=(8.6, 3.8))
+        panels = figure.subplots(1, 2)
+        names = (("gradient_symmetricity", "gradient symmetricity"), ("distance_irrelevance", "distance irrelevance"))
+        for axis, (name, label) in zip(panels, names, strict=True):
+            for at, kind in enumerate(dict.fromkeys(one.kind for one in models)):
+                these = [one for one in models if one.kind == kind]
+                x, y = [100 * one.product_share for one in these], [getattr(one, name) for one in these]
+                axis.plot(x, y, "os^Dvp"[at % 6], color=FREQUENCY_COLOURS[at % 8], ms=5.5, alpha=0.8, label=kind)
+            axis.set(xlabel="product waves in what neurons read, %", ylabel=label, ylim=(None, 1.03))
+            # Shares that are nothing but rounding are equal.
+            shares = np.round([one.product_share for one in models], 9)
+            ranked = spearmanr(shares, [getattr(one, name) for one in models]).statistic
+            axis.set_title(f"{len(models)} models, rank correlation {ranked:.2f}", loc="left")
+        panels[1].legend(fontsize=8, loc="lower right")
+        return figure
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import cli_runner
 import quadlens
 from places import ROOT
 from quadlens.errors import BadConfig
-from quadlens.figures.lens import Measured, draw_measured
 from quadlens.infinite_width import Lens, lens
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
@@ -270,8 +269,8 @@ def test_the_tables_of_the_documents_are_what_their_command_makes(
     for line in tool.swapped([row]).to_markdown().splitlines()[2:]:
         function, pair = (cell.strip() for cell in line.strip("| ").replace("\\|", "¦").split("|"))
         assert any(f"| {function} |".replace("¦", "\\|") in one and pair in one for one in text.splitlines())
-    points = [Measured("one", 0.01 * x, 1 - 0.1 * x, 0.2 * x) for x in range(4)]
-    assert [axis.get_title(loc="left") for axis in draw_measured(points).axes] == [
+    points = [tool.Measured("one", 0.01 * x, 1 - 0.1 * x, 0.2 * x) for x in range(4)]
+    assert [axis.get_title(loc="left") for axis in tool.draw_measured(points).axes] == [
         "4 models, rank correlation -1.00",
         "4 models, rank correlation 1.00",
     ]

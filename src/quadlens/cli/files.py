@@ -256,7 +256,7 @@ def build(
         from quadlens.model.handmade import plant_error
 
         tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
-        if len(tokens) != 2 or model.config.has_stream:
+        if len(tokens) != 2 or architecture != "mlp":
             raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
         model = plant_error(model, *tokens)
     save(model, output)

@@ -9,7 +9,7 @@ from importlib.resources import files
 from quadlens import __version__
 from quadlens.errors import BadConfig
 from quadlens.explorer.words import (
-    TITLES,
+    SAID,
     VIEWS,
     WORDS,
     View,
@@ -90,7 +90,7 @@ def build_page(
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
     absent = absences(study)
-    missing, digest = {name for one in absent for name in one.views}, sha256(weights)
+    missing, digest = {name for one in absent for name in one["views"]}, sha256(weights)
     values = {
         "version": __version__,
         "name": html.escape(name),
@@ -98,11 +98,11 @@ def build_page(
         "neurons": f"{config.d_mlp:,}",
         "waves": str(waves).lower(),
         "rule": str("rectangles" not in missing).lower(),
-        "title": TITLES[not has_rectangles(study)],
+        "title": SAID["page"]["titles"][not has_rectangles(study)],
         "intro": html.escape(introduction(study)),
         "claims": "" if study.lens_if_any is None else study.lens_if_any.claims.to_html(),
         "no_claims": " hidden" if study.lens_if_any is None else "",
-        "absent": html.escape(" ".join(filled(one.why, task) for one in absent)),
+        "absent": html.escape(" ".join(filled(one["why"], task) for one in absent)),
         "sha": digest,
         "style": asset("style.css").replace("{{palette}}", palette()),
         "script": script(),

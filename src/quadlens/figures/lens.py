@@ -1,7 +1,5 @@
 """The lens to look at: shared functions over the circle, what neurons read, strength against a - b, logits."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +7,7 @@ import numpy as np
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, angle_axis, canvas
 from quadlens.figures.picture import Values, figure
-from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR, frequency_colour, style
+from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.infinite_width import Lens, LensCluster
 from quadlens.infinite_width.chains import MOMENTS
 from quadlens.infinite_width.integral import angles
@@ -153,46 +151,6 @@ def integral_logits(study: Study, ax: Target = None) -> "Figure":
         axis.set_title(f"R² = {found.r2.shared:.4f}, nothing fitted", loc="left")
         axis.legend(fontsize=8, markerscale=3)
         return drawn.figure
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One model in the scatter of the lens against the measures of Zhong et al.
-
-    Attributes:
-        kind: What models of one colour have in common.
-        product_share: Share of product waves in what its neurons read.
-        gradient_symmetricity: Their measure.
-        distance_irrelevance: Their measure.
-    """
-
-    kind: str
-    product_share: float
-    gradient_symmetricity: float
-    distance_irrelevance: float
-
-
-def draw_measured(models: Sequence[Measured]) -> "Figure":
-    """Draw the share of product waves against gradient symmetricity and distance irrelevance, one dot per model."""
-    from matplotlib.figure import Figure
-    from scipy.stats import spearmanr
-
-    with style():
-        figure = Figure(figsize=(8.6, 3.8))
-        panels = figure.subplots(1, 2)
-        names = (("gradient_symmetricity", "gradient symmetricity"), ("distance_irrelevance", "distance irrelevance"))
-        for axis, (name, label) in zip(panels, names, strict=True):
-            for at, kind in enumerate(dict.fromkeys(one.kind for one in models)):
-                these = [one for one in models if one.kind == kind]
-                x, y = [100 * one.product_share for one in these], [getattr(one, name) for one in these]
-                axis.plot(x, y, "os^Dvp"[at % 6], color=FREQUENCY_COLOURS[at % 8], ms=5.5, alpha=0.8, label=kind)
-            axis.set(xlabel="product waves in what neurons read, %", ylabel=label, ylim=(None, 1.03))
-            # Shares that are nothing but rounding are equal.
-            shares = np.round([one.product_share for one in models], 9)
-            ranked = spearmanr(shares, [getattr(one, name) for one in models]).statistic
-            axis.set_title(f"{len(models)} models, rank correlation {ranked:.2f}", loc="left")
-        panels[1].legend(fontsize=8, loc="lower right")
-        return figure
 
 
 def _lens_of(study: Study) -> Lens:

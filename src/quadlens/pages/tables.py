@@ -86,23 +86,15 @@ class PageTable:
         name: File name without suffix.
         label: Label in the paper, None if ours.
         shown: On the page.
-        precise: In CSV: every digit.
-        latex: In LaTeX, in the paper's layout.
+        csv: The CSV file: every digit.
+        latex: The LaTeX file in the paper's layout, of the paper's own tables.
     """
 
     name: str
     label: str | None
     shown: Table
-    precise: Table
-    latex: Table
-
-    def to_csv(self) -> str:
-        """The content of the CSV file."""
-        return self.precise.to_csv()
-
-    def to_latex(self) -> str:
-        """The content of the LaTeX file."""
-        return self.latex.to_latex(self.label or f"table:{self.name}")
+    csv: str
+    latex: str | None = None
 
 
 def page_tables(study: Study) -> tuple[PageTable, ...]:
@@ -120,44 +112,39 @@ def bound_tables(study: Study) -> tuple[PageTable, ...]:
 
 
 def _bound_table(claims: ClaimTable) -> PageTable:
-    """Four digits on the page, every digit in CSV, the paper's two in LaTeX, with its equations."""
+    """Four digits on the page, every digit in CSV; the paper's two in LaTeX, with its equations, of its own tables."""
     titles = [TITLES.get(row.name, (row.name.replace("_", " "),) * 2 + ("",)) for row in claims.rows]
-    shown, precise, short = text_table(claims), text_table(claims, None), text_table(claims, 2, marks=False)
-    ours, theirs = len(claims.frequencies), len(claims.paper_frequencies)
-    corner, caption = "Error bound \\ frequency", CAPTIONS[claims.name]
+    shown, precise = text_table(claims), text_table(claims, None)
+    corner, caption, label = "Error bound \\ frequency", CAPTIONS[claims.name], LABELS.get(claims.name)
     columns = [f"k = {k}" for k in claims.frequencies] + [str(k) for k in claims.paper_frequencies]
-    sides = (("this model", ours), ("the paper", theirs)) if theirs else ()
-    equations = [[rf"$\texttt{{{equation}}}$"] if theirs else [] for _, _, equation in titles]
-    last = (("", 1),) if theirs else ()
+    sides = (("this model", len(claims.frequencies)), ("the paper", len(claims.paper_frequencies)))
+    named = [[title, *row[1:]] for (title, _, _), row in zip(titles, precise.rows, strict=True)]
     return PageTable(
         claims.name.removeprefix("table_").replace("_", "-"),
-        LABELS.get(claims.name),
+        label,
         replace(
             shown,
             title=caption,
             header=[corner, "", *columns],
             rows=[[title, *row[1:]] for (title, _, _), row in zip(titles, shown.rows, strict=True)],
-            groups=(("", 2), *sides) if theirs else (),
+            groups=(("", 2), *sides) if label else (),
         ),
-        replace(precise, rows=[[title, *row[1:]] for (title, _, _), row in zip(titles, precise.rows, strict=True)]),
-        replace(
-            short,
-            title=caption,
-            header=[corner, *columns, *["Equation"] * len(last)],
-            rows=[
-                [latex, *row[1:], *equation]
-                for (_, latex, _), row, equation in zip(titles, short.rows, equations, strict=True)
-            ],
-            left=(0, 1 + ours + theirs),
-            dim=(),
-            groups=(("", 1), *sides, *last) if theirs else (),
-        ),
+        replace(precise, rows=named).to_csv(),
+        None if label is None else _in_papers_layout(claims, titles, [corner, *columns, "Equation"], sides),
     )
 
 
-def _facts(name: str, table: Table) -> PageTable:
-    """A table of words, the same everywhere."""
-    return PageTable(name, None, table, table, table)
+def _in_papers_layout(
+    claims: ClaimTable, titles: list[tuple[str, str, str]], header: list[str], sides: tuple[tuple[str, int], ...]
+) -> str:
+    """LaTeX with two digits, and the equation of each row at its end."""
+    short = text_table(claims, 2, marks=False)
+    rows = [
+        [latex, *row[1:], rf"$\texttt{{{equation}}}$"]
+        for (_, latex, equation), row in zip(titles, short.rows, strict=True)
+    ]
+    made = replace(short, title=CAPTIONS[claims.name], header=header, rows=rows, left=(0, len(header) - 1), dim=())
+    return replace(made, groups=(("", 1), *sides, ("", 1))).to_latex(LABELS[claims.name])
 
 
 def model_table(study: Study) -> PageTable:
@@ -217,7 +204,8 @@ def model_table(study: Study) -> PageTable:
         ),
     ]
     caption = "What the paper says in its text about its mainline model, and this model"
-    return _facts("model-facts", Table(caption, ("quantity", "this model", "the paper"), rows, dim=(2,)))
+    table = Table(caption, ("quantity", "this model", "the paper"), rows, dim=(2,))
+    return PageTable("model-facts", None, table, table.to_csv())
 
 
 def population_table(study: Study) -> PageTable:
@@ -229,4 +217,5 @@ def population_table(study: Study) -> PageTable:
         mine, theirs = ours.fact(key), paper.fact(key)
         rows.append((title, "–" if mine is None else f"{mine:g}", "" if theirs is None else f"{theirs:g}"))
     caption = f"The paper's statements about its {MODELS} models (its figures count {MODELS_IN_FIGURES})"
-    return _facts("population-facts", Table(caption, header, rows, dim=(2,)))
+    table = Table(caption, header, rows, dim=(2,))
+    return PageTable("population-facts", None, table, table.to_csv())

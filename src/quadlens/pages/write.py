@@ -129,8 +129,9 @@ def write_report(
         for name, content in data_files(results).items():
             (fresh / name).write_bytes(content)
         for table in page_tables(results):
-            (fresh / "tables" / f"{table.name}.csv").write_text(table.to_csv(), encoding="utf-8")
-            (fresh / "tables" / f"{table.name}.tex").write_text(table.to_latex(), encoding="utf-8")
+            (fresh / "tables" / f"{table.name}.csv").write_text(table.csv, encoding="utf-8")
+            if table.latex is not None:
+                (fresh / "tables" / f"{table.name}.tex").write_text(table.latex, encoding="utf-8")
         if explorer is not None:
             (fresh / EXPLORER).write_text(explorer, encoding="utf-8")
         page = page_html(results, rendered, EXPLORER if explorer is not None else None)

@@ -142,12 +142,9 @@ def roundings(config: Config) -> int:
 def gain(model: Weights) -> Fraction:
     """G of the theorem."""
     config = model.config
-    terms = {"W_out": config.d_mlp}
-    total = Fraction(4)
-    if config.has_stream:
-        terms |= {"W_V": config.d_model, "W_O": config.n_heads * config.d_head}
-        terms |= {"W_in": config.d_model, "W_U": config.d_model}
-        total *= 1 + sum(abs(Fraction(weight)) for weight in config.attention)
+    terms = {"W_out": config.d_mlp, "W_V": config.d_model, "W_O": config.n_heads * config.d_head}
+    terms |= {"W_in": config.d_model, "W_U": config.d_model}
+    total = 4 * (1 + sum((abs(Fraction(weight)) for weight in config.attention), Fraction(0)))
     for name, array in model.tensors.items():
         total *= 1 + terms.get(name, 1) * Fraction(float(np.abs(array).max()))
     return total

@@ -132,10 +132,10 @@ class Study(Displayed):
     def skip_shares(self) -> Float[np.ndarray, "p p"] | None:
         """Variance over c of what the skip connection adds, over that of the logits.
 
-        None where attention is gated, and for an MLP, which has no skip connection.
+        None where attention is gated, and where nothing goes past the neurons: an MLP has no skip connection.
         """
         layer = self.anatomy.layer
-        return skip_shares(layer) if layer.is_additive and self.config.has_stream else None
+        return skip_shares(layer) if layer.is_additive and (layer.S_a.any() or layer.S_b.any()) else None
 
     @cached_property
     def irreps(self) -> Irreps | None:
