@@ -33,7 +33,8 @@ from quadlens.proofs.direct import sample_of, share_left
 from quadlens.proofs.float_layer import float_layer
 from quadlens.proofs.low_rank import low_rank, output_spectrum
 from quadlens.proofs.moments import moments_operations
-from quadlens.spectrum.irreps import KEY_SHARE, find_irreps
+from quadlens.spectrum.irreps import find_irreps
+from quadlens.spectrum.key import is_key
 
 LARGE, SAMPLE = 250, 24
 
@@ -113,7 +114,7 @@ def of_checkpoint(name: str, model: Weights) -> tuple[ProofLength | None, str]:
     key = [
         (part, share)
         for part, share in zip(irreps.parts, shares.tolist(), strict=True)
-        if share >= KEY_SHARE and part.name != "trivial"
+        if is_key(share) and part.name != "trivial"
     ]
     words = ", ".join(f"{part.name} {share:.0%}" for part, share in sorted(key, key=lambda one: -one[1]))
     most = spectrum.vectors.shape[1]

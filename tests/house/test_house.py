@@ -19,11 +19,10 @@ SWITCHES = {
     "training/layout.py": 2,
     "training/device.py": 1,
     "logits/algorithm.py": 4,  # gradients by embedding vectors or by one-hot coordinates
-    "proofs/float32.py": 2,
+    "proofs/float32.py": 1,
     "proofs/operations.py": 1,
     "proofs/thin.py": 1,  # cuts down the residual stream
     "proofs/moments.py": 1,
-    "cli/files.py": 1,
     "population/analysis.py": 1,
     "spectrum/amplitude_phase.py": 1,
     "parameterisation/network.py": 1,  # planes of the residual stream
@@ -31,7 +30,6 @@ SWITCHES = {
     "explanation/outline.py": 1,
     "pages/page.py": 1,
     "studies/interventions.py": 1,
-    "studies/study.py": 1,
 }
 
 
@@ -77,3 +75,12 @@ def test_one_margin_and_one_fourier_transform() -> None:
     assert found(r"= -np\.inf|, -np\.inf, axis").keys() <= {"model/margins.py"}
     real = found(r"np\.fft\.i?rfft\(").keys()
     assert {name for name in real if not name.startswith("infinite_width/")} == {"spectrum/fourier.py"}
+
+
+def test_one_definition_of_key_frequency() -> None:
+    """One per cent of the whole, in one place; who asks says of what."""
+    assert found(r"\bKEY_SHARE\b").keys() <= {"spectrum/key.py", "figures/beyond_waves.py"}  # the caption quotes it
+    assert found(r"\bis_key\(").keys() == {
+        *("spectrum/key.py", "spectrum/cluster.py", "infinite_width/waves.py", "explanation/outline.py"),
+        "figures/beyond_waves.py",
+    }

@@ -14,7 +14,8 @@ from quadlens.model.config import Config, Softmax
 from quadlens.model.evaluate import evaluate
 from quadlens.model.groups import chughtai_table, cycle_type, elements_of, partitions, specht_character
 from quadlens.model.task import Task, task_by_name, task_from_table
-from quadlens.spectrum.irreps import KEY_SHARE, Irreps, find_irreps
+from quadlens.spectrum.irreps import Irreps, find_irreps
+from quadlens.spectrum.key import is_key
 
 GROUPS = ["C2", "C7", "C12", "D3", "D4", "D9", "S3", "S4", "A4", "A5", "S5", "C5xC5", "S3xC4", "C2xC2xC2"]
 
@@ -175,7 +176,7 @@ def chughtai_transformer(directory: Path, run: str) -> Weights:
 
 
 def key_irreps(irreps: Irreps, shares: np.ndarray) -> set[str]:
-    return {part.name for part, share in zip(irreps.parts, shares, strict=True) if share >= KEY_SHARE}
+    return {part.name for part, share in zip(irreps.parts, shares, strict=True) if is_key(share)}
 
 
 @pytest.mark.parametrize("run", ["S5_T_seed1", "D59_T_seed1", "C113_T_seed1", "C118_T_seed2", "S6_T_seed1"])

@@ -18,7 +18,8 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, decimals, neglected
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.cluster import find_clusters, key_frequencies, neuron_spectra
-from quadlens.spectrum.irreps import KEY_SHARE, Irrep, Irreps, find_irreps
+from quadlens.spectrum.irreps import Irrep, Irreps, find_irreps
+from quadlens.spectrum.key import is_key
 from quadlens.table import Table
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Outline(Displayed):
     @property
     def key_irreps(self) -> tuple[IrrepShare, ...]:
         """Those with at least 1 % of W_L."""
-        return tuple(one for one in self.irreps or () if one.share_W_L >= KEY_SHARE)
+        return tuple(one for one in self.irreps or () if is_key(one.share_W_L))
 
     def _facts(self) -> dict[str, object]:
         return {
@@ -265,7 +266,7 @@ def outline(model: Weights | Anatomy, progress: Callable[[str], None] = lambda s
         spectra = neuron_spectra(additive.as_addition())
         if layer.before is not None:
             power = spectra.output.power
-            keys = tuple((1 + np.flatnonzero(power.sum(axis=1) >= KEY_SHARE * power.sum())).tolist())
+            keys = tuple((1 + np.flatnonzero(is_key(power.sum(axis=1), power.sum()))).tolist())
             counts = tuple(int((power.argmax(axis=0) == k - 1).sum()) for k in keys)
         else:
             clusters = find_clusters(spectra)

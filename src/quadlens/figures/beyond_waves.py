@@ -10,7 +10,7 @@ from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS
 from quadlens.model.tables import FloatTables
-from quadlens.spectrum.irreps import KEY_SHARE
+from quadlens.spectrum.key import KEY_SHARE, is_key
 from quadlens.studies import Study
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _key_irreps(study: Study) -> Values | None:
     if study.irreps is None:
         return None
     share, parts = irrep_shares(study)["W_L"], study.irreps.parts
-    key = [(parts[i], float(share[i])) for i in np.argsort(-share, kind="stable") if share[i] >= KEY_SHARE]
+    key = [(parts[i], float(share[i])) for i in np.argsort(-share, kind="stable") if is_key(share[i])]
     return {"key": key, "key_share": KEY_SHARE, "most": MOST_IRREPS}
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from quadlens.spectrum.cluster import KEY_SHARE
+from quadlens.spectrum.key import is_key
 
 # The degree is the smallest up to MAX_DEGREE whose waves hold this share of a cluster's pre-activations.
 ENOUGH = 0.999
@@ -111,7 +111,7 @@ def harmonics(q: int, degree: int) -> tuple[int, ...]:
 
 
 def find_plane_clusters(spectrum: PlaneSpectrum) -> tuple[PlaneCluster, ...]:
-    """The clusters that hold at least 1 % of Σ ρω over all neurons, in order of k."""
+    """The clusters that are key by Σ ρω over all neurons, in order of k."""
     n, d_mlp = spectrum.n, spectrum.written.shape[1]
     every, column = range(1, n // 2 + 1), np.arange(d_mlp)
     blocks = np.stack([_block_energy(spectrum, k) for k in every])
@@ -123,7 +123,7 @@ def find_plane_clusters(spectrum: PlaneSpectrum) -> tuple[PlaneCluster, ...]:
     return tuple(
         cluster_of(spectrum, k, neurons)
         for k, neurons in members.items()
-        if len(neurons) and size[neurons].sum() >= KEY_SHARE * total
+        if len(neurons) and is_key(size[neurons].sum(), total)
     )
 
 

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from quadlens.model.tables import FloatTables
 from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, amplitude_phase, wrap
+from quadlens.spectrum.key import is_key
 
 # A neuron whose waves are this small beside the largest neuron's carries no phase worth the name.
 CONSTANT_SHARE = 1e-9
@@ -130,10 +131,6 @@ def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
     return tuple(clusters)
 
 
-# A frequency counts as key when its cluster holds at least this share of Σ ρ_i ω_i, the size of what it adds to logits.
-KEY_SHARE = 0.01
-
-
 @dataclass(frozen=True, eq=False)
 class NeuronRoles:
     """One entry per neuron; the three roles `matching`, `mismatching` and `constant` are disjoint and cover all.
@@ -223,7 +220,7 @@ def _share(power: Float[np.ndarray, "half n"], k: Int[np.ndarray, " n"]) -> Floa
     return np.divide(mine, total, out=np.zeros_like(total), where=total > 0)
 
 
-def key_frequencies(clusters: tuple[Cluster, ...], share: float = KEY_SHARE) -> tuple[int, ...]:
-    """Frequencies whose cluster holds at least `share` of Σ_i ρ_i ω_i: a stray faint neuron does not make a key."""
+def key_frequencies(clusters: tuple[Cluster, ...]) -> tuple[int, ...]:
+    """Frequencies whose cluster is key by Σ_i ρ_i ω_i."""
     sizes = [float((cluster.rho * cluster.omega).sum()) for cluster in clusters]
-    return tuple(cluster.k for cluster, size in zip(clusters, sizes, strict=True) if size >= share * sum(sizes))
+    return tuple(cluster.k for cluster, size in zip(clusters, sizes, strict=True) if is_key(size, sum(sizes)))

@@ -16,8 +16,6 @@ from quadlens.errors import BadConfig
 from quadlens.model.groups import cycle_type, elements_of, partitions, specht_character
 from quadlens.model.task import Task
 
-# An irrep is key when at least this share of W_L is in it.
-KEY_SHARE = 0.01
 # How far rounding may leave characters from orthogonality and dimensions from integers.
 TOLERANCE = 1e-6
 
