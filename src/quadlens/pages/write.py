@@ -63,7 +63,7 @@ def report(
     *,
     workers: int = 1,
     proofs: bool = True,
-    progress: Callable[[str], None] = lambda step: None,
+    progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Write one self-contained page with every figure and table, and figure files, tables and data beside it.
 
@@ -72,14 +72,14 @@ def report(
         output: The directory; a previous report there is replaced, anything else is refused.
         workers: Processes that draw; more than one needs a main module that can be imported again.
         proofs: Also run every proof strategy.
-        progress: Called with what is about to be done.
+        progress: Called with what is about to be done, when given.
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     quadlens.report(quadlens.build(p=5, neurons=12), f"{directory}/report", proofs=False).page.name
     'index.html'
     """
-    output = Path(output)
+    output, progress = Path(output), progress or (lambda step: None)
     check_target(output)
     results = study_of(model) if proofs else study_of(model).without_proofs()
     named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
