@@ -51,7 +51,7 @@ def with_frequencies(model: Weights, count: int) -> float:
     losses = []
     for kept in itertools.combinations(FREQUENCIES, count):
         dropped = [k for k in FREQUENCIES if k not in kept]
-        losses.append(quadlens.evaluate(quadlens.ablate(model, frequencies=dropped)).loss)
+        losses.append(quadlens.evaluate(quadlens.edit.ablate(model, frequencies=dropped)).loss)
     return float(np.mean(losses))
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for those who check types
+    from quadlens import edit as edit
     from quadlens import figures as figures
     from quadlens.errors import BadConfig as BadConfig
     from quadlens.errors import BadFile as BadFile
@@ -26,6 +27,8 @@ if TYPE_CHECKING:  # the same names, for those who check types
     from quadlens.model import load as load
     from quadlens.model.formats import Imported as Imported
     from quadlens.model.formats import from_state_dict as from_state_dict
+    from quadlens.model.task import Task as Task
+    from quadlens.model.task import task as task
     from quadlens.pages import Report as Report
     from quadlens.pages import report as report
     from quadlens.pages.compare import Comparison as Comparison
@@ -46,11 +49,12 @@ __version__ = "0.1.0"
 
 # Every public name, by the module it lives in.
 _HOMES = {
-    "quadlens": ("__version__", "figures"),
+    "quadlens": ("__version__", "edit", "figures"),
     "quadlens.errors": ("BadConfig", "BadFile", "BadWeights", "QuadlensError"),
     "quadlens.explanation": ("Explanation", "Outline"),
     "quadlens.infinite_width": ("Lens",),
     "quadlens.model": ("Config", "Evaluation", "Recipe", "Tables", "Weights", "load"),
+    "quadlens.model.task": ("Task", "task"),
     "quadlens.model.formats": ("Imported", "from_state_dict"),
     "quadlens.pages": ("Report", "report"),
     "quadlens.pages.compare": ("Comparison", "compare"),
@@ -58,9 +62,6 @@ _HOMES = {
     "quadlens.proofs": ("Certificate",),
     "quadlens.quadrature": ("Bounds",),
     "quadlens.studies": ("Study",),
-    "quadlens.studies.interventions": (
-        *("ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation"),
-    ),
     "quadlens.studies.over_time": ("RunHistory", "history"),
     "quadlens.training.config": ("TrainConfig",),
     "quadlens.training.train": ("TrainingResult",),
@@ -70,13 +71,17 @@ _HOMES = {
     ),
     "quadlens_checker": ("CheckReport",),
 }
+# Until 0.3 they are found here as well.
+_MOVED = ("ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation")
 __all__ = [*sorted(name for names in _HOMES.values() for name in names)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     """Import what a name needs when it is first asked for, so that `import quadlens` costs nothing."""
-    if name == "figures":
-        return import_module("quadlens.figures")
+    if name in ("edit", "figures"):
+        return import_module(f"quadlens.{name}")
+    if name in _MOVED:
+        return getattr(import_module("quadlens.edit"), name)
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'quadlens' has no attribute {name!r}; it has {', '.join(__all__)}")

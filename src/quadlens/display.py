@@ -1,9 +1,13 @@
 """How a value shows itself: one short line in a terminal, a small table in a notebook."""
 
+import dataclasses
 import html
 from abc import ABC, abstractmethod
+from typing import Any, TypeVar
 
 LONGEST_REPR = 199
+LONGEST_TUPLE = 4
+C = TypeVar("C", bound=type)
 
 
 class Displayed(ABC):
@@ -16,12 +20,51 @@ class Displayed(ABC):
     def __repr__(self) -> str:
         """`Type(name=value, …)` in under 200 characters."""
         words = ", ".join(f"{name}={value}" if name else str(value) for name, value in self._facts().items())
-        text = f"{type(self).__name__}({words})"
-        return text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 2] + "…)"
+        return _cut(f"{type(self).__name__}({words})")
 
     def _repr_html_(self) -> str:
         """The facts as a table."""
         return facts_html(type(self).__name__, self._facts())
+
+
+def short(cls: C) -> C:
+    """A dataclass whose `repr` is one short line: of an array its shape, of a value in it the type alone.
+
+    >>> from dataclasses import dataclass
+    >>> @short
+    ... @dataclass
+    ... class Cluster:
+    ...     k: int
+    ...     phases: tuple[float, ...]
+    >>> Cluster(5, (0.1,) * 176)
+    Cluster(k=5, phases=176 × float)
+    """
+
+    def line(self: Any) -> str:
+        known = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
+        return _cut(f"{type(self).__name__}({', '.join(f'{name}={_brief(value)}' for name, value in known)})")
+
+    cls.__repr__ = line  # type: ignore[assignment]
+    return cls
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 2] + "…)"
+
+
+def _brief(value: Any) -> str:
+    """A value in a word or two."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
+    if dataclasses.is_dataclass(value) or isinstance(value, Displayed):
+        return f"{type(value).__name__}(…)"
+    if isinstance(value, tuple | list):
+        if len(value) > LONGEST_TUPLE:
+            return f"{len(value)} × {type(value[0]).__name__}"
+        return f"({', '.join(map(_brief, value))})"
+    if isinstance(value, dict):
+        return f"{len(value)} entries"
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)[:40]
 
 
 def facts_html(title: str, facts: dict[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from quadlens.display import short
 from quadlens.numbers import at_most, decimals, percent
 
 # R² from which on a formula may stand for the logits; below it the answers it gives say nothing about the network.
@@ -16,6 +17,7 @@ CLEAR_RELATION = 0.9
 NO_INTEGRAL, GOOD_RULE = 1.0, 0.2
 
 
+@short
 @dataclass(frozen=True)
 class Part:
     """One thing that the rule asks for.

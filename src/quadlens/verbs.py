@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quadlens.model import Tables, Weights
     from quadlens.model.formats import Imported
     from quadlens.model.formats.memory import TransformerLensObject
+    from quadlens.model.task import Task
     from quadlens.parameterisation import Parameterised
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
@@ -123,7 +124,7 @@ def import_file(
     attention: Sequence[float] | str | None = None,
     activation: str | None = None,
     p: int | None = None,
-    task: str | None = None,
+    task: "str | Task | None" = None,
     answers: str | None = None,
     checkpoint: int | None = None,
     map: Mapping[str, str] | None = None,
@@ -182,7 +183,7 @@ def study(
     inputs: Sequence[str | int] | None = None,
     config: Any = None,
     p: int | None = None,
-    task: str | None = None,
+    task: "str | Task | None" = None,
 ) -> "Study":
     """Everything about one model, each thing computed when it is first asked for, and only once.
 
@@ -197,7 +198,7 @@ def study(
             where there is one beyond the answers and a third position, else a and b.
         config: The config of a state dict, as a dictionary or as TransformerLens' own.
         p: How many elements a and b have, where they are fewer than the object's answers.
-        task: What the object was trained for, as "add" or "S5"; addition when None.
+        task: What the object was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when None.
 
     >>> import quadlens
     >>> study = quadlens.study("mainline")
@@ -223,7 +224,7 @@ def from_module(
     inputs: Literal["one-hot", "concat", "sum", "pair"],
     map: Mapping[str, str] | None = None,
     activation: str | None = None,
-    task: str = "add",
+    task: "str | Task" = "add",
 ) -> "Study":
     """A study of a plain PyTorch module that maps a and b to logits, by the modules it holds.
 
@@ -238,7 +239,7 @@ def from_module(
         map: Which weight is which where the order of its parts does not say, as {"embed": "emb.weight", "hidden":
             "fc1", "out": "fc2"}; also `embed_b` of b's own embedding, `hidden2`, …, and `hidden_bias`, ….
         activation: Its name where the module holds none, as relu called in its code.
-        task: What it was trained for, as "add" or "S5".
+        task: What it was trained for, as "add" or "S5", or a `quadlens.task(…)`.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.

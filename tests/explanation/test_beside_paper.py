@@ -114,7 +114,7 @@ def test_a_secondary_frequency_is_not_just_added(explanation: Explanation) -> No
 
 def test_an_odd_activation_can_answer_less_than_chance() -> None:
     """λ₂ of tanh is 0 for a pure cosine; the double wave passes with the wrong sign (`lens.md` §2)."""
-    assert quadlens.evaluate(quadlens.swap_activation("original", "tanh")).correct < 3481 / 59 / 10
+    assert quadlens.evaluate(quadlens.edit.swap_activation("original", "tanh")).correct < 3481 / 59 / 10
     collapsed = quadlens.study("original").anatomy.collapsed
     hidden = np.tanh(collapsed.U_a[:, None] + collapsed.U_b)
     a, b, c = np.ogrid[:59, :59, :59]

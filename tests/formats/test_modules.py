@@ -287,6 +287,7 @@ def test_a_study_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
     assert type(quadlens.explain(study)).__name__ == "Outline"
     assert quadlens.lens(study).activation == "relu"
     assert quadlens.certify(study, "brute").certified_inputs == right
+    assert quadlens.check(quadlens.certify(study, checkable=True), study).verdict == "VERIFIED"
     assert module.training
     assert all(torch.equal(before[name], x) for name, x in module.state_dict().items())
     with pytest.raises(QuadlensError, match=r"quadlens\.from_module\(module, inputs=…\) makes one"):

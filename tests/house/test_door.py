@@ -35,7 +35,7 @@ def test_the_door_shows_verbs_values_figures_and_nothing_else() -> None:
     names = set(dir(quadlens))
     assert names == set(quadlens.__all__)
     assert set(VERBS) <= names
-    for name in names - {"__version__", "figures", "Weights"}:
+    for name in names - {"__version__", "edit", "figures", "Weights"}:
         value = getattr(quadlens, name)
         assert inspect.isfunction(value) if name[0].islower() else inspect.isclass(value), name
     text = pydoc.plain(pydoc.render_doc(quadlens))
@@ -235,3 +235,59 @@ def test_the_notebook_of_a_newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert known["axes"].patches or known["axes"].collections
     assert known["certificate"].verdict == "CERTIFIED"
     plt.close("all")
+
+
+def test_logits_and_preactivations_of_every_model() -> None:
+    """Against the forward pass written the obvious way."""
+    from quadlens.model.evaluate import all_pairs
+
+    for name in ("mainline", "clock", "times"):
+        study = quadlens.study(name)
+        n = study.p
+        rows = all_pairs(n).reshape(n, n, 2)[3]
+        np.testing.assert_allclose(study.logits(3), study.model.forward(rows), rtol=1e-9, atol=1e-9)
+        assert study.preactivations(3).shape == (n, study.config.d_mlp)
+    tables = quadlens.load("mainline").collapse()
+    np.testing.assert_allclose(quadlens.study("mainline").preactivations(3), tables.U_a[3] + tables.U_b)
+    for bad in (-1, 59):
+        with pytest.raises(quadlens.BadConfig, match=f"a = {bad}; expected an element, 0 … 58"):
+            quadlens.study("mainline").logits(bad)
+
+
+def test_edits_have_a_module_of_their_own() -> None:
+    assert [name for name in dir(quadlens.edit) if name in quadlens.edit.__all__] == quadlens.edit.__all__
+    assert all(getattr(quadlens, name) is getattr(quadlens.edit, name) for name in quadlens.edit.__all__)
+    assert not set(quadlens.edit.__all__) & set(quadlens.__all__)
+
+
+def test_a_task_by_name_table_or_file(tmp_path: Path) -> None:
+    table = [[1, 0], [0, 1]]
+    (tmp_path / "t.csv").write_text("1,0\n0,1\n")
+    assert quadlens.task(table) == quadlens.task(np.array(table)) == quadlens.task(tmp_path / "t.csv")
+    assert quadlens.task(str(tmp_path / "t.csv")).answers.tolist() == table
+    assert quadlens.task("add", 59) == quadlens.load("mainline").config.task
+    assert quadlens.task("S3").n == 6
+    for bad in ([[0, 1]], [[0.5, 1.0], [1.0, 0.0]], [0, 1]):
+        with pytest.raises(quadlens.BadConfig, match="expected n rows of n integers from 0 to n - 1"):
+            quadlens.task(np.array(bad))
+    state = {"fc1.weight": np.ones((3, 4)), "fc2.weight": np.ones((2, 3))}
+    read = quadlens.from_state_dict(state, activation="relu", task=quadlens.task(table))
+    assert read.model.config.task == quadlens.task(table)
+
+
+def test_values_are_short_one_level_in(study: quadlens.Study) -> None:
+    """And all the way down, but for exact numbers, which are written out."""
+    import dataclasses
+
+    def walk(value: Any, path: str, depth: int) -> list[str]:
+        inner = [("[0]", x) for x in value[:1]] if isinstance(value, tuple) else []
+        if dataclasses.is_dataclass(value):
+            inner = [(f".{one.name}", getattr(value, one.name)) for one in dataclasses.fields(value)]
+        ours = type(value).__module__.startswith("quadlens")
+        long = [f"{path}: {len(repr(value))}"] if ours and len(repr(value)) > (500 if depth > 1 else 200) else []
+        return long + [one for name, x in inner if depth < 4 for one in walk(x, path + name, depth + 1)]
+
+    values = {"explanation": study.explanation, "bounds": study.bounds, "lens": study.lens,
+              "certificate": study.certify("moments"), "cluster": study.explanation.clusters[0]}  # fmt: skip
+    assert [line for name, value in values.items() for line in walk(value, name, 0)] == []
+    assert repr(study.explanation.clusters[0]).startswith("Cluster(p=59, k=5, neurons=int64[176], ")

@@ -122,7 +122,7 @@ def test_permuted_output_phases_do_not_integrate_and_that_is_what_the_control_sa
 
 def test_tanh_keeps_the_mechanism_and_loses_the_task(mainline: Lens) -> None:
     """Not a null: the layer integrates tanh(g). Its answers are wrong, and both numbers stand in one table."""
-    found = quadlens.lens(quadlens.swap_activation("mainline", "tanh"))
+    found = quadlens.lens(quadlens.edit.swap_activation("mainline", "tanh"))
     assert found.r2.shared == pytest.approx(0.947, abs=0.01)
     assert found.answers_right < 0.1
     table = found.tables()[0]

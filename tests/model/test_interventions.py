@@ -50,7 +50,7 @@ def test_dropped_neurons_write_nothing(name: str) -> None:
     model = quadlens.load(name)
     k_in = Anatomy(model).roles.k_in
     k = int(np.bincount(k_in).argmax())
-    changed = quadlens.ablate(model, frequencies=[k], neurons=[0, 3])
+    changed = quadlens.edit.ablate(model, frequencies=[k], neurons=[0, 3])
     kept = (k_in != k) & ~np.isin(np.arange(len(k_in)), [0, 3])
     layer = model.collapse()
     hidden = NONLINEARITIES["relu"].apply(layer.U_a[:, None] + layer.U_b[None])[..., kept]
@@ -65,18 +65,18 @@ def test_even_and_odd_part(activation: str) -> None:
     model = Weights.mlp(config, rng.normal(size=(5, 7)), rng.normal(size=(5, 7)), rng.normal(size=(7, 5)))
     pre, sigma = model.W_a[:, None] + model.W_b[None], NONLINEARITIES[config.activation].apply
     even, odd = (sigma(pre) + sigma(-pre)) / 2, (sigma(pre) - sigma(-pre)) / 2
-    np.testing.assert_allclose(logits_of(quadlens.ablate(model, keep="abs")), even @ model.W_out, atol=1e-12)
-    np.testing.assert_allclose(logits_of(quadlens.ablate(model, keep="identity")), odd @ model.W_out, atol=1e-12)
-    swapped = quadlens.swap_activation(model, "tanh")
+    np.testing.assert_allclose(logits_of(quadlens.edit.ablate(model, keep="abs")), even @ model.W_out, atol=1e-12)
+    np.testing.assert_allclose(logits_of(quadlens.edit.ablate(model, keep="identity")), odd @ model.W_out, atol=1e-12)
+    swapped = quadlens.edit.swap_activation(model, "tanh")
     np.testing.assert_allclose(logits_of(swapped), np.tanh(pre) @ model.W_out, atol=1e-12)
 
 
 def test_resampling_keeps_the_mean() -> None:
     model = quadlens.build(p=13, keys=(2, 5), neurons=60)
-    mean = np.mean([logits_of(quadlens.resample(model, 700, seed=seed)) for seed in range(16)], axis=0)
+    mean = np.mean([logits_of(quadlens.edit.resample(model, 700, seed=seed)) for seed in range(16)], axis=0)
     whole = logits_of(model)
     # 16 · 700 draws: the mean is closer to the whole than one draw of 700 by a factor of about 4.
-    one = np.sqrt(np.mean((logits_of(quadlens.resample(model, 700, seed=99)) - whole) ** 2))
+    one = np.sqrt(np.mean((logits_of(quadlens.edit.resample(model, 700, seed=99)) - whole) ** 2))
     assert np.sqrt(np.mean((mean - whole) ** 2)) < one / 2
 
 
@@ -100,9 +100,9 @@ def test_attention_between_its_mean_and_softmax(kind: str) -> None:
         model = Weights(config, **{name: rng.normal(size=size) for name, size in Weights.shapes(config).items()})
     layer = model.collapse()
     mean = layer.with_mean_gates()
-    assert quadlens.mix_attention(model, 1.0) is model
+    assert quadlens.edit.mix_attention(model, 1.0) is model
     for rate in (0.0, 0.3):
-        mixed = quadlens.mix_attention(model, rate).collapse()
+        mixed = quadlens.edit.mix_attention(model, rate).collapse()
         assert mixed.is_additive == (rate == 0)
         for a in (0, 3):
             for part in ("pre", "skip"):
@@ -114,12 +114,12 @@ def test_the_explorer_mixes_attention_alike(visit: Any) -> None:  # noqa: F811
     page, model = visit("softmax"), softmax_model()
     for rate in (0.0, 0.4):
         said = page.page.evaluate(READ, f"attention={rate}")
-        expected = margins(quadlens.mix_attention(model, rate).collapse())
+        expected = margins(quadlens.edit.mix_attention(model, rate).collapse())
         np.testing.assert_allclose(said["margin"], expected.ravel(), rtol=1e-9, atol=1e-9)
 
 
 def test_every_verb_takes_the_result() -> None:
-    changed = quadlens.jitter_phases("mainline", 0.02, frequencies=[5])
+    changed = quadlens.edit.jitter_phases("mainline", 0.02, frequencies=[5])
     assert quadlens.explain(changed).key_frequencies == (5, 9, 11)
     certificate = quadlens.certify(changed)
     assert certificate.verdict == "CERTIFIED"
@@ -130,13 +130,13 @@ def test_every_verb_takes_the_result() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda: quadlens.ablate("mainline", frequencies=[30]), "no frequency 30; expected 1 … 29"),
-        (lambda: quadlens.ablate("mainline", neurons=[512]), "no neuron 512; expected 0 … 511"),
-        (lambda: quadlens.ablate("mainline", share=2.0), "share = 2.0; expected a number from 0 to 1"),
-        (lambda: quadlens.jitter_phases("clock", 0.1), "attention"),
-        (lambda: quadlens.mix_attention("mainline", 0.5), "nothing to mix"),
-        (lambda: quadlens.swap_activation("mainline", "sin"), "sin"),
-        (lambda: quadlens.resample("mainline", 0), "at least 1"),
+        (lambda: quadlens.edit.ablate("mainline", frequencies=[30]), "no frequency 30; expected 1 … 29"),
+        (lambda: quadlens.edit.ablate("mainline", neurons=[512]), "no neuron 512; expected 0 … 511"),
+        (lambda: quadlens.edit.ablate("mainline", share=2.0), "share = 2.0; expected a number from 0 to 1"),
+        (lambda: quadlens.edit.jitter_phases("clock", 0.1), "attention"),
+        (lambda: quadlens.edit.mix_attention("mainline", 0.5), "nothing to mix"),
+        (lambda: quadlens.edit.swap_activation("mainline", "sin"), "sin"),
+        (lambda: quadlens.edit.resample("mainline", 0), "at least 1"),
     ],
 )
 def test_what_cannot_be_done_is_refused(change: Any, words: str) -> None:
@@ -147,9 +147,9 @@ def test_what_cannot_be_done_is_refused(change: Any, words: str) -> None:
 def changed_by(model: Any, state: dict[str, Any]) -> Any:
     """The dials' state by the package's own functions."""
     seed, only = state["seed"], () if state["scope"] == "all" else (state["k"],)
-    changed = quadlens.ablate(model, waves=state["keep"], share=state["drop"], arc=state["arc"], seed=seed)
-    changed = quadlens.jitter_weights(changed, state["uneven"], frequencies=only, seed=seed)
-    return quadlens.jitter_phases(changed, state["jitter"], frequencies=only, carry=state["carry"], seed=seed)
+    changed = quadlens.edit.ablate(model, waves=state["keep"], share=state["drop"], arc=state["arc"], seed=seed)
+    changed = quadlens.edit.jitter_weights(changed, state["uneven"], frequencies=only, seed=seed)
+    return quadlens.edit.jitter_phases(changed, state["jitter"], frequencies=only, carry=state["carry"], seed=seed)
 
 
 STATES: list[dict[str, Any]] = [
@@ -176,7 +176,7 @@ def test_the_explorer_has_the_same_dials(visit: Any) -> None:  # noqa: F811
         whole = DIALS | state
         words = [f"{key}={int(value) if key == 'carry' else value}" for key, value in state.items()]
         said = page.page.evaluate(READ, "&".join([*words, f"part={part}"]))
-        model = quadlens.ablate(changed_by("mainline", whole), keep="all" if part == "relu" else "abs")
+        model = quadlens.edit.ablate(changed_by("mainline", whole), keep="all" if part == "relu" else "abs")
         np.testing.assert_allclose(said["margin"], margins(model.collapse()).ravel(), rtol=1e-9, atol=1e-9)
 
 
@@ -186,7 +186,7 @@ def test_ablate_and_compare_from_the_command_line(tmp_path: Path) -> None:
     said = found.document
     assert said["before"]["correct"] == 3481 > said["after"]["correct"]
     model = quadlens.load(tmp_path / "one.safetensors")
-    np.testing.assert_array_equal(logits_of(model), logits_of(quadlens.ablate("mainline", frequencies=[5, 9])))
+    np.testing.assert_array_equal(logits_of(model), logits_of(quadlens.edit.ablate("mainline", frequencies=[5, 9])))
     page = tmp_path / "page.html"
     small = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, neurons in zip(small, (60, 80), strict=True):

@@ -292,7 +292,7 @@ QUANTITIES = (
     Quantity("all logits at the weak spot", lambda: spot().all_logits, (r"skip connection, together #\.",), "nearest"),
     Quantity(
         "tanh in original",
-        lambda: quadlens.evaluate(quadlens.swap_activation("original", "tanh")).correct,
+        lambda: quadlens.evaluate(quadlens.edit.swap_activation("original", "tanh")).correct,
         (r"tanh in `original` answers # of 3,481",),
         "nearest",
     ),

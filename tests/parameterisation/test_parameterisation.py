@@ -104,7 +104,7 @@ def test_two_vocabularies_and_absolute_values() -> None:
     assert quadlens.evaluate(small).correct == p * p
     assert logit_r2(small.model.collapse(), two.collapse()) >= 0.99
     assert any(group.shared.shift for group in small.groups)
-    even = quadlens.swap_activation(mainline, "abs")
+    even = quadlens.edit.swap_activation(mainline, "abs")
     small = quadlens.parameterise(even)
     assert small.model.config.activation == "abs"
     assert logit_r2(small.model.collapse(), even.collapse()) >= 0.98

@@ -55,19 +55,19 @@ def ablate(
     check_model_name(output)
     before = quadlens.study(model)
     listed = parse_integers("--frequencies", frequencies), parse_integers("--neurons", neurons)
-    changed = quadlens.ablate(before, *listed, waves=waves, share=share, arc=arc, seed=seed)
+    changed = quadlens.edit.ablate(before, *listed, waves=waves, share=share, arc=arc, seed=seed)
     # Draws are per neuron of the model as it was, so that what changes the number of neurons comes last.
     if uneven:
-        changed = quadlens.jitter_weights(changed, uneven, seed=seed)
+        changed = quadlens.edit.jitter_weights(changed, uneven, seed=seed)
     if jitter:
-        changed = quadlens.jitter_phases(changed, jitter, seed=seed)
-    changed = quadlens.ablate(changed, keep=keep)
+        changed = quadlens.edit.jitter_phases(changed, jitter, seed=seed)
+    changed = quadlens.edit.ablate(changed, keep=keep)
     if activation is not None:
-        changed = quadlens.swap_activation(changed, activation)
+        changed = quadlens.edit.swap_activation(changed, activation)
     if attention_rate is not None:
-        changed = quadlens.mix_attention(changed, attention_rate)
+        changed = quadlens.edit.mix_attention(changed, attention_rate)
     if resample is not None:
-        changed = quadlens.resample(changed, resample, seed=seed)
+        changed = quadlens.edit.resample(changed, resample, seed=seed)
     quadlens.save(changed, output)
     answers = {"before": before.evaluation, "after": evaluate(changed.collapse())}
     value = {

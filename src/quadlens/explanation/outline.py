@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.display import Displayed
+from quadlens.display import Displayed, short
 from quadlens.logits.algorithm import AlgorithmMeasures, algorithm_measures, embedding, right_logits
 from quadlens.model.config import AttentionKind
 from quadlens.model.evaluate import AttentionRange, Evaluation, attention_ranges, evaluate
@@ -31,6 +31,7 @@ RANK_SHARE = 0.999
 LARGEST_N = 257
 
 
+@short
 @dataclass(frozen=True)
 class IrrepShare:
     """How much of a model is in one irrep, each around its mean.

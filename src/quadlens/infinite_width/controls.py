@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Complex, Float
 
+from quadlens.display import short
 from quadlens.infinite_width.inputs import Inputs
 from quadlens.infinite_width.integral import over_inputs
 from quadlens.infinite_width.parts import ClusterReading, Parts, symmetric
@@ -51,6 +52,7 @@ class Fits:
     spacing_permuted: float | None
 
 
+@short
 @dataclass(frozen=True)
 class Controls(Fits):
     """All of the module's quantities over a whole model.

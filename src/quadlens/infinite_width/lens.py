@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.display import Displayed
+from quadlens.display import Displayed, short
 from quadlens.infinite_width.chains import chains_of, read_jointly
 from quadlens.infinite_width.controls import Controls, Fits, control_table, controls
 from quadlens.infinite_width.inputs import inputs_of
@@ -43,6 +43,7 @@ KINDS = {
 }
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class LensCluster:
     """One cluster as an integral.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float
 
+from quadlens.display import short
 from quadlens.infinite_width.inputs import Inputs
 from quadlens.infinite_width.integral import SharedFunction, angles, over_inputs, rotated_limit, summed
 from quadlens.infinite_width.rule import Rule, rule_of
@@ -17,6 +18,7 @@ from quadlens.infinite_width.waves import PlaneCluster, PlaneSpectrum, find_plan
 Amplitudes = Complex[np.ndarray, "n n half"]
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class ClusterReading:
     """One cluster with what its neurons add at their own frequency, in four versions.
@@ -72,6 +74,7 @@ def read_cluster(cluster: PlaneCluster, inputs: Inputs) -> ClusterReading:
     )
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Parts:
     """The logits, and the seven parts that add up to them.

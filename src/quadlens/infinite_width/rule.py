@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Complex, Float
 
+from quadlens.display import short
 from quadlens.infinite_width.integral import SharedFunction, angles, is_short, nodes_of, shared_function, summed
 from quadlens.infinite_width.waves import PlaneCluster
 from quadlens.model.activation import NONLINEARITIES, Activation, Nonlinearity
@@ -27,6 +28,7 @@ REPEATS = 0.01
 ROUNDING = 1e-9
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One cluster's claim.

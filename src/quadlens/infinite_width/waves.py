@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
+from quadlens.display import short
 from quadlens.spectrum.key import is_key
 
 # The degree is the smallest up to MAX_DEGREE whose waves hold this share of a cluster's pre-activations.
@@ -56,6 +57,7 @@ def plane_spectrum(pre: Float[np.ndarray, "n n d_mlp"], W_L: Float[np.ndarray, "
     return PlaneSpectrum(n, np.fft.rfft2(pre, axes=(0, 1)) / n**2, energy, written)
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class PlaneCluster:
     """Neurons whose strongest block of waves {0, ±k} × {0, ±k} and strongest output wave are those of k.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.display import short
 from quadlens.logits.parts import LogitParts
 from quadlens.logits.regression import cos_2u, cos_u, r2_of, regress
 
@@ -61,6 +62,7 @@ def distance_margins(p: int, keys: tuple[int, ...], amplitude: Float[np.ndarray,
     return amplitude.sum(axis=0) - np.concatenate(best)
 
 
+@short
 @dataclass(frozen=True)
 class ClosedForms:
     """The forms of one model's logits, with coefficients found in three ways.

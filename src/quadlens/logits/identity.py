@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float
 
+from quadlens.display import short
 from quadlens.logits.parts import identity_matrices
 from quadlens.model.tables import FloatTables
 from quadlens.spectrum.amplitude_phase import mean_squares
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class IdentityMatrix:
     """A[c,x] = Σ_{k,l} F[k,l] e^{iw(kc+lx)}: one half of the identity component (`sec:identity-component-relu`).
@@ -50,6 +52,7 @@ class IdentityMatrix:
         return tuple(waves)
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class IdentityComponent:
     """The odd part of the MLP's output: logit_id(a,b,c) = A[c,a] + B[c,b].

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
+from quadlens.display import short
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.tables import FloatTables
@@ -14,6 +15,7 @@ from quadlens.spectrum.amplitude_phase import mean_squares
 BLOCK_FLOATS = 1 << 20
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Part:
     """One part of the logits, Y[a,b,c], reduced to what the analysis needs.
@@ -30,6 +32,7 @@ class Part:
     mean_square: Float[np.ndarray, " K"]
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class LogitParts:
     """Every part of the logits of one model.

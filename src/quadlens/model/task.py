@@ -5,7 +5,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -235,6 +235,33 @@ class Task:
     def to_json(self) -> str | dict[str, str]:
         """The name where it says everything, else the name and the table's SHA-256."""
         return self.name if self.by_formula else {"name": self.name, "sha256": self.sha256}
+
+
+def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | None = None) -> Task:
+    """A task: by its name, by its table, or by a file that has the table.
+
+    Every function that takes a task's name takes this value, too; `model.asked(task)` asks a model another one.
+
+    Args:
+        what: A name, as "add", "linear:2,3", "multiply" or "S5"; n rows of n answers; or a path to a table (CSV, .npy).
+        n: Number of elements, for a name that leaves it open.
+
+    Raises:
+        BadConfig, BadFile: when the name is not known or does not fit n, or the table is none.
+
+    >>> task("subtract", 5).answers[1].tolist()
+    [1, 0, 4, 3, 2]
+    >>> task([[0, 1], [1, 0]]).words
+    'a·b by a table'
+    """
+    if isinstance(what, Path) or (isinstance(what, str) and what.endswith((".csv", ".npy"))):
+        return task_from_file(Path(what))
+    if isinstance(what, str):
+        return task_by_name(what, n)
+    table = np.asarray(what)
+    if table.ndim != 2 or len(set(table.shape)) != 1 or not np.issubdtype(table.dtype, np.integer):
+        raise BadConfig(f"a table of {table.dtype}, {table.shape}; expected n rows of n integers from 0 to n - 1")
+    return task_from_table(table.astype(np.int64))
 
 
 def task_by_name(name: str, n: int | None = None) -> Task:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.display import short
 from quadlens.model.tables import FloatTables, Tables
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster
@@ -36,6 +37,7 @@ class Shared:
     shift: float = 0.0
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Group:
     """The neurons of one frequency.

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int
 
+from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.integers import IntegerModel
 from quadlens.model.weights import Weights
@@ -48,6 +49,7 @@ def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
     return 6 * p**2 * d_mlp + 3 * p**3 + 2 * p * ends + (2 * p + 1) * mispredicted
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class ArcHints:
     """The order of the neurons and the arcs.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.display import short
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.tables import FloatTables
 from quadlens_checker import limits
@@ -34,6 +35,7 @@ BALANCES = (0.5, 1.0, 2.0, 4.0)
 Streams = tuple[Dyadic, Dyadic]
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class LowRank:
     """basis · coefficients · 2^-shift. A hint: the remainder W_L - basis · coefficients is computed exactly from it.

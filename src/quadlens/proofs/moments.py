@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from quadlens.display import short
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.integers import IntegerModel, finer
 from quadlens.model.task import Task
@@ -69,6 +70,7 @@ def settling_operations(p: int, d_mlp: int) -> int:
     return 2 * p * d_mlp + 2 * d_mlp + 3 * p
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class MomentHints:
     """Arcs, the low-rank form with its coefficients in the order of the arcs, and the inputs settled by all logits."""

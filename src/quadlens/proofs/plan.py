@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from quadlens.display import short
 from quadlens.spectrum.amplitude_phase import AmplitudePhase
 
 # An arc end and a mispredicted neuron cost the same (two operations a sum), so a run of one neuron is cheaper as a
@@ -232,6 +233,7 @@ def correction_sizes(
     return np.abs(pre)
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Group:
     """Neurons that read the same frequency, in order of their input phase φ.

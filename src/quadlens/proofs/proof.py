@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool
 
+from quadlens.display import short
 from quadlens.errors import BadWeights
 from quadlens.model.activation import Activation
 from quadlens.model.weights import Weights
@@ -52,6 +53,7 @@ class ImpossibleProof(RuntimeError):
     """A proof that contradicts itself: a mistake of a strategy, never an outcome."""
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Proof:
     """What one strategy proved about one model, in real arithmetic on the stored weights (T3 of `math.md` §5).

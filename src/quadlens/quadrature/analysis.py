@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from quadlens.display import Displayed, rows_html
+from quadlens.display import Displayed, rows_html, short
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.weights import Weights
@@ -22,6 +22,7 @@ BRUTE_FORCE_LIMIT = 10**9
 PHASES = ("all", "attention")
 
 
+@short
 @dataclass(frozen=True)
 class Suprema:
     """Exact worst cases over all real s and any c.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
+from quadlens.display import short
 from quadlens.quadrature.claims import DOUBLES, IEEE, Cost, Exact
 from quadlens.quadrature.expi import rounding_radius
 from quadlens.quadrature.grid import GridErrors, abs_error_blocks, grid_errors, signed_sums
@@ -14,6 +15,7 @@ from quadlens.quadrature.scheme import Scheme
 EQUATION = "math.md §4, exact evaluation"
 
 
+@short
 @dataclass(frozen=True)
 class ExactErrors:
     """Worst cases over a, b in Z_p. "any c": every real angle in place of kwc (the modulus). "integer c": c in Z_p.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.display import short
 from quadlens.quadrature.balls import Ball, balls, precision_for, upper, upper_bound, weight_balls
 from quadlens.quadrature.claims import ARB, DOUBLES, Cost, Exact, UpperBound
 from quadlens.quadrature.exact import ExactErrors
@@ -179,6 +180,7 @@ def _heaviest_point(low: np.ndarray, high: np.ndarray, mass: np.ndarray) -> int:
     return always + wrapped + max(0, int(np.cumsum(changes).max(initial=0)))
 
 
+@short
 @dataclass(frozen=True)
 class PaperRows:
     """Rows of the paper's tables `error:more` (absolute value, identity) and `error:relu`, named as in published.json.

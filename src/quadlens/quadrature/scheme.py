@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.display import short
 from quadlens.errors import QuadlensError
 from quadlens.numbers import precision
 from quadlens.quadrature.expi import LARGEST_ANGLE
@@ -34,6 +35,7 @@ class NoBound:
     reason: str
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Scheme:
     """Σ_i w_i h(φ_i) ≈ ∫_{-π}^{π} h(φ) dφ with w_i = 2π ρ_i ω_i / Σ_j ρ_j ω_j.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.display import short
 from quadlens.model.collapse import attended_parts
 from quadlens.model.ring import FLOATS
 from quadlens.model.weights import Weights
@@ -23,6 +24,7 @@ def mean_squares(p: int, k: Int[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
     return np.where(2 * k == p, 1.0, 0.5)
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class AmplitudePhase:
     """x[t,i] = mean[i] + Σ_k amplitude[k-1,i] cos(k w t + phase[k-1,i]),  w = 2π/p  (`math.md` §1).
@@ -72,6 +74,7 @@ def amplitude_phase(x: Float[np.ndarray, "p n"]) -> AmplitudePhase:
     return AmplitudePhase(p=len(x), mean=mean.real, amplitude=np.abs(waves[1:]), phase=np.angle(waves[1:]))
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class AttendedSpectra:
     """Amplitude-phase form of the OV part of each path.

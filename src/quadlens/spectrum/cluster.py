@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from quadlens.display import short
 from quadlens.model.tables import FloatTables
 from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, amplitude_phase, wrap
 from quadlens.spectrum.key import is_key
@@ -18,6 +19,7 @@ SAME_PHASES = 0.9
 COMMON_SHIFT = 0.5
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Cluster:
     """I_k: the neurons whose primary input and primary output frequency are both k (`math.md` §1).
@@ -58,6 +60,7 @@ class Cluster:
         return 2 * self.k == self.p
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class NeuronSpectra:
     """Amplitude-phase form of everything a neuron reads and writes.
@@ -131,6 +134,7 @@ def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
     return tuple(clusters)
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class NeuronRoles:
     """One entry per neuron; the three roles `matching`, `mismatching` and `constant` are disjoint and cover all.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from quadlens.display import short
 from quadlens.spectrum.amplitude_phase import AmplitudePhase, wrap
 from quadlens.spectrum.circular import circular_r2, mean_direction
 
@@ -25,6 +26,7 @@ def doubled(k: int, p: int) -> int:
     return min(2 * k % p, -2 * k % p)
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Harmonics:
     """The largest waves of each input, row r the r-th largest; row 0 is the primary.

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
+from quadlens.display import short
 from quadlens.errors import BadConfig
 from quadlens.model.groups import cycle_type, elements_of, partitions, specht_character
 from quadlens.model.task import Task
@@ -20,6 +21,7 @@ from quadlens.model.task import Task
 TOLERANCE = 1e-6
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Irrep:
     """A real irreducible part: a real irrep, or a complex one together with its conjugate, since weights are real.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.arguments import check_argument
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadWeights, WrongArgument, kind_of, within_float64
 from quadlens.explanation import Explanation, Outline, explain, outline
@@ -106,6 +107,26 @@ class Study(Displayed):
         """Right logit minus the largest other, for every (a, b)."""
         self._check_size("looks at all inputs")
         return margins(self.anatomy.layer)
+
+    def logits(self, a: int) -> Float[np.ndarray, "p p"]:
+        """Logits in float64 of one a and all b, [b, c]; for every model.
+
+        >>> import quadlens
+        >>> study = quadlens.study("mainline")
+        >>> study.logits(12)[30].argmax()  # 12 + 30
+        np.int64(42)
+        """
+        return self.anatomy.layer.logits(self._element(a))
+
+    def preactivations(self, a: int) -> Float[np.ndarray, "p d_mlp"]:
+        """What every neuron of the last hidden layer reads in float64, before σ, for one a and all b, [b, neuron]."""
+        return self.anatomy.layer.pre(self._element(a))
+
+    def _element(self, a: int) -> int:
+        check_argument("a", a, int)
+        if not 0 <= a < self.p:
+            raise BadConfig(f"a = {a}; expected an element, 0 … {self.p - 1}")
+        return int(a)
 
     @cached_property
     def no_waves(self) -> str | None:

@@ -19,6 +19,8 @@ from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.registry import recognise
 from quadlens.model.formats.tasks import with_task
+from quadlens.model.sequence import SequenceConfig
+from quadlens.model.task import Task
 from quadlens.model.weights import Pairs
 
 # What our networks are; a config that says otherwise of one of these is refused by its name.
@@ -107,7 +109,7 @@ def from_transformer(
     *,
     inputs: Sequence[str | int] | None = None,
     p: int | None = None,
-    task: str | None = None,
+    task: str | Task | None = None,
     answers: str | None = None,
 ) -> Imported:
     """A transformer in memory, as a model that every verb takes.
@@ -118,7 +120,7 @@ def from_transformer(
         inputs: The tokens fed, as ("a", "b", 113); when None, a, b and the last token where there is one beyond the
             answers and a third position, else a and b.
         p: How many elements a and b have; when None, as many as there are answers.
-        task: What the model was trained for, as "add" or "S5"; addition when None.
+        task: What the model was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when None.
         answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
 
     Raises:
@@ -139,7 +141,10 @@ def from_transformer(
     hints = Hints(task=task, answers=answers, sidecar_name="cfg" if alive else "the config")
 
     def read(one: Feed) -> Imported:
-        return with_task(_read(checkpoint, facts, one, hints, vocabulary, why), hints, source)
+        found = _read(checkpoint, facts, one, hints, vocabulary, why)
+        if isinstance(found.model.config, SequenceConfig):
+            raise BadConfig(f"{source}: {task} is a task on sequences; save the state dict and import the file")
+        return with_task(found, hints, source)
 
     imported = read(feed)
     notes = imported.notes

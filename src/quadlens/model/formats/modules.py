@@ -18,6 +18,7 @@ from quadlens.model.formats.mapped import mapped_parts
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.norm import Norm
+from quadlens.model.task import Task
 from quadlens.model.weights import Pairs
 
 Inputs = Literal["one-hot", "concat", "sum", "pair"]
@@ -38,7 +39,7 @@ def from_module(
     inputs: Inputs,
     map: Mapping[str, str] | None = None,
     activation: str | None = None,
-    task: str = "add",
+    task: str | Task = "add",
 ) -> Imported:
     """A plain PyTorch module as a model that every verb takes; the arguments are those of `quadlens.from_module`.
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from quadlens.display import Displayed
 from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 
 
@@ -48,7 +49,7 @@ class Hints:
         sidecar: The config file beside the weights, parsed.
         sidecar_name: What it is called, for messages.
         read_position: Which position is read, the last one when None.
-        task: Its name.
+        task: Its name, or the task itself.
         answers: A file with the task's table, or `model` for the model's own answers.
         checkpoint: Which of several state dicts in one file, from 0.
         map: Which weight is which, in an MLP whose weights have names of their own (`mapped.py`).
@@ -60,7 +61,7 @@ class Hints:
     sidecar: Mapping[str, Any] | None = None
     sidecar_name: str = "the config file"
     read_position: int | None = None
-    task: str | None = None
+    task: str | Task | None = None
     answers: str | None = None
     checkpoint: int | None = None
     map: Mapping[str, str] | None = None

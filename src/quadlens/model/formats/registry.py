@@ -35,6 +35,7 @@ from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
 from quadlens.model.native import METADATA_KEY, from_tensors, to_bytes
+from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.reading import parse_json, read_limited
 
@@ -261,7 +262,7 @@ def from_state_dict(
     activation: str | None = None,
     p: int | None = None,
     read_position: int | None = None,
-    task: str | None = None,
+    task: str | Task | None = None,
     answers: str | None = None,
     config: Mapping[str, Any] | None = None,
     map: Mapping[str, str] | None = None,

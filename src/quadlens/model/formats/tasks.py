@@ -34,7 +34,9 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     Raises:
         BadConfig: when two disagree, the task does not fit, or a group's elements are in an order that is not ours.
     """
-    claims = [("the setting task", hints.task), ("the file's config", imported.task)]
+    given = hints.task if isinstance(hints.task, Task) else None
+    name = hints.task if given is None else given.name if given.by_formula else None
+    claims: list[tuple[str, str | None]] = [("the setting task", name), ("the file's config", imported.task)]  # type: ignore[list-item]
     found = agreed("the task", source, claims, "task")
     if isinstance(imported.model.config, SequenceConfig):
         correct, drawn, told = sampled(imported.model)
@@ -42,7 +44,9 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     model, own = imported.model, _Own(imported.model)
     task, said = model.config.task, "neither the file nor a setting says another" if found is None else found[1]
     try:
-        if hints.answers is not None:
+        if given is not None:
+            task, said = given, "the setting task"
+        elif hints.answers is not None:
             task, said = _by_answers(own, hints.answers, found[0] if found else None)
         elif found is not None and found[0] != task.name:
             task = task_by_name(found[0], model.config.p)
