@@ -107,6 +107,7 @@ def test_what_is_proved_is_true_and_rows_get_better(noise: float) -> None:
         assert rows[0].together >= rows[1].together >= rows[2].together
 
 
+@pytest.mark.slow
 def test_mainline_is_proved_where_planes_are_added_up() -> None:
     """The answer to the paper's first question on the bundled model, and the figures of docs/appendix.md."""
     small = quadlens.parameterise("mainline")

@@ -137,6 +137,7 @@ def test_sets_of_tokens_make_the_plan_that_single_signs_make(tokens: int, p: int
         assert getattr(by_sets, name).tolist() == getattr(singly, name).tolist()
 
 
+@pytest.mark.slow
 def test_mainline_costs_so_many_operations_per_weight() -> None:
     """The items of docs/appendix.md; frugality is tried first and is what proves it."""
     model = load("mainline")
