@@ -56,7 +56,8 @@ def worst(values: Rationals, right: np.ndarray) -> Fraction:
 
 def random_pair(activation: str, equals: bool, seed: int, noise: float) -> tuple[Weights, Weights]:
     rng = np.random.default_rng(seed)
-    config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation)  # type: ignore[arg-type]
+    attention = (-0.5, 0.75, 0.25) if equals else (0.5, 0.5)
+    config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation, attention=attention)  # type: ignore[arg-type]
     simple = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in Weights.shapes(config).items()}
     other = {name: (x + noise * rng.standard_normal(x.shape)).astype(np.float32) for name, x in simple.items()}
     return Weights(config, **other), Weights(config, **simple)

@@ -23,7 +23,7 @@ relative to norms. `exact` alone is evaluated in float64, as `expand` is.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -103,7 +103,8 @@ class Bounded:
         self.ours, self.theirs = simple.collapse(), network.collapse()
         self.collapse_seconds = time.perf_counter() - began
         most = {name: np.maximum(np.abs(x), np.abs(simple.tensors[name])) for name, x in network.tensors.items()}
-        M = network.replace(None, **most).collapse()
+        positive = replace(network.config, attention=tuple(map(abs, network.config.attention)))
+        M = network.replace(positive, **most).collapse()
         config = self.config
         gamma = (2 * config.d_model + config.n_heads * config.d_head + 32) * UNIT
         self.eta = {name: 2**6 * gamma * float(getattr(M, name).max()) for name in ("U_a", "U_b", "W_L", "S_a", "S_b")}
