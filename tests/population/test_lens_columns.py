@@ -1,8 +1,12 @@
 """The lens's numbers, controls and chains as columns of a population."""
 
+from pathlib import Path
+
 import polars as pl
+import pytest
 
 import quadlens
+from quadlens.errors import BadFile
 from quadlens.population import dataset
 from quadlens.population.lens_columns import failing, lens_counts, lens_schema, lens_table, lens_values
 
@@ -31,3 +35,14 @@ def test_the_shipped_models_that_were_trained_again_have_them() -> None:
     assert lens_table((everything, chains, others)).to_markdown().count("\n") == 4
     rows = {row["seed"]: row for row in dataset.by_model(frame)}
     assert rows[96]["lens_chains"] == [[10, 20]]
+
+
+def test_datasets_from_before_have_empty_columns(tmp_path: Path) -> None:
+    old = tmp_path / "old.parquet"
+    frame = dataset.read(dataset.shipped_path())
+    frame.drop(list(lens_schema())).write_parquet(old)
+    assert dataset.read(old).columns == frame.columns
+    assert {one.models for one in lens_counts(dataset.read(old))} == {0}
+    frame.drop("lens_shared").write_parquet(old)
+    with pytest.raises(BadFile, match="not the dataset of a sweep of this version"):
+        dataset.read(old)
