@@ -18,7 +18,7 @@ SWITCHES = {
     "model/formats/transformer_lens.py": 1,
     "training/layout.py": 2,
     "training/device.py": 1,
-    "logits/algorithm.py": 4,  # gradients by embedding vectors or by one-hot coordinates
+    "logits/algorithm.py": 3,  # gradients by embedding vectors or by one-hot coordinates
     "proofs/float32.py": 1,
     "proofs/operations.py": 1,
     "proofs/thin.py": 1,  # cuts down the residual stream

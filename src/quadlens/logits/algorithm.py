@@ -187,17 +187,18 @@ def embedding(model: Weights) -> Float[np.ndarray, "p d"]:
 
     In the order in which the task is addition.
     """
-    rows = (model.W_E if model.config.has_stream else model.W_a)[: model.config.p]
-    cyclic = model.config.task.cyclic
+    rows, cyclic = _table(model)[: model.config.p], model.config.task.cyclic
     return (rows if cyclic is None else rows[np.argsort(cyclic.of_a)]).astype(np.float64)
 
 
 def vocabulary(model: Weights) -> Float[np.ndarray, "tokens d"]:
     """The vectors of all tokens that are fed: those of `embedding` first, then b's own and '=' where there are any."""
-    rows = embedding(model)
-    if not model.config.has_stream:
-        return rows
-    return np.concatenate([rows, model.W_E[model.config.p : model.config.tokens_used].astype(np.float64)])
+    others = _table(model)[model.config.p : model.config.tokens_used]
+    return np.concatenate([embedding(model), others.astype(np.float64)])
+
+
+def _table(model: Weights) -> Float[np.ndarray, "tokens d"]:
+    return model.W_E if model.config.has_stream else model.W_a
 
 
 def circularity(
