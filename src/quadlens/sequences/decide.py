@@ -24,8 +24,8 @@ RIGHT, WRONG, OPEN = "right", "wrong", "open"
 # Boxes are multiples of this, and so exact as integers in a certificate.
 GRAIN = 2.0**-HINT_BITS
 # Pieces that one box may be bisected into, and cells that a step may be refined into.
-MOST_PIECES = 256
-MOST_CELLS = 400_000
+MOST_PIECES, MOST_PIECES_AT_ONCE = 256, 50_000
+MOST_CELLS = 100_000
 # Cells of each step that are attacked.
 ATTACKED = 6
 
@@ -196,52 +196,45 @@ class StepProof:
 
     def _bisected(self, group: Group, hard: list[int], target: float) -> tuple[list[Proposal], list[int]]:
         """The single cells whose box is decided in pieces, all right or all wrong; and the others."""
-        proposals: list[Proposal] = []
-        left = []
-        for i in hard:
-            kind, least = self._pieces(group, i, target)
-            if kind is None:
-                left.append(i)
-            else:
-                proposals.append(Proposal(np.array([i]), kind, group.boxes[i], least))
-        return proposals, left
-
-    def _pieces(self, group: Group, i: int, target: float) -> tuple[str | None, float]:
-        """What one cell's box is on all pieces, None where that is not proved; and its margin."""
-        answer, own = group.cells.answer[i : i + 1], group.cells.own
-        pieces, kind, least = group.boxes[i : i + 1], None, np.inf
-        for _ in range(64):
-            n = pieces.shape[0]
-            found = self.tail.margins(self._start(own, n), pieces, np.repeat(answer, n))
+        n, cells = len(hard), group.cells
+        if not hard or not len(self.network.heads):
+            return [], hard
+        owner, pieces = np.arange(n), group.boxes[np.array(hard, dtype=np.int64)]
+        alive, least = np.ones(n, dtype=bool), np.full(n, np.inf)
+        kinds = {RIGHT: np.zeros(n, dtype=bool), WRONG: np.zeros(n, dtype=bool)}
+        while len(owner):
+            answers = cells.answer[np.array(hard)[owner]]
+            found = self.tail.margins(self.tables.stream[np.full(len(owner), cells.own)], pieces, answers)
             right, wrong = found.low >= target, found.high < 0
-            kinds = {name for name, some in ((RIGHT, right.any()), (WRONG, wrong.any()), (kind, kind)) if some}
-            if len(kinds) > 1:
-                return None, 0.0
-            kind = next(iter(kinds), None)
-            least = min(least, float(found.low[right].min(initial=np.inf)))
+            kinds[RIGHT][owner[right]], kinds[WRONG][owner[wrong]] = True, True
+            np.minimum.at(least, owner[right], found.low[right])
+            alive &= ~(kinds[RIGHT] & kinds[WRONG])
             left = ~(right | wrong)
-            if not left.any():
-                return kind, least
-            hopeless = self._hopeless(own, pieces[left], found.slope[left], answer, target, kind)
-            if 2 * left.sum() > MOST_PIECES or hopeless:
-                return None, 0.0
-            pieces = _bisect(pieces[left], found.influence[left])
-        return None, 0.0
+            low, high = self._corners(cells.own, pieces, found.slope, answers)
+            against = (low < target) & ~kinds[WRONG][owner] | (high >= 0) & kinds[WRONG][owner]
+            alive[owner[left & against]] = False
+            alive &= np.bincount(owner[left], minlength=n) * 2 <= MOST_PIECES
+            left &= alive[owner]
+            if 2 * left.sum() > MOST_PIECES_AT_ONCE:
+                alive[owner[left]] = False
+                break
+            pieces, owner = _bisect(pieces[left], found.influence[left]), np.tile(owner[left], 2)
+        proposals = [
+            Proposal(np.array([hard[i]]), RIGHT if kinds[RIGHT][i] else WRONG, group.boxes[hard[i]], float(least[i]))
+            for i in np.flatnonzero(alive)
+        ]
+        return proposals, [hard[i] for i in np.flatnonzero(~alive)]
 
-    def _hopeless(
-        self, own: int, pieces: Interval, slope: Float[np.ndarray, "n k"], answer: Any, target: float, kind: str | None
-    ) -> bool:
-        """Whether a corner of a box speaks against what it would have to be."""
-        corners = np.where(slope > 0, pieces.lo, pieces.hi)
-        against = np.where(slope > 0, pieces.hi, pieces.lo)
-        stream, answers = self.tables.stream.middle[own], np.repeat(answer, len(corners))
-        low = point_margins(self.network, stream, corners, answers).min()
-        high = point_margins(self.network, stream, against, answers).max()
-        if kind == RIGHT:
-            return bool(low < target)
-        if kind == WRONG:
-            return bool(high >= 0)
-        return bool(low < target and high >= 0)
+    def _corners(
+        self, own: int, pieces: Interval, slope: Float[np.ndarray, "n k"], answers: Int[np.ndarray, " n"]
+    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """About the margins at the corners where they are smallest and largest: what no bisection would overcome."""
+        stream = self.tables.stream.middle[own]
+        ends = ((pieces.lo, pieces.hi), (pieces.hi, pieces.lo))
+        low, high = (
+            point_margins(self.network, stream, np.where(slope > 0, one, other), answers) for one, other in ends
+        )
+        return low, high
 
     def _size(self, group: Group, side: str) -> int:
         """About how many children a cell has."""
@@ -295,6 +288,8 @@ class StepProof:
 
 def _halves(boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]) -> list[Any]:
     """Cells split in two where their boxes leave the widest gap, along the coordinate that matters most."""
+    if not len(influence):
+        return [members[: len(members) // 2], members[len(members) // 2 :]]
     k = int(np.argmax(np.nan_to_num(influence, posinf=1e300)))
     middle = boxes.middle[members, k]
     order = members[np.argsort(middle, kind="stable")]
