@@ -1,4 +1,4 @@
-"""The slow oracle of proofs on sequences: every word in 200-bit arithmetic, against what `certify` says of a network."""
+"""The slow oracle of proofs on sequences: every word in 200-bit arithmetic, against what `certify` says."""
 
 import itertools
 from dataclasses import replace

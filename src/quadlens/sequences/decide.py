@@ -253,8 +253,7 @@ class StepProof:
         def spread(letter: int) -> float:
             N, E = self.tables.N[letter].middle[cells.own], self.tables.E[letter].middle[cells.own]
             terms = (N - centre * E[..., heads]) * (width > 0)
-            terms = terms.reshape(-1, len(heads))
-            return float((terms.max(axis=0) - terms.min(axis=0)).sum()) if len(terms) else 0.0
+            return float((terms.max(axis=(0, 1)) - terms.min(axis=(0, 1))).sum())
 
         below = [spread(letter) for letter in range(cells.first)]
         above = [spread(letter) for letter in range(cells.last, task.letters)]

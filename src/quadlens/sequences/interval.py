@@ -19,12 +19,12 @@ RELATIVE = 2.0**-51
 TINY = 2.0**-1060
 
 
-def down(x: Array) -> Array:
+def down(x: Array | np.float64) -> Array:
     """Floats below what x would be if the one operation that made it had not been rounded."""
     return np.asarray(x - (np.abs(x) * RELATIVE + TINY))
 
 
-def up(x: Array) -> Array:
+def up(x: Array | np.float64) -> Array:
     """The same, above."""
     return np.asarray(x + (np.abs(x) * RELATIVE + TINY))
 
