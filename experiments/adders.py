@@ -25,6 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from quadlens.model.formats.registry import checkpoints_in
+from quadlens.model.native import load_file
+from quadlens.model.sequence_forward import sequence_config
+from quadlens.model.sequence_sample import answered_right, sample_words
+from quadlens.model.sequence_task import expand
 
 FACTS = Path(__file__).with_suffix(".toml")
 TIMES = ("seconds to decide", "to check")
@@ -92,6 +96,17 @@ def told(summary: Mapping[str, Any]) -> tuple[str, str, str]:
     return summary["verdict"], shown, f"{several(least, up=False)} … {several(most)}"
 
 
+def sampled(model: Path) -> dict[str, Any]:
+    """What a sample of 4,000 inputs shows of a network that was not decided: nothing, or a wrong input and how many."""
+    weights = load_file(model)
+    words = sample_words(expand(sequence_config(weights)), 4_000, 5)
+    wrong = words[~answered_right(weights, words)]
+    if not len(wrong) or not sequence_config(weights).task.name.startswith("add:"):
+        return {}
+    x, y = (sum(int(part) * 10**i for i, part in enumerate(side[:-1])) for side in divmod(wrong[0], 10))
+    return {"verdict": "wrong, by a sample", "shown": f"{x} + {y}", "wrong": f"{len(wrong):,} of 4,000 drawn"}
+
+
 def once(result: Path, *words: str, limit: float) -> Ran:
     """As `quadlens`, but what was found before, and is still there, is not computed again."""
     if result.is_file():
@@ -125,6 +140,8 @@ def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dic
             summary = json.loads(decided.out)
             row |= dict(zip(("verdict", "shown", "wrong"), told(summary), strict=True))
             row |= {"counter_example": summary["counter_example"]}
+        else:
+            row |= sampled(model)
         if certificate.is_file() and not given.unchecked:
             limits = ("--max-seconds", f"{given.seconds:g}")
             checked = once(checked_as, "check", str(certificate), str(model), *limits, limit=given.seconds + 10)
