@@ -117,6 +117,9 @@ def test_parts_in_another_order_need_a_map() -> None:
         from_module(Called(), inputs="concat", activation="relu")
     names = {"embed": "emb.weight", "hidden": "fc.0", "out": "out"}
     model = agrees(Called(), "concat", activation="relu", map=names)
+    told = from_module(Called(), inputs="concat", activation="relu", map=names).notes
+    assert any("multiplied in float64: proofs are about their product" in note for note in told)
+    assert not any("multiplied" in note for note in from_module(simple(), inputs="one-hot").notes)
     assert model.config.p == N + 1
     names |= {"hidden2": "fc.1", "hidden3": "fc.2.weight"}
     assert len(agrees(Called(3), "concat", activation="relu", map=names).config.hidden) == 2

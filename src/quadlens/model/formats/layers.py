@@ -126,6 +126,13 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
         raise error.about(source) from None
 
 
+def multiplied_out(parts: Sequence[Part], model: Weights) -> tuple[str, ...]:
+    """A note where linear layers became one: what is proved is about their product, rounded to float64."""
+    if sum(isinstance(part, Linear) for part in parts) <= len(model.config.hidden) + 2:
+        return ()
+    return ("neighbouring linear layers (an embedding is one) multiplied in float64: proofs are about their product",)
+
+
 def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
     """One layer per linear part; a norm belongs to the layer behind it, an activation to the one before it.
 

@@ -9,7 +9,7 @@ import numpy as np
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import Missing, known_activation
-from quadlens.model.formats.layers import Linear, Part, Sigma, embedded, mlp_of
+from quadlens.model.formats.layers import Linear, Part, Sigma, embedded, mlp_of, multiplied_out
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.native import told_names
 
@@ -90,7 +90,9 @@ def read_mapped(checkpoint: Checkpoint, names: Mapping[str, str], hints: Hints) 
     parts = [*first, *(part for layer in layers for part in (layer, Sigma(activation[0])))][:-1]
     told = ", ".join(f"{role} {name}" for role, name in names.items())
     notes = (f"p = {n}: the shapes", f"inputs {fed}: the shapes", f"{told}: the setting map")
-    return Imported(mlp_of(parts, n, source), "map", (*notes, f"activation {activation[0]}: {activation[1]}"))
+    model = mlp_of(parts, n, source)
+    said = (f"activation {activation[0]}: {activation[1]}", *multiplied_out(parts, model))
+    return Imported(model, "map", (*notes, *said))
 
 
 def _tokens(tables: Sequence[Any], layers: Sequence[Linear], source: str) -> tuple[int, list[Part], str]:

@@ -13,7 +13,7 @@ from quadlens.errors import BadConfig, BadWeights, QuadlensError, WrongArgument,
 from quadlens.model.activation import Activation, recognise_activation
 from quadlens.model.config import check_size
 from quadlens.model.formats.agreement import check_agreement
-from quadlens.model.formats.layers import Linear, Normed, Part, Sigma, embedded, mlp_of, told
+from quadlens.model.formats.layers import Linear, Normed, Part, Sigma, embedded, mlp_of, multiplied_out, told
 from quadlens.model.formats.mapped import mapped_parts
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.tasks import with_task
@@ -74,13 +74,16 @@ def from_module(
         try:
             n = _elements(tables, reading, source)
             check_size(n, 0)
-            model = mlp_of(_with_tokens(tables, reading, n, joined, source), n, source)
+            whole = _with_tokens(tables, reading, n, joined, source)
+            model = mlp_of(whole, n, source)
             note = check_agreement(model, _runs(inputs, n), module, source)
         except QuadlensError as error:
             errors.append(error)
             continue
         notes = (f"n = {n}: the shapes", f"fed {FED[inputs]}: inputs={inputs!r}", f"layers {told(reading)}")
-        return with_task(Imported(model, "module", (*notes, note)), Hints(task=task), source)
+        return with_task(
+            Imported(model, "module", (*notes, *multiplied_out(whole, model), note)), Hints(task=task), source
+        )
     raise min(errors, key=lambda error: getattr(error, "gap", np.inf))
 
 
