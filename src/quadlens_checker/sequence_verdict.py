@@ -62,7 +62,8 @@ def verify_cells(certificate: Any, content: bytes, clock: Clock) -> None:
     found = [counts.inputs, counts.inputs - counts.most, counts.least, counts.most]
     require(numbers == found and all(type(n) is int for n in numbers), f"the inputs are not counted as {found}")
     require((margin is not None) == (counts.most < counts.inputs), "a margin of nothing, or none of something")
-    verdict = "WRONG" if example is not None else "PARTLY" if counts.most else "CERTIFIED"
+    unless_wrong = "CERTIFIED" if counts.most == 0 else "UNPROVED" if margin is None else "PARTLY"
+    verdict = unless_wrong if example is None else "WRONG"
     require(certificate["verdict"] == verdict, "the verdict does not fit the claims")
     words = statement(network.task.value, counts.inputs, counts.least, counts.most, margin)
     require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")

@@ -193,7 +193,7 @@ def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) 
         "version": 3,
         "strategy": "cells",
         "statement": statement(network.task.value, network.task.inputs, wrong, most, margin),
-        "verdict": "WRONG" if example else "PARTLY" if most else "CERTIFIED",
+        "verdict": "WRONG" if example else "CERTIFIED" if not most else "PARTLY" if margin else "UNPROVED",
         "model": {"sha256": hashlib.sha256(content).hexdigest(), "task": copy.deepcopy(network.task.value)},
         "claims": claims,
         "hints": hints,
