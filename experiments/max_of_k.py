@@ -2,6 +2,7 @@
 
     python experiments/max_of_k.py DIR                  # every max*.safetensors of DIR: one row each in data/max_of_k.csv
     python experiments/max_of_k.py DIR --brute          # also try every input, K = 4
+    python experiments/max_of_k.py --table              # what docs/sequences.md shows of them
 
 With q the last token, m the largest and c a rival, the margin has the sign of Σ_j f_j(d_j), one number per position
 (docs/sequences.md): f_j(d) = w_j(d) (L_j(d)[m] - L_j(d)[c] + x[m] - x[c]), w_j the exponential of the score, L_j what the
@@ -138,13 +139,38 @@ def sampled(weights: Weights, n: int = 100_000) -> float:
     return float(np.concatenate(found).mean())
 
 
+def table() -> None:
+    """The rows of docs/sequences.md: ranges over the seeds of each K."""
+    rows = list(csv.DictReader(DATA.open()))
+    print("| K | inputs | seeds | accuracy between | widest gap, points | seconds | by brute force, seconds |")
+    print("|---|---|---|---|---|---|---|")
+    for K in sorted({int(row["K"]) for row in rows}):
+        here = [row for row in rows if int(row["K"]) == K]
+        low, high = ([float(row[f"accuracy_{end}"]) for row in here] for end in ("low", "high"))
+        gap = max(100 * (b - a) for a, b in zip(low, high, strict=True))
+        seconds = sorted(float(row["seconds"]) for row in here)
+        tried = sorted(float(row["brute_seconds"]) for row in here if row["brute_seconds"])
+        by_brute = f"{tried[len(tried) // 2]:.1f}" if tried else "–"
+        print(
+            f"| {K} | 64^{K} | {len(here)} | {100 * min(low):.3f} … {100 * max(high):.3f} % | {gap:.3f} | "
+            f"{seconds[len(seconds) // 2]:.1f} | {by_brute} |"
+        )
+    inside = [int(float(r["right_at_least"])) <= int(r["brute_right"]) <= int(float(r["right_at_most"]))
+              for r in rows if r["brute_right"]]  # fmt: skip
+    print(f"\n{sum(inside)} of {len(inside)} counts by brute force are within their bounds.")
+
+
 def main() -> None:
     """Every network of a directory that has no row yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", type=Path)
+    parser.add_argument("directory", type=Path, nargs="?")
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--brute", action="store_true")
     parser.add_argument("--only", default="max*.safetensors")
     options = parser.parse_args()
+    if options.table:
+        table()
+        return
     rows = list(csv.DictReader(DATA.open())) if DATA.exists() else []
     for path in sorted(options.directory.glob(options.only)):
         if any(row["model"] == path.stem for row in rows):
