@@ -59,20 +59,21 @@ def verdict(path: Path) -> dict[str, Any]:
 def main(directory: Path) -> None:
     """One row per network; those that are there stay."""
     rows = {int(row["seed"]): row for row in csv.DictReader(DATA.open())} if DATA.exists() else {}
-    for path in sorted(directory.glob("adder_*.manifest.json")):
+    for path in directory.glob("adder_*.manifest.json"):
         manifest = json.loads(path.read_bytes())
         config, outcome = manifest["config"], manifest["outcome"]
         row = dict.fromkeys(FIELDS, "") | rows.get(config["seed"], {})
         row |= {name: config[name] for name in ("seed", "epochs", "lr")}
         row |= {"right": outcome["correct"], "tried": outcome["pairs"]}
         row |= {"sampled_margin": outcome["min_margin"], "loss": outcome["loss"]}
-        if outcome["correct"] == outcome["pairs"] and not row["verdict"]:
-            row |= verdict(path.with_name(path.name.replace(".manifest.json", ".safetensors")))
         rows[config["seed"]] = row
+    for seed, row in sorted(rows.items()):
+        if row["right"] == row["tried"] and not row["verdict"]:
+            row |= verdict(directory / f"adder_{seed}.safetensors")
         with DATA.open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows[seed] for seed in sorted(rows))
+            writer.writerows(rows[one] for one in sorted(rows))
 
 
 def table() -> None:

@@ -8,8 +8,9 @@ With q the last token, m the largest and c a rival, the margin has the sign of �
 (docs/sequences.md): f_j(d) = w_j(d) (L_j(d)[m] - L_j(d)[c] + x[m] - x[c]), w_j the exponential of the score, L_j what the
 value writes into the logits, x the logits of the query's own stream. Words whose sum is not positive are counted by a
 dynamic programme over the sum in steps of δ, once with every f_j(d) rounded down and once up; over rivals the count is at
-least the largest and at most the sum, where rivals that go together are counted at once. f is computed in float64; 10^-6 δ is allowed for its rounding, which is some 10^4
-times more than 32 products of numbers of that size can be off by. This is arithmetic with an allowance, no certificate.
+least the largest and at most the sum, where rivals that go together are counted at once. f is computed in float64;
+10^-6 δ is allowed for its rounding, which is some 10^4 times more than 32 products of numbers of that size can be off
+by. This is arithmetic with an allowance, no certificate.
 """
 
 import argparse
