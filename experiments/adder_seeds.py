@@ -17,7 +17,7 @@ from typing import Any
 
 from quadlens.model import load
 from quadlens.model.native import sha256
-from quadlens.numbers import at_least
+from quadlens.numbers import at_least, at_most
 from quadlens.sequences.attack import true_margin
 from quadlens.sequences.certificate import SequenceCertificate
 from quadlens.sequences.decide import StepProof
@@ -83,13 +83,14 @@ def table() -> None:
     print("|---|---|---|---|---|---|")
     for row in rows:
         if row["right"] == row["tried"]:
-            proved = f", margin at least {at_least(float(row['proved_margin']), 3)}" if row["proved_margin"] else ""
-            what = {"CERTIFIED": "right everywhere", "WRONG": "**wrong**"}.get(row["verdict"], "not decided")
+            what = "**wrong**"
+            if row["verdict"] == "CERTIFIED":
+                what = f"right everywhere, margin at least {at_least(float(row['proved_margin']), 3)}"
+            elif row["verdict"] != "WRONG":
+                what = f"open, at most {at_most(100 * int(row['wrong_at_most']) / 10**20, 2)} % wrong"
             found = f"{float(row['attained_margin']):.3f}" if row["attained_margin"] else "–"
-            sampled = f"{float(row['sampled_margin']):.2f}"
-            print(
-                f"| {row['seed']} | {row['epochs']} | {sampled} | {what}{proved} | {found} | {row['worst_input'] or '–'} |"
-            )
+            cells = (row["seed"], row["epochs"], f"{float(row['sampled_margin']):.2f}", what, found, row["worst_input"])
+            print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
