@@ -83,7 +83,7 @@ def a_path(value: Any) -> Path:
     if isinstance(value, Mapping):
         hint = "and a state dict in memory is for quadlens.from_state_dict(state, …)"
     elif hasattr(value, "state_dict"):
-        hint = "and a network in memory is for quadlens.from_state_dict(network.state_dict(), …)"
+        hint = "and a network in memory is for quadlens.study(network), or from_module(network, inputs=…)"
     elif hasattr(value, "tensors"):
         hint = "and this is a model already, which every function takes as it is"
     raise WrongArgument(f"got {kind_of(value)}; expected a file's path, {hint}")
