@@ -29,15 +29,16 @@ def terms(N: Interval, E: Interval, tau: Float[np.ndarray, "*g"]) -> Float[np.nd
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Shortest paths for one own token and coordinate and many τ, from both ends.
+    """Shortest paths for one own token, coordinate and window and many τ, from both ends.
 
     Attributes:
-        low: At each boundary, [state, τ]: the smallest sum of constants and letters before; infinite without a word.
-        up: At each boundary, [state, τ]: the smallest sum of the letters after.
+        low: [state at the window's first letter, τ]: the smallest sum of constants and letters before it; infinite
+            where no word leads there.
+        up: [state after its last, τ]: the smallest sum of the letters after it.
     """
 
-    low: tuple[Float[np.ndarray, "_ _"], ...]
-    up: tuple[Float[np.ndarray, "_ _"], ...]
+    low: Float[np.ndarray, "_ _"]
+    up: Float[np.ndarray, "_ _"]
 
 
 def side(tables: StepTables, own: int, coordinate: int, head: int, sign: int) -> tuple[list[Interval], list[Interval]]:
@@ -47,21 +48,31 @@ def side(tables: StepTables, own: int, coordinate: int, head: int, sign: int) ->
     return (N if sign > 0 else [-one for one in N]), E
 
 
-def shortest_paths(task: SequenceTask, N: list[Interval], E: list[Interval], tau: Float[np.ndarray, " g"]) -> Paths:
-    """Both families of shortest paths, for each τ."""
-    added = [terms(n[..., None], e[..., None], tau) for n, e in zip(N, E, strict=True)]
-    low = [added[-1][None]]
-    for table, term, size in zip(task.next, added[:-1], task.states[1:], strict=True):
-        sums = down(low[-1][:, None] + term).reshape(-1, len(tau))
-        order = np.argsort(table.ravel(), kind="stable")
-        reached, starts = np.unique(table.ravel()[order], return_index=True)
-        after = np.full((size, len(tau)), np.inf)
-        after[reached] = np.minimum.reduceat(sums[order], starts, axis=0)
-        low.append(after)
-    ends = [np.zeros((task.states[-1], len(tau)))]
-    for table, term in zip(reversed(task.next), reversed(added[:-1]), strict=True):
-        ends.append(down(term + ends[-1][table]).min(axis=1))
-    return Paths(tuple(low), tuple(reversed(ends)))
+def shortest_paths(
+    task: SequenceTask, N: list[Interval], E: list[Interval], tau: Float[np.ndarray, " g"], cells: Cells
+) -> Paths:
+    """Both families of shortest paths to the window of these cells, for each τ."""
+
+    def term(letter: int) -> Float[np.ndarray, "..."]:
+        return terms(N[letter][..., None], E[letter][..., None], tau)
+
+    low = term(-1)[None]
+    for letter in range(cells.first):
+        table = task.next[letter].ravel()
+        sums = down(low[:, None] + term(letter)).reshape(-1, len(tau))
+        order = np.argsort(table, kind="stable")
+        reached, starts = np.unique(table[order], return_index=True)
+        low = np.full((task.states[letter + 1], len(tau)), np.inf)
+        low[reached] = np.minimum.reduceat(sums[order], starts, axis=0)
+    ends = np.zeros((task.states[-1], len(tau)))
+    for letter in range(task.letters - 1, cells.last - 1, -1):
+        table = task.next[letter]
+        unseen = not (E[letter].hi.any() or N[letter].lo.any() or N[letter].hi.any())
+        if unseen and not ends.any():
+            ends = np.zeros((len(table), len(tau)))
+        else:
+            ends = down(term(letter) + ends[table]).min(axis=1)
+    return Paths(low, ends)
 
 
 def search(
@@ -76,7 +87,7 @@ def search(
         for place, sign in enumerate((1, -1)):
             N, E = side(tables, cells.own, k, head, sign)
             grid = _grid(N, E)
-            found = shortest_paths(task, N, E, grid)
+            found = shortest_paths(task, N, E, grid, cells)
             ends[place, :, k] = sign * _root(cells, found, *_window(cells, k, head, sign), grid)
     return ends[0], ends[1]
 
@@ -103,7 +114,7 @@ def _root(
     cells: Cells, paths: Paths, N: Interval, E: Interval, grid: Float[np.ndarray, " g"]
 ) -> Float[np.ndarray, " n"]:
     """The largest τ that the chords prove, by bisection over the grid."""
-    low, ends = paths.low[cells.first], paths.up[cells.last]
+    low, ends = paths.low, paths.up
 
     def at(g: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         return low[cells.state, g] + N.lo - grid[g] * E.middle + ends[cells.after, g]
@@ -133,8 +144,8 @@ def holds(
         for sign, ends in ((1, boxes.lo), (-1, -boxes.hi)):
             N, E = side(tables, cells.own, k, head, sign)
             tau = ends[:, k]
-            paths = shortest_paths(task, N, E, tau)
+            paths = shortest_paths(task, N, E, tau, cells)
             own_N, own_E = _window(cells, k, head, sign)
-            low, end = paths.low[cells.first][cells.state, leaf], paths.up[cells.last][cells.after, leaf]
+            low, end = paths.low[cells.state, leaf], paths.up[cells.after, leaf]
             proved &= down(down(low + terms(own_N, own_E, tau[leaf])) + end) >= 0
     return proved
