@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 from quadlens_checker import limits
@@ -196,6 +197,7 @@ def linear(prover: Prover, seen: Seen, right: frozenset[int], cells: list[Cell])
     attention, places = seen.attention(0), [view.placed(network.task, cell) for cell in cells]
     largest = root(prover, seen) if network.norms["final"] else 1 << Q
     stream = prover.parts.stream(seen.query, seen.own)
+    require(max(map(abs, stream)) < 1 << (P + 40), "a stream beyond 2^40")
     goal = max(1, math.ceil(prover.margin * largest))
     for other in ticking(range(network["d_vocab_out"]), prover.clock):
         if other == token:
@@ -207,19 +209,17 @@ def linear(prover: Prover, seen: Seen, right: frozenset[int], cells: list[Cell])
         size = sum(map(abs, direction.v))
         base = (sum(a * b for a, b in zip(stream, direction.v, strict=True)) >> (2 * P - Q)) + constant - 4
         values = {
-            j: {
-                v: (
-                    sum(a * b for a, b in zip(row, direction.v, strict=True)) >> P,
-                    (e * size >> P) + (1 << (P - U - 8)),
-                )
-                for v, (row, e) in written[j].items()
-            }
-            for j in attention.weights
+            j: {v: along(row, e, direction.v, size) for v, (row, e) in written[j].items()} for j in attention.weights
         }
         ratio = attention.ratio(values, 1)
         if not ratio.holds((goal - base + 1) << (U - Q), places):
             return False
     return True
+
+
+def along(row: list[int], e: int, v: list[int], size: int) -> tuple[int, int]:
+    """Row · v and its error over 2^P: the row is known to e, and v, whose entries' sizes add up to `size`, to 2^27."""
+    return sum(map(mul, row, v)) >> P, (e * (size + (len(v) << 27)) + (sum(map(abs, row)) << 27) >> P) + 2
 
 
 def root(prover: Prover, seen: Seen) -> int:

@@ -17,6 +17,10 @@ from quadlens_checker.reading import Clock, require
 from quadlens_checker.sequence_file import Network
 from quadlens_checker.sequence_tables import P, Tables, at_bits, eps_at
 
+OF_TAIL = (
+    *("b_O", "ln2_w", "ln2_b", "W_in", "b_in", "W_gate", "b_gate", "W_out", "b_out"),
+    *("ln_final_w", "ln_final_b", "W_U", "b_U"),
+)
 Box = list[tuple[int, int]]  # of each coordinate: centre and radius, over 2^Q
 
 
@@ -163,7 +167,7 @@ class Pieces:
         a = [
             x + (sum(map(mul, direction.neurons, column)) >> Q) for x, column in zip(form.a, coefficients, strict=True)
         ]
-        lost = sum(map(mul, direction.sizes, errors)) + sum(abs(x.c) + x.radius for x in self.hidden)
+        lost = sum(map(mul, direction.sizes, errors)) + 2 * sum(abs(x.c) + x.radius for x in self.hidden)
         return Form(c, a, form.e + (lost >> Q) + len(a) + 3)
 
     @cached_property
@@ -190,8 +194,9 @@ class Pieces:
 class Parts:
     """The directions that a network's norms, neurons and logits read, and the basis its attention writes in.
 
-    Directions are over 2^P and known to 2^(2-P) in each entry; weights and basis are below 2^40 and widths below 2^14,
-    so that a product with one of them or with a stream is off by less than a unit; `slack` has more for each.
+    Directions are over 2^P. Weights of the tail are below 2^24 and known to one unit, so that a direction, a difference
+    of weights times another and less its mean, is known to 2^27 units in each entry: 2^-133. Widths are below 2^12, and
+    streams and reach below 2^40: then x · v is off by less than 2^-81, and so are W_out · v, B · v and constants.
     """
 
     tables: Tables
@@ -205,17 +210,11 @@ class Parts:
     @cached_property
     def weights(self) -> dict[str, Rows]:
         """The weights over 2^P, rounded down."""
-        for values, shift in (
-            *self.network.tensors.values(),
-            *((b, self.tables.basis_bits) for b in self.tables.basis),
-        ):
-            require(largest(values) < 1 << (shift + 40), "a weight beyond 2^40")
-        require(max(self.network.sizes.values()) < 1 << 14, "a width of 2^14 or more")
-        return {
-            name: [at_bits(row, shift, P) for row in values]
-            for name, (values, shift) in self.network.tensors.items()
-            if name not in ("mask", "score_bias", "rope_cos", "rope_sin")
-        }
+        require(max(self.network.sizes.values()) < 1 << 12, "a width of 2^12 or more")
+        require(all(largest(b) < 1 << (self.tables.basis_bits + 10) for b in self.tables.basis), "a basis beyond 2^10")
+        tensors = {name: self.network.tensors[name] for name in OF_TAIL if name in self.network.tensors}
+        require(all(largest(x) < 1 << (shift + 24) for x, shift in tensors.values()), "a weight beyond 2^24")
+        return {name: [at_bits(row, shift, P) for row in values] for name, (values, shift) in tensors.items()}
 
     @cached_property
     def basis(self) -> Rows:
@@ -229,6 +228,7 @@ class Parts:
         for basis, head in zip(self.tables.basis, self.tables.coordinates, strict=True):
             sizes = [[abs(x) + e for x in row] for at in head for row, e in at.values()]
             found += [(max(column) >> (P - Q)) + 1 for column in zip(*sizes, strict=True)][: len(basis)]
+        require(max(found, default=0) < 1 << (Q + 40), "coordinates beyond 2^40")
         return found
 
     @cached_property
@@ -242,7 +242,9 @@ class Parts:
 
     def at(self, query: int, token: int) -> Tail:
         """The tail of a position that holds a token."""
-        return Tail(self, list(map(int.__add__, self.stream(query, token), self.tables.rest[0])))
+        base = list(map(int.__add__, self.stream(query, token), self.tables.rest[0]))
+        require(largest([base]) < 1 << (P + 40), "a stream beyond 2^40")
+        return Tail(self, base)
 
     def direction(self, place: str | None, v: list[int]) -> Direction:
         """A direction, taken off its mean where the norm at `place` takes the mean off the stream."""
