@@ -128,15 +128,16 @@ class StepProof:
             self._decide(children, target)
 
     def _refined(self, group: Group, hard: list[int], target: float) -> list[Group]:
-        """The children of these cells, in one group; where nothing is free, or room is, they have a leaf in the end."""
+        """The children of these cells, in one group; none, but leaves, where nothing is free or no room is left."""
         side = self._side(group, np.array(hard))
         grown = self._size(group, side) * len(hard) if side else 0
         if not side or self.size + grown > MOST_CELLS:
             for lower in (target / 4, target * 2.0**-20):
                 hard = self._settled(group, *self._bisected(group, hard, lower))
-            group.leaf[hard] = len(self.leaves) + np.arange(len(hard))
             own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
-            self.leaves += [Leaf(OPEN, own, int(group.cells.answer[i]), nothing, np.inf) for i in hard]
+            for answer in np.unique(group.cells.answer[hard]).tolist():
+                group.leaf[[i for i in hard if group.cells.answer[i] == answer]] = len(self.leaves)
+                self.leaves.append(Leaf(OPEN, own, answer, nothing, np.inf))
             return []
         self.size += grown
         cells, parent = group.cells.of(np.array(hard)).refined(self.network.task, self.tables, side)
