@@ -33,7 +33,12 @@ def test_every_checkpoint_is_named_once(table: Any) -> None:
 
 
 def test_a_row_says_what_was_proved(table: Any) -> None:
-    summary = {"verdict": "CERTIFIED", "task": "add:10", "wrong_inputs": [0, 0], "counter_example": None}
+    summary: dict[str, Any] = {
+        "verdict": "CERTIFIED",
+        "task": "add:10",
+        "wrong_inputs": [0, 0],
+        "counter_example": None,
+    }
     summary |= {"margin_lower_bound": 0.96688, "margin_attained": 1.00277}
     assert table.told(summary) == ("CERTIFIED", "≥ 0.9668, attained 1.003", "0")
     summary |= {"verdict": "PARTLY", "wrong_inputs": [0, 1234567]}
