@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli_runner import quadlens
+from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig
 from quadlens.model import load
 from quadlens.model.sequence_forward import sequence_config as config_of
@@ -143,3 +143,10 @@ def test_a_sample_is_no_proof_and_says_so() -> None:
     assert outcome.pairs == 10_010
     assert outcome.correct < 10_010
     assert outcome.min_margin < 0
+
+
+def test_a_sweep_is_of_networks_on_pairs(tmp_path: Path) -> None:
+    words = ("sweep", "--preset", "adder", "--seeds", "0:1", "-o", tmp_path / "sweep")
+    refused(
+        quadlens(*words), "a sweep analyses networks on pairs; train networks on sequences by quadlens train --seeds"
+    )
