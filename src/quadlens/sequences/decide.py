@@ -25,7 +25,7 @@ RIGHT, WRONG, OPEN = "right", "wrong", "open"
 GRAIN = 2.0**-HINT_BITS
 # Pieces that one box may be bisected into, and cells that a step may be refined into.
 MOST_PIECES, MOST_PIECES_AT_ONCE = 256, 50_000
-MOST_CELLS = 100_000
+MOST_CELLS = 200_000
 # Cells of each step that are attacked.
 ATTACKED = 6
 
@@ -132,7 +132,7 @@ class StepProof:
         side = self._side(group, np.array(hard))
         grown = self._size(group, side) * len(hard) if side else 0
         if not side or self.size + grown > MOST_CELLS:
-            for lower in (target / 4, target * 2.0**-20):
+            for lower in (0.9 * target, 0.75 * target, target / 2, target / 8, target * 2.0**-20):
                 hard = self._settled(group, *self._bisected(group, hard, lower))
             own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
             for answer in np.unique(group.cells.answer[hard]).tolist():
