@@ -16,6 +16,7 @@ by. This is arithmetic with an allowance, no certificate.
 import argparse
 import csv
 import time
+from math import ceil, floor
 from pathlib import Path
 
 import numpy as np
@@ -153,7 +154,7 @@ def table() -> None:
         tried = sorted(float(row["brute_seconds"]) for row in here if row["brute_seconds"])
         by_brute = f"{tried[len(tried) // 2]:.1f}" if tried else "–"
         print(
-            f"| {K} | 64^{K} | {len(here)} | {100 * min(low):.3f} … {100 * max(high):.3f} % | {gap:.3f} | "
+            f"| {K} | 64^{K} | {len(here)} | {floor(10**5 * min(low)) / 1000:.3f} … {ceil(10**5 * max(high)) / 1000:.3f} % | {ceil(1000 * gap) / 1000:.3f} | "
             f"{seconds[len(seconds) // 2]:.1f} | {by_brute} |"
         )
     inside = [int(float(r["right_at_least"])) <= int(r["brute_right"]) <= int(float(r["right_at_most"]))

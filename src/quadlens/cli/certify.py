@@ -37,7 +37,7 @@ def command(
         typer.Option("--output", "-o", metavar="CERT|DIR", help="Where to write the certificate (JSON)."),
     ] = None,
 ) -> None:
-    """Prove that a model answers its task (a + b mod p, say) for all a, b, and write the proof to a certificate.
+    """Prove that a model answers its task (a + b mod p, say) on all inputs, and write the proof to a certificate.
 
     Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none). A network on
     sequences is decided on every word of its task, however many there are; WRONG 1 comes with an input that it

@@ -24,7 +24,7 @@ def evaluate(
         bool, typer.Option("--exact", help="Also compute every logit in exact arithmetic and show the agreement.")
     ] = False,
 ) -> None:
-    """Show accuracy, margins and loss over all p² pairs (float64), and config, shapes and hash."""
+    """Show accuracy, margins and loss over all inputs, or a sample of too many (float64); config, shapes and hash."""
     import dataclasses
     from fractions import Fraction
 
