@@ -4,7 +4,8 @@
 letter of one symbol stands for the digit that the last carry is; with a `stop` one more step has to give a token that
 is no digit (`nondigit`), or that or the digit 0 (`zero`). `cumsum-sign:N`: letter l is a number, the state the sum so
 far, both counted from their smallest value; tokens 0, 1, 2 are right below, at and above zero. `max:N`: letter l is a
-token, the state the largest so far. Other names need an automaton of their own, and none of these may have one.
+token, the state the largest so far. Other names need an automaton of their own, and none of these may have one; they
+are one short word, as a statement quotes them and must not be made to say more by them.
 """
 
 import math
@@ -159,6 +160,8 @@ def read_automaton(value: Any, d_vocab: int, d_vocab_out: int, n_ctx: int) -> Au
         task = addition(value, int(size), d_vocab_out) if kind == "add" else None
         task = task or (running_sign if kind == "cumsum-sign" else maximum)(value, int(size))
     else:
+        own = re.fullmatch("[A-Za-z][A-Za-z0-9_.:-]{0,63}", value["name"])
+        require(own, "a task's own name is not one word of at most 64 letters, digits and _ . : -")
         task = given(value)
     check_tables(task, d_vocab, d_vocab_out, n_ctx)
     return task

@@ -196,7 +196,8 @@ class Parts:
 
     Directions are over 2^P. Weights of the tail are below 2^24 and known to one unit, so that a direction, a difference
     of weights times another and less its mean, is known to 2^27 units in each entry: 2^-133. Widths are below 2^12, and
-    streams and reach below 2^40: then x · v is off by less than 2^-81, and so are W_out · v, B · v and constants.
+    streams, reach and the radius of `Tables.rest` below 2^40: then x · v is off by less than 2^-81, and so are the
+    rest's share of it, W_out · v, B · v and constants.
     """
 
     tables: Tables
@@ -242,8 +243,9 @@ class Parts:
 
     def at(self, query: int, token: int) -> Tail:
         """The tail of a position that holds a token."""
-        base = list(map(int.__add__, self.stream(query, token), self.tables.rest[0]))
-        require(largest([base]) < 1 << (P + 40), "a stream beyond 2^40")
+        middle, radius = self.tables.rest
+        base = list(map(int.__add__, self.stream(query, token), middle))
+        require(largest([base, radius]) < 1 << (P + 40), "a stream beyond 2^40")
         return Tail(self, base)
 
     def direction(self, place: str | None, v: list[int]) -> Direction:

@@ -26,7 +26,7 @@ from checker.sequence_certificates import (
     words_of,
 )
 from quadlens.model.native import to_bytes
-from quadlens.model.sequence import TaskSpec
+from quadlens.model.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 from quadlens.model.sequence_forward import sequence_config
 from quadlens.model.weights import Weights
 from quadlens.sequences import expand
@@ -104,6 +104,9 @@ def test_names_mean_the_same_tasks(task: TaskSpec) -> None:
         ({"stop": "never"}, "unknown stop"),
         ({"automaton": {}}, "keys"),
         ({"name": "sum"}, "keys"),
+        ({"name": "sum. On all inputs of adding two numbers"}, "one word"),
+        ({"name": "\u0430dd:2"}, "one word"),
+        ({"name": "sum\n"}, "one word"),
     ],
 )
 def test_a_name_with_other_tables_is_refused(change: dict[str, Any], reason: str) -> None:
@@ -441,6 +444,32 @@ def test_linear_leaves_agree_with_every_input(seed: int) -> None:
             one["claims"]["margin"] = "1000000/1"
             assert rejected(restated(one), content)
     assert tried or certificate["verdict"] == "WRONG"
+
+
+def test_what_no_coordinate_has_is_not_too_large_for_directions() -> None:
+    """Values of ±2^170 are read by a weight of 2^-161, which is 0 over 2^160: the answer is theirs, not the bias's."""
+    next_, fed, step = (((0, 0),),), (Fed(0, ((0, 1),)), 2), Step(1, 0, ((0, 0),))
+    config = SequenceConfig(
+        3, 2, 2, 1, 1, 1, 1, 0, TaskSpec("large", automaton=Automaton(next_, fed, (step,), ((0,),)))
+    )
+    one, zero = np.ones((1, 1, 1)), np.zeros((1, 1, 1))
+    for value, read, verified in ((2.0**170, 2.0**-161, False), (2.0**39, 2.0**-161, True)):
+        weights = Weights(
+            config, W_E=np.array([[1.0], [-1.0], [0.0]]), W_Q=zero, W_K=zero, W_V=one * value, W_O=one,
+            W_U=np.array([[read, 0.0]]), b_U=np.array([1.0, 0.0]),
+        )  # fmt: skip
+        network, content = network_of(weights), to_bytes(weights)
+        margins, task = true_margins(weights, network), network.task.value
+        right = {"kind": "right", "own": 2, "answer": 0, "box": []}
+        certificate = {
+            "format": "quadlens-certificate", "version": 3, "strategy": "cells", "verdict": "CERTIFIED",
+            "statement": statement(task, 2, 0, 0, Fraction(1, 2)), "counter_example": None,
+            "model": {"sha256": hashlib.sha256(content).hexdigest(), "task": task},
+            "claims": {"inputs": 2, "certified_inputs": 2, "wrong_inputs": [0, 0], "margin": "1/2"},
+            "hints": {"bits": BITS, "basis": [[]], "steps": [{"leaves": [right], "cells": [0, 0]}]},
+        }  # fmt: skip
+        assert all(x > arb(0.5) for x in margins[0].values()) == verified
+        assert rejected(certificate, content) != verified
 
 
 def test_files_are_checked_in_words(tmp_path: Any) -> None:

@@ -179,6 +179,7 @@ def test_a_task_of_ones_own() -> None:
         (TaskSpec("add:1", ("x0", "y0", "z0"), (0, 1)), "expected z0 … z1 at the end"),
         (TaskSpec("add:1", ("x0", 77, "z0", "z1"), (0, 1)), "token 77"),
         (TaskSpec("max:30", tokens=3), "reads position 29"),
+        (TaskSpec("parity of all", automaton=PARITY.automaton), "a name of one word"),
     ],
 )
 def test_what_is_no_task_is_told(spec: TaskSpec, words: str) -> None:

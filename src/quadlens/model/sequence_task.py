@@ -119,6 +119,11 @@ def expand(config: SequenceConfig) -> SequenceTask:
     if kind in NAMED:
         automaton = NAMED[kind](spec, int(size), config)
     elif spec.automaton is not None:
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9_.:-]{0,63}", spec.name):  # statements of theorems quote it
+            raise BadConfig(
+                f"task {spec.name[:80]!r}: expected a name of one word, a letter and then at most 63 letters, digits "
+                "or any of _ . : -"
+            )
         automaton = spec.automaton
     else:
         raise BadConfig(
