@@ -186,8 +186,11 @@ def test_other_models_are_stopped_resumed_and_written_as_the_papers(change: dict
 def test_a_later_setting_at_its_default_does_not_rename_a_run() -> None:
     """The names of runs that were made before these settings came."""
     assert TrainConfig().run_id() == "276ceda8b4e068d1"
-    names = [TrainConfig(**{name: OTHERWISE[name]}).run_id() for name in LATER_SETTINGS]
-    assert len({TrainConfig().run_id(), *names}) == len(LATER_SETTINGS) + 1
+    changed = OTHERWISE | {"norm": "rms"}
+    names = [TrainConfig(**{name: changed[name]}).run_id() for name in LATER_SETTINGS if name in changed]
+    sequences = [{name: ON_SEQUENCES[name]} for name in LATER_SETTINGS if name not in changed]
+    names += [load_config("adder", flags=flags).run_id() for flags in ({}, *sequences)]
+    assert len({TrainConfig().run_id(), *names}) == len(LATER_SETTINGS) + 2
 
 
 def test_history_has_curves_and_spectra() -> None:
