@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from quadlens.model.atomic import (
     TEMPORARY,
     check_directory,
     check_writable,
+    clear_left_over,
     make_directory,
     write_all_atomic,
     write_atomic,
@@ -157,3 +159,27 @@ def test_a_disk_that_fills_leaves_all_files_or_none(
     refused(quadlens(words[0], model, *words[1:], tmp_path / "out", "-q"), "No space left on device")
     assert count == 3
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_a_probe_that_another_run_cleared_was_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made_and_cleared(**words: str) -> str:
+        path = mkdtemp(**words)
+        clear_left_over(tmp_path)
+        assert not Path(path).exists()
+        return path
+
+    mkdtemp = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", made_and_cleared)
+    check_directory(tmp_path)
+
+
+def test_train_clears_what_killed_runs_left_even_where_nothing_is_left_to_train(tmp_path: Path) -> None:
+    words = ("train", *TINY, "--snapshots", "3", "-q", "-o", str(tmp_path / "m.safetensors"))
+    quadlens(*words)
+    for place in (tmp_path, tmp_path / "m.snapshots"):
+        (place / f".m.safetensors.one{TEMPORARY}").touch()
+        (place / f".m.manifest.json.two{TEMPORARY}").touch()
+    quadlens(*words, "--resume")
+    assert left_over(tmp_path) == left_over(tmp_path / "m.snapshots") == []

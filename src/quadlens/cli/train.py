@@ -115,14 +115,23 @@ def run_one(
     out: Output,
 ) -> "TrainingManifest":
     """Train one model into `output`; returns its manifest."""
+    from quadlens.model.atomic import clear_left_over
     from quadlens.training.checkpoint import remove_left_over
     from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
-    from quadlens.training.snapshots import prepare, save_snapshot, snapshot_epochs, snapshots_missing
+    from quadlens.training.snapshots import (
+        prepare,
+        save_snapshot,
+        snapshot_directory,
+        snapshot_epochs,
+        snapshots_missing,
+    )
     from quadlens.training.train import Hooks, Interrupted, train
 
     files = RunFiles(output)
     kept = snapshot_epochs(snapshots, config.epochs) if snapshots else ()
     missing = snapshots_missing(output, kept)
+    for place in (output.parent, snapshot_directory(output)):
+        clear_left_over(place)
     if resume and not missing and (manifest := finished_manifest(files, config)) is not None:
         remove_left_over(files.checkpoint, config)
         out.note(f"{output} is already trained with these settings")

@@ -48,7 +48,9 @@ def check_directory(path: Path) -> None:
     try:
         # What is not there yet will be made in the nearest directory that is.
         nearest = next(one for one in (path, *path.parents) if one.exists())
-        os.rmdir(tempfile.mkdtemp(dir=nearest, prefix=".probe.", suffix=TEMPORARY))
+        made = tempfile.mkdtemp(dir=nearest, prefix=".probe.", suffix=TEMPORARY)
+        with contextlib.suppress(FileNotFoundError):  # another run took it for left over: it could be made
+            os.rmdir(made)
     except OSError as error:
         raise BadFile(f"cannot write into {path}: {error.strerror}; choose a place that is writable") from None
 
@@ -130,7 +132,8 @@ def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list
 def clear_left_over(directory: Path) -> None:
     """Remove what killed writers left in a directory: temporary files and directories that nobody holds."""
     with contextlib.suppress(OSError):  # a directory that is not there, or not ours, has nothing to clear
-        for entry in os.scandir(directory):
+        # All names first: not every file system lists what is left while entries go.
+        for entry in list(os.scandir(directory)):
             if not (entry.name.startswith(".") and entry.name.endswith(TEMPORARY)):
                 continue
             with contextlib.suppress(OSError):  # another writer is at work with it

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.atomic import check_directory, clear_left_over, write_all_atomic
+from quadlens.model.atomic import check_directory, write_all_atomic
 from quadlens.model.evaluate import evaluate
 from quadlens.model.native import MAX_FILE_BYTES, to_bytes
 from quadlens.reading import read_limited
@@ -203,7 +203,6 @@ def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> 
     if files.model.is_dir():
         raise BadFile(f"cannot write {files.model}: it is a directory; give a file name")
     check_directory(directory)
-    clear_left_over(directory)
     try:
         free = shutil.disk_usage(directory).free
     except OSError as error:
