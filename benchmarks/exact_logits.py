@@ -12,7 +12,7 @@ from quadlens.model.exact import exact_logits
 def main() -> None:
     """Print seconds for p = 59, d_mlp = 512 on random float32 weights of a trained model's size."""
     config, rng = Config.paper(), np.random.default_rng(0)
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     model = Weights(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
     start = time.perf_counter()
     exact_logits(model)

@@ -63,7 +63,7 @@ def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15, smallest:
 
     if rng.random() < 0.4:
         mlp = Config.mlp(p, d, activation, task)
-        return Weights(mlp, **weights(Weights.shapes(mlp)))
+        return Weights(mlp, **weights(mlp.shapes))
     positions, offset, heads = int(rng.integers(2, 4)), int(rng.choice([0, p])), int(rng.integers(1, 4))
     softmax, attention = None, rng.uniform(-1, 1, positions)
     if rng.random() < 0.5:
@@ -86,7 +86,7 @@ def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15, smallest:
         softmax=softmax,
         task=task,
     )
-    return Weights(config=config, **weights(Weights.shapes(config)))
+    return Weights(config=config, **weights(config.shapes))
 
 
 def usual_weights(scale: float = 1.0) -> Draw:

@@ -61,6 +61,6 @@ def precise() -> Iterator[None]:
 
 def drawn(config: Config, rng: np.random.Generator, size: float = 0.5, dtype: type = np.float64) -> Weights:
     """A network with normal weights; those of norms are around 1."""
-    one = {name: 1.0 if name.endswith(("ln1_w", "ln2_w", "ln_final_w")) else 0.0 for name in Weights.shapes(config)}
-    shapes = Weights.shapes(config).items()
+    one = {name: 1.0 if name.endswith(("ln1_w", "ln2_w", "ln_final_w")) else 0.0 for name in config.shapes}
+    shapes = config.shapes.items()
     return Weights(config, **{n: (one[n] + size * rng.standard_normal(s)).astype(dtype) for n, s in shapes})

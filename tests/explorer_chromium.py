@@ -42,13 +42,13 @@ def softmax_model() -> Weights:
         softmax=Softmax(scale=0.7, divisor=2.0),
     )
     rng = np.random.default_rng(5)
-    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()})
+    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()})
 
 
 def group_model() -> Weights:
     """Random weights, asked for products of permutations."""
     config, rng = Config.mlp(6, 14, task=task_by_name("S3")), np.random.default_rng(6)
-    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()})
+    return Weights(config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()})
 
 
 @dataclass

@@ -18,7 +18,7 @@ def random_mlps(draw: st.DrawFn) -> Weights:
     config = Config.mlp(draw(small_moduli), draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs"])))
     rng = np.random.default_rng(draw(seeds))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
-    return Weights(config, **{n: rng.standard_normal(s).astype(dtype) for n, s in Weights.shapes(config).items()})
+    return Weights(config, **{n: rng.standard_normal(s).astype(dtype) for n, s in config.shapes.items()})
 
 
 @st.composite
@@ -29,7 +29,7 @@ def tied_mlps(draw: st.DrawFn) -> Weights:
     largest = draw(st.integers(0, 2))
     return Weights(
         config,
-        **{n: rng.integers(-largest, largest + 1, s).astype(np.float32) for n, s in Weights.shapes(config).items()},
+        **{n: rng.integers(-largest, largest + 1, s).astype(np.float32) for n, s in config.shapes.items()},
     )
 
 
@@ -75,9 +75,7 @@ def random_transformers(draw: st.DrawFn) -> Weights:
     """Every attention, offset, bias and activation a config allows."""
     config = draw(configs())
     rng = np.random.default_rng(draw(seeds))
-    return Weights(
-        config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in Weights.shapes(config).items()}
-    )
+    return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in config.shapes.items()})
 
 
 small_models = st.one_of(random_mlps(), tied_mlps(), adders(), nearly_tied_adders())

@@ -39,7 +39,7 @@ def transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weig
     config = draw(configs())
     rng = np.random.default_rng(draw(seeds))
     scale = draw(st.sampled_from([1e-3, 1.0, 30.0]))
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     return Weights(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
 
 
@@ -47,5 +47,5 @@ def transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weig
 def mlps(draw: st.DrawFn, dtype: type[np.floating] = np.float32) -> Weights:
     config = Config.mlp(draw(odd_moduli), draw(st.integers(1, 12)), draw(st.sampled_from(["relu", "abs", "square"])))
     rng = np.random.default_rng(draw(seeds))
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     return Weights(config=config, **{n: rng.standard_normal(s).astype(dtype) for n, s in shapes.items()})

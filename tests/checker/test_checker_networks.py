@@ -191,7 +191,7 @@ def arb_logits(model: Weights) -> list[list[list[arb]]]:
 def mlp_models(draw: st.DrawFn) -> Weights:
     config = Config.mlp(draw(st.integers(2, 5)), draw(st.integers(1, 6)), draw(st.sampled_from(ACTIVATIONS)))
     rng, scale = np.random.default_rng(draw(seeds)), draw(st.sampled_from([0.3, 2.0, 20.0]))
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     return Weights(config, **{n: (scale * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
 
 
@@ -322,7 +322,7 @@ def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) ->
         read_position=2, activation=activation, softmax=Softmax(1.0, 3**0.5), task=task,
     )  # fmt: skip
     rng = np.random.default_rng(seed)
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
 
 

@@ -432,7 +432,7 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, files: Path) -> No
 def test_a_table_under_a_false_name_is_rejected(tmp_path: Path) -> None:
     """The theorem is about the table; that it is the group's whose name it has is asked outside it, as in Python."""
     rng, config = np.random.default_rng(3), Config.mlp(6, 8)
-    drawn = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in Weights.shapes(config).items()}
+    drawn = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in config.shapes.items()}
     model = Weights(config, **drawn)
     own = task_from_table(model.forward(all_pairs(6)).argmax(axis=1).reshape(6, 6))
     files = [tmp_path / "cert.json", tmp_path / "model.safetensors"]

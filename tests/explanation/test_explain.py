@@ -89,7 +89,7 @@ def test_hard_cases_are_results(case: tuple[Weights, Recipe]) -> None:
 
 def test_all_weights_zero() -> None:
     config = Config.mlp(7, 4)
-    model = Weights(config, **{name: np.zeros(shape) for name, shape in Weights.shapes(config).items()})
+    model = Weights(config, **{name: np.zeros(shape) for name, shape in config.shapes.items()})
     view = check_views(explain(model))
     assert view["key_frequencies"] == []
     assert view["neurons_dead"] == 4
@@ -136,7 +136,7 @@ def test_an_untrained_model_has_no_clear_clusters_and_says_so() -> None:
     config, rng = Config.paper(), np.random.default_rng(0)
     weights = {
         name: (0.8 / np.sqrt(128) * rng.standard_normal(shape)).astype(np.float32)
-        for name, shape in Weights.shapes(config).items()
+        for name, shape in config.shapes.items()
         if name.startswith("W_")
     }
     explanation = explain(Weights.with_zero_biases(config, **weights))

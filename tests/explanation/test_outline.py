@@ -88,7 +88,7 @@ def random_table() -> Task:
 def test_a_table_that_is_no_group_gets_what_needs_none() -> None:
     config = Config.mlp(7, 5, "relu", random_table())
     rng = np.random.default_rng(0)
-    found = outline(Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()}))
+    found = outline(Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()}))
     assert found.irreps is None
     assert found.to_dict()["key_irreps"] is None
     assert "not a group's" in found.summary()

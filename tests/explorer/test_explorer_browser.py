@@ -494,7 +494,7 @@ def test_words_follow_the_activation(visit: Any) -> None:
     rng = np.random.default_rng(4)
     for activation, words_of in WORDS.items():
         config = Config.mlp(7, 6, activation)
-        model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
+        model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
         drop_file(page, f"{activation}.safetensors", to_bytes(model))
         page.page.wait_for_selector(f"html[data-model='{activation}.safetensors']", state="attached")
         for view in VIEWS:
@@ -749,7 +749,7 @@ def test_large_and_odd_models(visit: Any) -> None:
     rng = np.random.default_rng(1)
     square = Config.mlp(9, 6, "square")
     odd = {
-        "square": Weights(square, **{n: rng.standard_normal(s) for n, s in Weights.shapes(square).items()}),
+        "square": Weights(square, **{n: rng.standard_normal(s) for n, s in square.shapes.items()}),
         "zero": Weights.mlp(Config.mlp(3, 1), np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((1, 3))),
         "one": build_mlp(Recipe(p=7, keys=(2,), neurons=1)),
     }

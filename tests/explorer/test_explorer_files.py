@@ -12,9 +12,9 @@ import pytest
 
 from explorer_chromium import Opened, drop_file, pages, small_model, visit  # noqa: F401
 from quadlens.errors import QuadlensError
-from quadlens.model.config import Config, config_to_dict
-from quadlens.model.native import QUERY_KEY_NAMES, TASK_TABLE, TRANSFORMER_NAMES, load_file, to_bytes
-from quadlens.model.weights import Weights
+from quadlens.model.config import Config
+from quadlens.model.native import load_file, to_bytes
+from quadlens.model.tensor_names import QUERY_KEY_NAMES, TASK_TABLE, TRANSFORMER_NAMES
 
 pytestmark = pytest.mark.slow
 
@@ -83,8 +83,8 @@ CONFIG = Config(
 def right(**changes: Any) -> File:
     """A file that both read; `changes` replace entries of its config (a value None takes the key out)."""
     rng = np.random.default_rng(2)
-    tensors = {TRANSFORMER_NAMES[n]: rng.standard_normal(s) for n, s in Weights.shapes(CONFIG).items()}
-    config = {key: value for key, value in {**config_to_dict(CONFIG), **changes}.items() if value is not None}
+    tensors = {TRANSFORMER_NAMES[n]: rng.standard_normal(s) for n, s in CONFIG.shapes.items()}
+    config = {key: value for key, value in {**CONFIG.to_dict(), **changes}.items() if value is not None}
     return File(json.dumps(config), tensors)
 
 

@@ -277,13 +277,13 @@ def random_transformer(equals: bool, offset: bool, read: int) -> Weights:
         read_position=read,
         b_token_offset=p if offset else 0,
     )
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     return Weights(config=config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()})
 
 
 def random_mlp(activation: Any) -> Weights:
     rng = np.random.default_rng(8)
-    shapes = Weights.shapes(Config.mlp(15, 24, activation))
+    shapes = Config.mlp(15, 24, activation).shapes
     return Weights(Config.mlp(15, 24, activation), **{n: rng.standard_normal(s) for n, s in shapes.items()})
 
 

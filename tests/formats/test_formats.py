@@ -428,7 +428,7 @@ def shaped(**changes: Any) -> Weights:
     config = dataclasses.replace(
         Config(P, D, M, H, DH, d_vocab=P, d_vocab_out=P, n_ctx=2, attention=(0.5, 0.5), read_position=1), **changes
     )
-    tensors = {n: random(*s, seed=i) for i, (n, s) in enumerate(Weights.shapes(config).items())}
+    tensors = {n: random(*s, seed=i) for i, (n, s) in enumerate(config.shapes.items())}
     return Weights(config=config, **tensors)
 
 

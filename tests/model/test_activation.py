@@ -105,7 +105,7 @@ def test_exact_numbers(numerator: int, shift: int, name: Activation) -> None:
 def test_exact_logits_of_every_rational_activation(name: Activation) -> None:
     config = Config.mlp(5, 4, name)
     rng = np.random.default_rng(0)
-    model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
+    model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
     floats = np.stack([model.collapse().logits(a) for a in range(5)])
     assert np.allclose(exact_logits(model).to_floats(), floats, rtol=1e-12, atol=1e-12)
 
@@ -138,7 +138,7 @@ def test_onnx_computes_the_same(name: Activation) -> None:
 
     config = Config.mlp(5, 6, name)
     rng = np.random.default_rng(1)
-    model = Weights(config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in Weights.shapes(config).items()})
+    model = Weights(config, **{n: rng.standard_normal(s).astype(np.float32) for n, s in config.shapes.items()})
     pairs = np.stack(np.divmod(np.arange(25), 5), axis=1)
     session = runtime.InferenceSession(write_onnx(model).content, providers=["CPUExecutionProvider"])
     logits = session.run(None, {INPUT: np.eye(5, dtype=np.float32)[pairs]})[0]

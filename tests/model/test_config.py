@@ -14,7 +14,7 @@ import pytest
 
 from quadlens.errors import BadConfig, BadWeights, WrongArgument
 from quadlens.model import Config, Recipe, Weights, build_transformer
-from quadlens.model.config import config_from_dict, config_to_dict
+from quadlens.model.architectures import config_from_dict
 from quadlens.schema import from_json, parse_dataclass, to_json
 from quadlens.training.config import TrainConfig
 
@@ -51,7 +51,7 @@ def test_configs_survive_json() -> None:
     import json
 
     for config in (GOOD, Config.paper(equals=True), Config.mlp(7, 3, "square")):
-        assert config_from_dict(json.loads(json.dumps(config_to_dict(config))), "here") == config
+        assert config_from_dict(json.loads(json.dumps(config.to_dict())), "here") == config
 
 
 def test_the_papers_config() -> None:
@@ -80,7 +80,8 @@ import json
 from fractions import Fraction
 import numpy as np
 from quadlens.errors import QuadlensError
-from quadlens.model.config import Config, Softmax, config_from_dict, config_to_dict
+from quadlens.model.architectures import config_from_dict
+from quadlens.model.config import Config, Softmax
 def config(**changes):
     sizes = dict(p=7, d_model=4, d_mlp=5, n_heads=2, d_head=2, d_vocab=8, d_vocab_out=7, n_ctx=3, read_position=1)
     return Config(**(sizes | dict(attention=(0.5, 0.5)) | changes))
@@ -88,7 +89,7 @@ found = config(attention=[Fraction(1, 3), np.float64(1)], p=np.int64(7), softmax
 assert found == config(attention=(1 / 3, 1.0), softmax=Softmax(1 / 3, 3.0))
 assert [type(x) for x in (*found.attention, found.p, found.softmax.scale)] == [float, float, int, float]
 found = config(attention=(2**60 + 1, 0), softmax=Softmax(2**60 + 1, 1))
-assert found == config_from_dict(json.loads(json.dumps(config_to_dict(found))), "here")
+assert found == config_from_dict(json.loads(json.dumps(found.to_dict())), "here")
 assert (found.attention, found.softmax.scale) == ((2.0**60, 0.0), 2.0**60)
 for changes, words in (
     (dict(attention=(10**400, 0)), "an attention weight is beyond float64; expected a finite number"),

@@ -25,7 +25,7 @@ from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.registry import READERS, recognise
 from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.forward import forward
-from quadlens.model.native import load_file, names_for, save, to_bytes
+from quadlens.model.native import load_file, save, to_bytes
 from quadlens.model.task import task_from_table
 from quadlens.model.weights import Weights
 from quadlens.numbers import significant
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 def random_deep(config: Config, seed: int = 0, dtype: type = np.float64) -> Weights:
     rng = np.random.default_rng(seed)
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     weights: dict[str, np.ndarray] = {
         name: (rng.standard_normal(shape) / 4).astype(dtype) for name, shape in shapes.items()
     }
@@ -132,7 +132,7 @@ def test_files(tmp_path: Path, softmax: Softmax | None) -> None:
     assert isinstance(back, Weights)
     assert to_bytes(back) == to_bytes(model)
     assert back.config == model.config
-    assert set(names_for(model.config).values()) >= {"blocks.0.mlp.W_in", "blocks.2.attn.W_V", "embed.W_E"}
+    assert set(model.config.names.values()) >= {"blocks.0.mlp.W_in", "blocks.2.attn.W_V", "embed.W_E"}
     for name, array in model.tensors.items():
         np.testing.assert_array_equal(back.tensors[name], array)
     imported = import_file(tmp_path / "m.safetensors")
@@ -163,7 +163,7 @@ def test_values_check_themselves() -> None:
 
 def hooked(model: Weights) -> dict[str, np.ndarray]:
     """As TransformerLens 2 and 3 keep it."""
-    return {long: model.tensors[short] for short, long in names_for(model.config).items()}
+    return {long: model.tensors[short] for short, long in model.config.names.items()}
 
 
 def columns(model: Weights) -> dict[str, np.ndarray]:

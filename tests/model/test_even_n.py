@@ -59,7 +59,7 @@ def test_multiples_by_trying_each(n: int) -> None:
 def even_models(draw: st.DrawFn) -> FloatTables:
     n, rng = draw(even_n), np.random.default_rng(draw(seeds))
     config = Config.mlp(n, draw(st.integers(1, 8)), draw(st.sampled_from(["relu", "abs", "square"])))
-    return Weights(config, **{m: rng.standard_normal(s) for m, s in Weights.shapes(config).items()}).collapse()
+    return Weights(config, **{m: rng.standard_normal(s) for m, s in config.shapes.items()}).collapse()
 
 
 @given(even_models(), st.data())

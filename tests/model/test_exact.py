@@ -102,7 +102,7 @@ def test_agreement_at_the_papers_size() -> None:
     """p = 59, d_mlp = 512: every one of the 205,379 logits, exactly (benchmarks/exact_logits.py has the time)."""
     config = Config.paper()
     rng = np.random.default_rng(0)
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     model = Weights(config=config, **{n: (0.07 * rng.standard_normal(s)).astype(np.float32) for n, s in shapes.items()})
     result = agreement(model)
     assert 0 < result.max_error <= 1e-14 * result.largest_logit
@@ -119,7 +119,7 @@ def test_agreement_of_a_good_model() -> None:
 
 def test_weights_too_large_for_float64_say_so() -> None:
     config = Config.paper(p=5, d_model=2, d_mlp=2, n_heads=1)
-    weights = {n: np.full(s, 1e200) for n, s in Weights.shapes(config).items()}
+    weights = {n: np.full(s, 1e200) for n, s in config.shapes.items()}
     with np.errstate(over="ignore", invalid="ignore"), pytest.raises(BadWeights, match="too large for float64"):
         agreement(Weights(config=config, **weights))
 

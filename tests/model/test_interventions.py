@@ -97,7 +97,7 @@ def test_attention_between_its_mean_and_softmax(kind: str) -> None:
         constant = (0.3, -0.2, 0.4) if kind == "three tokens" else (0.25, 0.5)
         config = Config(**shape, attention=constant, read_position=len(constant) - 1, softmax=Softmax(0.7, 1.3))
         rng = np.random.default_rng(2)
-        model = Weights(config, **{name: rng.normal(size=size) for name, size in Weights.shapes(config).items()})
+        model = Weights(config, **{name: rng.normal(size=size) for name, size in config.shapes.items()})
     layer = model.collapse()
     mean = layer.with_mean_gates()
     assert quadlens.edit.mix_attention(model, 1.0) is model

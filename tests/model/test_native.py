@@ -97,19 +97,18 @@ def test_a_flipped_weight_says_damaged(tmp_path: Path) -> None:
 
 def _with_config(change: Any) -> tuple[dict[str, np.ndarray], str]:
     """Tensors and header of a file whose config was edited by someone who also fixed the checksum."""
-    from quadlens.model.native import _checksum, names_for
+    from quadlens.model.native import _checksum
 
     model = MODELS[0]
-    tensors = {names_for(model.config)[name]: array for name, array in model.tensors.items()}
+    tensors = {model.config.names[name]: array for name, array in model.tensors.items()}
     config = json.loads(json.dumps(change(_config())))
     header = {"format": 1, "config": config, "checksum": _checksum(tensors, config)}
     return tensors, json.dumps(header)
 
 
 def _config() -> dict[str, Any]:
-    from quadlens.model.config import config_to_dict
 
-    return config_to_dict(MODELS[0].config)
+    return MODELS[0].config.to_dict()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 from balls import BALLS, drawn, precise
 from quadlens.errors import BadConfig
-from quadlens.model.config import Config, Hidden, Softmax, config_from_dict, config_to_dict
+from quadlens.model.architectures import config_from_dict
+from quadlens.model.config import Config, Hidden, Softmax
 from quadlens.model.dyadic import DYADICS
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.forward import forward
@@ -135,9 +136,8 @@ def test_transformer_lens_with_normalisation(seed: int) -> None:
         softmax=Softmax(1.0, cfg.attn_scale), n_layers=layers, norms=Norms(norm, None, norm, norm),
     )  # fmt: skip
     model = drawn(config, rng)
-    from quadlens.model.native import names_for
 
-    names = names_for(config)
+    names = config.names
     state = {names[n]: torch.tensor(np.array(x)) for n, x in model.tensors.items()}
     if kind == "RMS":
         no_bias = {
@@ -244,7 +244,7 @@ def test_files_hold_every_network(config: Config) -> None:
 
 
 def test_what_a_config_refuses() -> None:
-    said = config_to_dict(transformer(ALL))
+    said = transformer(ALL).to_dict()
     said["norms"]["mlp"]["kind"] = "batch"
     with pytest.raises(BadConfig, match="a file: norms = "):
         config_from_dict(said, "a file")

@@ -57,7 +57,7 @@ def softmax_transformers(draw: st.DrawFn, dtype: type[np.floating] = np.float32)
     config = draw(softmax_configs())
     rng = np.random.default_rng(draw(seeds))
     scale = draw(st.sampled_from([0.1, 0.7, 2.0]))
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     return Weights(config=config, **{n: (scale * rng.standard_normal(s)).astype(dtype) for n, s in shapes.items()})
 
 
@@ -152,7 +152,7 @@ def constant_by_softmax(seed: int) -> Weights:
         softmax=Softmax(1.0, math.sqrt(2)),
     )
     rng = np.random.default_rng(seed)
-    weights = {name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()}
+    weights = {name: rng.standard_normal(shape) for name, shape in config.shapes.items()}
     return Weights(config=config, **(weights | {"W_K": np.zeros((3, 4, 2))}))
 
 
@@ -181,7 +181,7 @@ def test_files_hold_a_table(tmp_path: Path) -> None:
     for task in (task_from_table(table), task_from_table(table.T), task_by_name("S3"), task_by_name("multiply", 4)):
         config = Config.mlp(task.n, 4, "gelu", task)
         rng = np.random.default_rng(0)
-        model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
+        model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
         save(model, tmp_path / "m.safetensors")
         back = load(tmp_path / "m.safetensors")
         assert back.config.task == task
@@ -214,7 +214,7 @@ def test_a_cyclic_task_is_addition_after_renaming(name: str) -> None:
     task = task_by_name(name, 12 if name in ("multiply", "divide") else 13)
     config = Config.mlp(task.n, 4, "relu", task)
     rng = np.random.default_rng(0)
-    model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
+    model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
     renamed, found = Anatomy(model).collapsed, task.cyclic
     assert found is not None
     assert renamed.task.name == "add"
@@ -232,7 +232,7 @@ def test_a_task_without_a_cyclic_relabelling_says_so() -> None:
 
     config = Config.mlp(6, 4, "relu", task_by_name("S3"))
     rng = np.random.default_rng(0)
-    model = Weights(config, **{n: rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
+    model = Weights(config, **{n: rng.standard_normal(s) for n, s in config.shapes.items()})
     with pytest.raises(BadConfig, match=r"S3 \(σ·τ in S3\) has no cyclic relabelling.*explain.*certify.*report"):
         _ = Anatomy(model).collapsed
     assert agreement(model).correct == evaluate(model.collapse()).correct

@@ -51,7 +51,7 @@ def made(task: Task, attention: Attention, activation: Any) -> Weights:
     n, rng = task.n, np.random.default_rng(5)
     if attention == "none":
         mlp = Config.mlp(n, 14, activation, task)
-        return Weights(mlp, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(mlp).items()})
+        return Weights(mlp, **{name: rng.standard_normal(shape) for name, shape in mlp.shapes.items()})
     config = Config(
         p=n,
         d_model=8,
@@ -67,9 +67,7 @@ def made(task: Task, attention: Attention, activation: Any) -> Weights:
         softmax=None if attention == "constant" else Softmax(1.0 if attention == "softmax" else 0.5, 2.0),
         task=task,
     )
-    return Weights(
-        config=config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()}
-    )
+    return Weights(config=config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()})
 
 
 def page_of(study: Study) -> str:

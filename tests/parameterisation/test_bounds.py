@@ -58,7 +58,7 @@ def random_pair(activation: str, equals: bool, seed: int, noise: float) -> tuple
     rng = np.random.default_rng(seed)
     attention = (-0.5, 0.75, 0.25) if equals else (0.5, 0.5)
     config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation, attention=attention)  # type: ignore[arg-type]
-    simple = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in Weights.shapes(config).items()}
+    simple = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in config.shapes.items()}
     other = {name: (x + noise * rng.standard_normal(x.shape)).astype(np.float32) for name, x in simple.items()}
     return Weights(config, **other), Weights(config, **simple)
 

@@ -140,8 +140,7 @@ def test_the_terms_add_up_to_the_difference(activation: str, equals: bool) -> No
     rng = np.random.default_rng(3)
     config = replace(Config.paper(5, 6, 7, 2, 3, equals), activation=activation)  # type: ignore[arg-type]
     network, simple = (
-        Weights(config, **{name: rng.standard_normal(shape) for name, shape in Weights.shapes(config).items()})
-        for _ in range(2)
+        Weights(config, **{name: rng.standard_normal(shape) for name, shape in config.shapes.items()}) for _ in range(2)
     )
     difference = all_logits(network.collapse()) - all_logits(simple.collapse())
     total = sum(values for _, _, values in terms_of(network, simple))
@@ -202,14 +201,14 @@ def test_what_has_no_planes_is_refused() -> None:
         quadlens.parameterise("clock")
     config = Config.paper(5, 6, 7, 2, 3)
     with pytest.raises(BadConfig, match="no neuron reads and writes one frequency"):
-        quadlens.parameterise(Weights(config, **{n: np.zeros(s) for n, s in Weights.shapes(config).items()}))
+        quadlens.parameterise(Weights(config, **{n: np.zeros(s) for n, s in config.shapes.items()}))
 
 
 @pytest.mark.parametrize("scale", [1e30, 1e-30])
 def test_weights_of_any_size(scale: float) -> None:
     """Numbers are stored as the network's are, and shares are finite."""
     rng, config = np.random.default_rng(0), Config.paper(5, 6, 7, 2, 3)
-    network = Weights(config, **{n: scale * rng.standard_normal(s) for n, s in Weights.shapes(config).items()})
+    network = Weights(config, **{n: scale * rng.standard_normal(s) for n, s in config.shapes.items()})
     small = quadlens.parameterise(network)
     assert small.model.W_E.dtype == np.float64
     assert np.any(small.model.W_in)

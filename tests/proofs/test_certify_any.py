@@ -119,7 +119,7 @@ def test_the_underflow_term_needs_its_guard(monkeypatch: pytest.MonkeyPatch) -> 
     def tiny_tables(scale: float) -> Tables[Dyadic]:
         """Half of `scale` on each of two positions, where token 0 adds 2^-1076 to every logit and token 1 nothing."""
         config = Config(2, 1, 1, 1, 1, 2, 2, 2, (0.0, 0.0), 1, softmax=Softmax(scale, 1.0, True))
-        tensors = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items()}
+        tensors = {name: np.zeros(shape) for name, shape in config.shapes.items()}
         sizes = {"W_E": 1.0, "W_V": 2.0**-500, "W_O": 2.0**-500, "W_U": 2.0**-76}
         tensors |= {name: np.full(tensors[name].shape, size) for name, size in sizes.items()}
         tensors["W_E"][1] = 0.0
@@ -192,7 +192,7 @@ def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_roundi
         softmax=Softmax(1.0, 1.0),
         task=task_from_table(np.zeros((2, 2), dtype=int)),
     )
-    weights = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items()}
+    weights = {name: np.zeros(shape) for name, shape in config.shapes.items()}
     weights["b_in"][:], weights["W_out"][:] = 1e307, 1e-162
     weights["W_U"][:], weights["b_U"][:] = [[0.9e-162, -0.9e-162]], [2.0**-19, 0.0]
     change = 2 * Fraction(1e307) * Fraction(1e-162) * Fraction(0.9e-162)

@@ -246,7 +246,7 @@ def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Wei
 
 def test_lipschitz_says_when_float64_is_not_enough() -> None:
     """The exact strategies go on; this one gives a reason instead of a number."""
-    shapes, rng = Weights.shapes(Config.mlp(5, 6)), np.random.default_rng(0)
+    shapes, rng = Config.mlp(5, 6).shapes, np.random.default_rng(0)
     model = Weights(Config.mlp(5, 6), **{n: 1e300 * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     proof = Lipschitz().prove(model)
     assert proof.verdict == "UNPROVED"
@@ -298,7 +298,7 @@ def test_any_order_of_the_neurons_gives_the_same_answers(model: Weights, seed: i
 def test_exactly_tied_logits_are_not_certified() -> None:
     """All weights 0: every answer ties with every other."""
     config = Config.mlp(5, 2)
-    model = Weights(config, **{n: np.zeros(s, np.float32) for n, s in Weights.shapes(config).items()})
+    model = Weights(config, **{n: np.zeros(s, np.float32) for n, s in config.shapes.items()})
     for strategy in STRATEGIES.values():
         proof = strategy.prove(model)
         assert proof.verdict == "UNPROVED"
@@ -312,7 +312,7 @@ def test_exactly_tied_logits_are_not_certified() -> None:
 
 def test_a_strategy_that_fails_is_told_from_one_that_does_not_apply() -> None:
     config = Config.mlp(5, 2, "square")
-    model = Weights(config, **{n: np.ones(s, np.float32) for n, s in Weights.shapes(config).items()})
+    model = Weights(config, **{n: np.ones(s, np.float32) for n, s in config.shapes.items()})
     assert not ArcsStrategy().prove(model).applies
     assert Brute().prove(model).applies
 
@@ -489,7 +489,7 @@ def test_tf32_is_excluded_because_it_can_change_answers() -> None:
 
 def test_square_models_are_refused_by_arcs_with_a_reason() -> None:
     config = Config.mlp(5, 2, "square")
-    model = Weights(config, **{n: np.ones(s, np.float32) for n, s in Weights.shapes(config).items()})
+    model = Weights(config, **{n: np.ones(s, np.float32) for n, s in config.shapes.items()})
     certificate = certify(model, "arcs")
     assert certificate.verdict == "UNPROVED"
     assert "piecewise linear" in str(certificate.proof.reason)
@@ -499,5 +499,5 @@ def test_collapse_cost_of_attention_that_looks_nowhere() -> None:
     rng = np.random.default_rng(0)
     config = Config(3, 2, 2, 1, 2, 3, 3, 2, (0.0, 0.0), 0)
     test_collapse_cost_counts_every_product_of_the_exact_collapse.hypothesis.inner_test(  # type: ignore[attr-defined]
-        Weights(config, **{name: rng.normal(size=shape) for name, shape in Weights.shapes(config).items()})
+        Weights(config, **{name: rng.normal(size=shape) for name, shape in config.shapes.items()})
     )

@@ -121,7 +121,7 @@ def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
 def square_mlp(size: float, tiny: float = 1.0) -> Weights:
     """x² neurons, weights of two sizes."""
     config, rng = Config.mlp(5, 6, "square"), np.random.default_rng(0)
-    tensors = {name: size * rng.uniform(-1, 1, shape) for name, shape in Weights.shapes(config).items()}
+    tensors = {name: size * rng.uniform(-1, 1, shape) for name, shape in config.shapes.items()}
     tensors["W_a"][0] *= tiny
     return Weights(config, **tensors)
 
@@ -189,7 +189,7 @@ def gated(scale: float, values: float, activation: Activation = "relu", scores: 
     """Two positions, p = 3: softmax times `scale`, of values of this size; the right answer comes through the skip."""
     config = Config(3, 3, 2, 1, 1, 3, 3, 2, (0.0, 0.0), 1, activation, softmax=Softmax(scale, 1.0, True))
     rng = np.random.default_rng(0)
-    weights = {name: rng.normal(size=shape) for name, shape in Weights.shapes(config).items()}
+    weights = {name: rng.normal(size=shape) for name, shape in config.shapes.items()}
     weights["W_V"] *= values
     weights["b_V"] *= values
     weights["W_Q"] *= scores

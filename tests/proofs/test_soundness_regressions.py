@@ -187,7 +187,7 @@ def test_a_scheme_owns_its_doubles() -> None:
 @pytest.mark.parametrize("strategy", ["lipschitz", "moments", "arcs", "auto"])
 def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None:
     rng = np.random.default_rng(0)
-    shapes = Weights.shapes(Config.mlp(5, 6))
+    shapes = Config.mlp(5, 6).shapes
     model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     value = summary(certify(model, strategy))
     assert value["verdict"] in ("CERTIFIED", "PARTLY", "UNPROVED")
@@ -197,7 +197,7 @@ def test_weights_of_any_size_give_an_outcome(size: float, strategy: str) -> None
 @pytest.mark.parametrize("size", [1e-310, 1e300])
 def test_the_frontier_survives_weights_of_any_size(size: float) -> None:
     rng = np.random.default_rng(0)
-    shapes = Weights.shapes(Config.mlp(5, 6))
+    shapes = Config.mlp(5, 6).shapes
     model = Weights(Config.mlp(5, 6), **{n: size * rng.uniform(-1, 1, s) for n, s in shapes.items()})
     study = study_of(model)
     assert {study.certify(name).proof.strategy for name in strategies(model.config)} >= {"brute", "moments"}

@@ -175,17 +175,16 @@ def _directory(
 def _described(source: Path, output: Path | None, imported: "Imported") -> dict[str, Any]:
     """What is said about a checkpoint that was read."""
     from quadlens.model import sha256
-    from quadlens.model.config import config_to_dict
     from quadlens.model.evaluate import about
-    from quadlens.model.sequence import SequenceConfig, sequence_to_dict
+    from quadlens.model.sequence import SequenceConfig
 
     model, config = imported.model, imported.model.config
     described: object = config
     if isinstance(described, SequenceConfig):
         what: dict[str, Any] = {"task": described.task.name}
-        about_it: dict[str, Any] = {"config": sequence_to_dict(described)}
+        about_it: dict[str, Any] = {"config": described.to_dict()}
     else:
-        what, about_it = {"p": config.p}, {**about(model, model.collapse()), "config": config_to_dict(config)}
+        what, about_it = {"p": config.p}, {**about(model, model.collapse()), "config": config.to_dict()}
     return {
         "source": str(source),
         "output": None if output is None else str(output),

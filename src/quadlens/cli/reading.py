@@ -32,7 +32,6 @@ def evaluate(
 
     from quadlens.errors import BadConfig
     from quadlens.model.bundled import resolve
-    from quadlens.model.config import config_to_dict
     from quadlens.model.evaluate import MAX_OPERATIONS, about
     from quadlens.model.evaluate import evaluate as evaluate_layer
     from quadlens.model.exact import agreement
@@ -52,7 +51,7 @@ def evaluate(
     layer = loaded.collapse()
     with out.progress_bar("evaluating", sample or p * p) as progress:
         result = evaluate_layer(layer, pairs, progress)
-    tensors, config = loaded.tensors, config_to_dict(loaded.config)
+    tensors, config = loaded.tensors, loaded.config.to_dict()
     value = dataclasses.asdict(result) | about(loaded, layer) | {"sha256": digest, "config": config}
     value["parameters"] = sum(array.size for array in tensors.values())
     value["tensors"] = {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()}

@@ -58,7 +58,7 @@ def evaluated_words(
     from dataclasses import asdict
 
     from quadlens.errors import BadConfig
-    from quadlens.model.sequence import SequenceConfig, sequence_to_dict
+    from quadlens.model.sequence import SequenceConfig
     from quadlens.model.sequence_forward import sequence_config
     from quadlens.numbers import significant
     from quadlens.sequences.evaluate import evaluate_sequence
@@ -68,7 +68,7 @@ def evaluated_words(
     if exact:
         raise BadConfig("all inputs of a network on sequences are more than --exact could try; use quadlens certify")
     result = evaluate_sequence(loaded, sample, seed)
-    config = sequence_to_dict(sequence_config(loaded))
+    config = sequence_config(loaded).to_dict()
     tensors = {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in loaded.tensors.items()}
     weights = sum(array.size for array in loaded.tensors.values())
     value = asdict(result) | {"sha256": digest, "config": config, "parameters": weights, "tensors": tensors}

@@ -4,18 +4,27 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.arguments import check_argument, check_fields
+from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
 from quadlens.model.norm import NO_NORMS, Norm, Norms
 from quadlens.model.task import Task, task_by_name, task_from_json
+from quadlens.model.tensor_names import (
+    NORM_NAMES,
+    OUTER,
+    QUERY_KEY_NAMES,
+    TASK_TABLE,
+    TRANSFORMER_NAMES,
+    layered,
+    norm_names,
+    own_name,
+)
 from quadlens.schema import parse_dataclass
 
 EOS_POSITIONS = 3
@@ -24,6 +33,8 @@ MAX_HIDDEN = 16
 MAX_P = 1 << 14
 MAX_WEIGHTS = 1 << 30
 
+# What goes without saying where it is as by default, so that older files stay the same bytes.
+UNSAID = ("n_layers", "softmax", "norms", "hidden", "bias")
 WHOLE = (
     "p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx", "read_position", "b_token_offset",
     "n_layers",
@@ -118,12 +129,9 @@ class Hidden:
 
 @dataclass(frozen=True, repr=False)
 class Config(Displayed):
-    """A transformer of one layer (`math.md` §1, `networks.md` §2) or up to four, reading one position; or an MLP.
+    """A transformer of one layer (`math.md` §1, `networks.md` §2) or up to four, reading one position.
 
-    An MLP on a pair of one-hot tokens is a network without a residual stream, and so without attention: it has no
-    positions, no heads and a d_model of 0. Its layers, `hidden` and then the one of d_mlp neurons, are
-
-        x_0 = σ_0(W_a[a] + W_b[b] + b_in),   x_l = σ_l(norm_l(x_(l-1)) W_in + b_in),   logits = norm(x) W_out + b_out.
+    `Config.mlp` is the config of an MLP on a pair of one-hot tokens (`mlp_config.py`).
 
     Attributes:
         p: Number of elements; inputs and answers are tokens 0 … p-1.
@@ -172,43 +180,30 @@ class Config(Displayed):
         for name in WHOLE:
             object.__setattr__(self, name, int(getattr(self, name)))
         object.__setattr__(self, "attention", tuple(_double("an attention weight", x) for x in self.attention))
-        heads = 4 * self.n_heads * self.d_model * self.d_head
-        outer = (self.d_vocab + self.d_vocab_out + self.n_ctx) * self.d_model
-        layers = self.n_layers * (heads + 2 * self.d_model * self.d_mlp)
-        widths = [*(layer.width for layer in self.hidden), self.d_mlp]
-        between = sum(x * y for x, y in pairwise(widths))
-        own = between + self.p * (2 * widths[0] + self.d_mlp)
-        check_size(self.p, outer + layers if self.has_stream else own)
+        check_size(self.p, self._size())
         if self.task is None:
             object.__setattr__(self, "task", task_by_name("add", self.p))
         elif self.task.n != self.p:
             raise BadConfig(f"the task {self.task.name} has {self.task.n} elements, but the model has p = {self.p}")
         _check_positive("d_mlp", self.d_mlp)
         parse_activation(self.activation)
-        if self.has_stream:
-            self._check_stream()
-        elif self.softmax is not None or self.n_layers != 1 or self.read_position or self.n_heads:
-            raise BadConfig("d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer")
-        else:
-            self._check_hidden()
+        self._check()
         if self.norms.query_key is not None:
             raise BadConfig("a norm of queries and keys is not supported here; expected norms.query_key = None")
 
-    def _check_hidden(self) -> None:
-        if self.hidden and not self.bias:
-            raise BadConfig(
-                "several hidden layers without biases; expected bias = True, with zeros where there are none"
-            )
-        if len(self.hidden) >= MAX_HIDDEN:
-            raise BadConfig(f"{len(self.hidden) + 1} hidden layers; expected at most {MAX_HIDDEN}")
-        if self.norms.attention is not None or (self.norms.mlp is not None and not self.hidden):
-            raise BadConfig(
-                "a norm before attention, or before an MLP's first layer, which reads tokens; expected none"
-            )
-        if self.hidden and self.hidden[0].norm is not None:
-            raise BadConfig("the first hidden layer reads tokens; expected hidden[0].norm = None")
+    def _size(self) -> int:
+        """Number of weights, about, of a config that is not checked yet."""
+        heads = 4 * self.n_heads * self.d_model * self.d_head
+        outer = (self.d_vocab + self.d_vocab_out + self.n_ctx) * self.d_model
+        return outer + self.n_layers * (heads + 2 * self.d_model * self.d_mlp)
 
-    def _check_stream(self) -> None:
+    def _check(self) -> None:
+        """Refuse what is wrong with this kind of network."""
+        if not (self.d_model or self.attention):
+            raise BadConfig(
+                "d_model = 0 and no attention weights: an MLP has no softmax, no heads and one layer; "
+                "Config.mlp builds its config"
+            )
         if self.hidden or self.bias:
             raise BadConfig("hidden layers and biases of their own are an MLP's; expected hidden = () and bias = False")
         if not 1 <= self.n_layers <= MAX_LAYERS:
@@ -232,9 +227,8 @@ class Config(Displayed):
         if self.d_vocab_out < self.p:
             raise BadConfig(f"d_vocab_out = {self.d_vocab_out} is less than p = {self.p}")
 
-    @classmethod
+    @staticmethod
     def mlp(
-        cls,
         p: int,
         d_mlp: int,
         activation: Activation = "relu",
@@ -244,22 +238,111 @@ class Config(Displayed):
         norms: Norms = NO_NORMS,
     ) -> "Config":
         """An MLP on a pair of one-hot tokens; with one hidden layer the collapsed model itself, without a skip."""
-        check_argument("p", p, int)
-        asked = task_by_name("add", p) if task is None else task
-        more = {"norms": norms, "hidden": hidden, "bias": bias or bool(hidden)}
-        return cls(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, task=asked, **more)  # type: ignore[arg-type]
+        from quadlens.model.mlp_config import mlp_config
+
+        return mlp_config(p, d_mlp, activation, task, hidden, bias, norms)
 
     @property
     def has_stream(self) -> bool:
         """Whether there is a residual stream, and attention that writes to it; an MLP has none."""
-        return bool(self.d_model or self.attention)
+        return True
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor, by its short name; in this order trained weights are laid out and drawn."""
+        d, m, h, dh = self.d_model, self.d_mlp, self.n_heads, self.d_head
+        block = {
+            "W_V": (h, d, dh),
+            "b_V": (h, dh),
+            "W_O": (h, dh, d),
+            "b_O": (d,),
+            "W_in": (d, m),
+            "b_in": (m,),
+            "W_out": (m, d),
+            "b_out": (d,),
+        }
+        more = {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)} if self.softmax else {}
+        norms = dict.fromkeys(norm_names(self.norms), (d,))
+        more |= {name: shape for name, shape in norms.items() if name not in OUTER}
+        names = layered({name: name for name in block | more}, self.n_layers)
+        before = {"W_E": (self.d_vocab, d), "W_pos": (self.n_ctx, d)}
+        after = {"W_U": (d, self.d_vocab_out), "b_U": (self.d_vocab_out,)}
+        after |= {name: shape for name, shape in norms.items() if name in OUTER}
+        inner = {name: (block | more)[own_name(name)] for name in names}
+        if self.n_layers > 1:
+            return before | after | inner
+        return before | {n: inner[n] for n in block} | after | {n: x for n, x in inner.items() if n not in block}
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The tensors that may be left out."""
+        return frozenset()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Our short names and the names in the file."""
+        softmax = {} if self.softmax is None else QUERY_KEY_NAMES
+        return layered(TRANSFORMER_NAMES | softmax | {n: NORM_NAMES[n] for n in norm_names(self.norms)}, self.n_layers)
+
+    @property
+    def task_tensors(self) -> dict[str, Int[np.ndarray, "n n"]]:
+        """What a file has of the task beside its name: the answers, where no formula gives them."""
+        answers = np.ascontiguousarray(self.task.answers, dtype=np.int32)
+        return {} if self.task.by_formula else {TASK_TABLE: answers}
+
+    @property
+    def kind_words(self) -> str:
+        """What kind of network it is, in a few words."""
+        return f"attention is {self.attention_kind}, {f'{self.n_layers} layers' if self.depth > 1 else 'one layer'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as plain JSON types, with the architecture named.
+
+        Addition, constant attention, one layer, no norm and no bias of an MLP go without saying, so that files of such
+        models stay the same bytes.
+        """
+        said = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "task" and (field.name not in UNSAID or getattr(self, field.name) != field.default)
+        }
+        said |= {name: dataclasses.asdict(said[name]) for name in ("softmax", "norms") if name in said}
+        said |= {"hidden": [dataclasses.asdict(layer) for layer in self.hidden]} if self.hidden else {}
+        data = self._said(said)
+        return data if self.task.name == "add" else {**data, "task": self.task.to_json()}
+
+    def _said(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {"architecture": "transformer", **fields}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str, table: Int[np.ndarray, "..."] | None) -> "Config":
+        """The inverse of `to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
+        config = cls._parsed({key: value for key, value in data.items() if key not in ("architecture", "task")}, where)
+        if "task" not in data:
+            return config
+        return dataclasses.replace(config, task=task_from_json(data["task"], config.p, table, where))
+
+    @classmethod
+    def _parsed(cls, fields: dict[str, Any], where: str) -> "Config":
+        return parse_dataclass(Config, fields, where)
+
+    @property
+    def brief(self) -> dict[str, object]:
+        """The facts that a line about the network's weights begins with."""
+        special = [] if self.task.name == "add" else [self.task.words]
+        special += [self.attention_kind] if self.softmax is not None else []
+        special += [f"{self.depth} layers"] if self.depth > 1 else []
+        special += [self.norms.words] if self.norms else []
+        return {"p": self.p, "d_mlp": self.d_mlp, "": ", ".join([self.activation, *special])}
 
     def _facts(self) -> dict[str, object]:
-        stream = ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
-        names = stream if self.has_stream else MLP_KEYS
         layers = {"n_layers": self.depth} if self.depth > 1 else {}
         norms = {"norms": self.norms.words} if self.norms else {}
-        return {name: getattr(self, name) for name in names} | layers | norms | {"task": self.task.words}
+        return {name: getattr(self, name) for name in self._shown} | layers | norms | {"task": self.task.words}
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        return ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
 
     @property
     def depth(self) -> int:
@@ -339,64 +422,3 @@ class Config(Displayed):
             attention=(1 / 3, 1 / 3, 1 / 3) if equals else (0.5, 0.5),
             read_position=2 if equals else 1,
         )
-
-
-# What there is to say of an MLP, in files too.
-MLP_KEYS = ("p", "d_mlp", "activation")
-# What goes without saying where it is as by default, so that older files stay the same bytes.
-UNSAID = ("n_layers", "softmax", "norms", "hidden", "bias")
-
-
-@dataclass(frozen=True)
-class _MLPKeys:
-    """An MLP's config as files have it."""
-
-    p: int
-    d_mlp: int
-    activation: Activation = "relu"
-    hidden: tuple[Hidden, ...] = ()
-    bias: bool = False
-    norms: Norms = NO_NORMS
-
-
-def config_to_dict(config: Config) -> dict[str, Any]:
-    """The config as plain JSON types, with the architecture named.
-
-    Addition, constant attention, one layer, no norm and no bias of an MLP go without saying, so that files of such
-    models stay the same bytes.
-    """
-    said = {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(config)
-        if field.name != "task" and (field.name not in UNSAID or getattr(config, field.name) != field.default)
-    }
-    said |= {name: dataclasses.asdict(said[name]) for name in ("softmax", "norms") if name in said}
-    said |= {"hidden": [dataclasses.asdict(layer) for layer in config.hidden]} if config.hidden else {}
-    if config.has_stream:
-        data = {"architecture": "transformer", **said}
-    else:
-        keys = {field.name for field in dataclasses.fields(_MLPKeys)}
-        data = {"architecture": "mlp", **{name: value for name, value in said.items() if name in keys}}
-    return data if config.task.name == "add" else {**data, "task": config.task.to_json()}
-
-
-def config_from_dict(data: Any, where: str, table: Int[np.ndarray, "..."] | None = None) -> Config:
-    """The inverse of `config_to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
-    if not isinstance(data, Mapping):
-        raise BadConfig(f"{where}: the config is a {type(data).__name__}; expected names with values")
-    architecture = data.get("architecture")
-    if architecture not in ("transformer", "mlp"):
-        raise BadConfig(f"{where}: architecture {architecture!r}; expected one of transformer, mlp")
-    rest = {key: value for key, value in data.items() if key not in ("architecture", "task")}
-    if architecture == "transformer":
-        config = parse_dataclass(Config, rest, where)
-        if not config.has_stream:
-            raise BadConfig(f"{where}: d_model = 0 and no attention; expected a transformer's")
-    else:
-        try:
-            config = Config.mlp(**vars(parse_dataclass(_MLPKeys, rest, where)))
-        except BadConfig as error:
-            raise BadConfig(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
-    if "task" not in data:
-        return config
-    return dataclasses.replace(config, task=task_from_json(data["task"], config.p, table, where))

@@ -198,7 +198,7 @@ def build_transformer(recipe: Recipe) -> Weights:
         read_position=1,
     )
     token, attended, written = (slice(i * width, (i + 1) * width) for i in range(3))
-    weights = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items() if name.startswith("W_")}
+    weights = {name: np.zeros(shape) for name, shape in config.shapes.items() if name.startswith("W_")}
     weights["W_E"][:, token] = plane.circle
     weights["W_V"][0, token] = np.eye(width)
     weights["W_O"][0, :, attended] = np.eye(width)

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from quadlens.errors import BadFile, QuadlensError
+from quadlens.model.architectures import config_from_dict
 from quadlens.model.atomic import write_atomic
-from quadlens.model.config import Config, config_from_dict, config_to_dict
-from quadlens.model.sequence import SequenceConfig, sequence_from_dict, sequence_to_dict
+from quadlens.model.config import Config
+from quadlens.model.sequence import SequenceConfig
 from quadlens.model.storage_types import SAFETENSORS_TYPES, decode
-from quadlens.model.weights import QUERY_KEY, Weights, layered, norm_names
+from quadlens.model.tensor_names import TASK_TABLE
+from quadlens.model.weights import Weights
 from quadlens.reading import parse_json, read_limited
 
 METADATA_KEY = "quadlens"
@@ -23,43 +25,6 @@ MAX_FILE_BYTES = 1 << 32
 # The JSON at the start of a safetensors file: some 100 bytes per tensor, and a config.
 MAX_HEADER_BYTES = 1 << 22
 _IMPORT_HINT = "read other people's checkpoints with: quadlens import -o MODEL.safetensors"
-
-# Our short names → the names in the file.
-TRANSFORMER_NAMES = {
-    "W_E": "embed.W_E",
-    "W_pos": "pos_embed.W_pos",
-    "W_V": "blocks.0.attn.W_V",
-    "b_V": "blocks.0.attn.b_V",
-    "W_O": "blocks.0.attn.W_O",
-    "b_O": "blocks.0.attn.b_O",
-    "W_in": "blocks.0.mlp.W_in",
-    "b_in": "blocks.0.mlp.b_in",
-    "W_out": "blocks.0.mlp.W_out",
-    "b_out": "blocks.0.mlp.b_out",
-    "W_U": "unembed.W_U",
-    "b_U": "unembed.b_U",
-}
-NORM_NAMES = {
-    "ln1_w": "blocks.0.ln1.w",
-    "ln1_b": "blocks.0.ln1.b",
-    "ln2_w": "blocks.0.ln2.w",
-    "ln2_b": "blocks.0.ln2.b",
-    "ln_final_w": "ln_final.w",
-    "ln_final_b": "ln_final.b",
-}
-QUERY_KEY_NAMES = {name: f"blocks.0.attn.{name}" for name in QUERY_KEY}
-# The answers of a task that is not given by a formula, as 32-bit integers.
-TASK_TABLE = "task.answers"
-
-
-def names_for(config: Config | SequenceConfig) -> dict[str, str]:
-    """Our short names and the names in the file, for one architecture."""
-    if isinstance(config, SequenceConfig):
-        return config.names
-    if not config.has_stream:
-        return {name: f"mlp.{name}" for name in Weights.shapes(config)}
-    one = TRANSFORMER_NAMES if config.softmax is None else TRANSFORMER_NAMES | QUERY_KEY_NAMES
-    return layered(one | {name: NORM_NAMES[name] for name in norm_names(config.norms)}, config.n_layers)
 
 
 def told_names(what: str, names: Sequence[str], most: int = 6) -> str:
@@ -76,14 +41,9 @@ def to_bytes(model: Weights) -> bytes:
     """The file as bytes; the same model always gives the same bytes."""
     from safetensors.numpy import save
 
-    names = names_for(model.config)
+    names, config = model.config.names, model.config.to_dict()
     tensors = {names[name]: np.ascontiguousarray(array) for name, array in model.tensors.items()}
-    if isinstance(model.config, SequenceConfig):
-        config = sequence_to_dict(model.config)
-    else:
-        task, config = model.config.task, config_to_dict(model.config)
-        if not task.by_formula:
-            tensors[TASK_TABLE] = np.ascontiguousarray(task.answers, dtype=np.int32)
+    tensors |= model.config.task_tensors
     header = {"format": FORMAT_VERSION, "config": config, "checksum": _checksum(tensors, config)}
     # One metadata key only: safetensors does not promise the order of several, and bytes must be deterministic.
     return save(tensors, {METADATA_KEY: json.dumps(header, sort_keys=True)})
@@ -161,22 +121,17 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
     # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")
-    if isinstance(config_data, dict) and config_data.get("architecture") == "sequence":
-        return _named(sequence_from_dict(config_data, where), tensors, where)
     table = tensors.get(TASK_TABLE)
     if table is not None and table.dtype != np.int32:
         raise BadFile(f"{where}: {TASK_TABLE} has dtype {table.dtype}, expected int32")
     config = config_from_dict(config_data, where, None if table is None else table.astype(np.int64))
-    if not config.task.by_formula:
-        tensors = {name: array for name, array in tensors.items() if name != TASK_TABLE}
-    return _named(config, tensors, where)
+    return _named(config, {name: x for name, x in tensors.items() if name not in config.task_tensors}, where)
 
 
 def _named(config: Config | SequenceConfig, tensors: dict[str, np.ndarray], where: str) -> Weights:
     """The network whose tensors have these names in a file."""
-    names = names_for(config)
-    optional = config.optional if isinstance(config, SequenceConfig) else ()
-    missing = sorted(long for short, long in names.items() if long not in tensors and short not in optional)
+    names = config.names
+    missing = sorted(long for short, long in names.items() if long not in tensors and short not in config.optional)
     unknown = sorted(set(tensors) - set(names.values()))
     if missing or unknown:
         raise BadFile(f"{where}: {told_names('missing', missing)}, {told_names('unknown', unknown)}")

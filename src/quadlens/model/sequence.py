@@ -1,8 +1,11 @@
 """What a one-layer network on sequences is, without its weights: widths, norms, positions, mask and task."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
+
+import numpy as np
 
 from quadlens.arguments import check_fields
 from quadlens.display import Displayed
@@ -183,16 +186,30 @@ class SequenceConfig(Displayed):
         """Our short names and the names in the file."""
         return {short: SEQUENCE_NAMES[short] for short in self.shapes}
 
+    @property
+    def task_tensors(self) -> dict[str, np.ndarray]:
+        """What a file has of the task beside its JSON: nothing."""
+        return {}
+
+    @property
+    def kind_words(self) -> str:
+        """What kind of network it is, in a few words."""
+        return "a network on sequences"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as plain JSON types, with the architecture named."""
+        return {"architecture": "sequence", **asdict(self), "task": self.task.to_json()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str, _table: np.ndarray | None = None) -> "SequenceConfig":
+        """The inverse of `to_dict`; `where` names the source in messages."""
+        return parse_dataclass(SequenceConfig, {k: v for k, v in data.items() if k != "architecture"}, where)
+
+    @property
+    def brief(self) -> dict[str, object]:
+        """The facts that a line about the network's weights begins with."""
+        return self._facts()
+
     def _facts(self) -> dict[str, object]:
         widths = ("d_model", "n_heads", "d_head", "d_value", "d_mlp", "activation")
         return {"task": self.task.name, **{name: getattr(self, name) for name in widths}}
-
-
-def sequence_to_dict(config: SequenceConfig) -> dict[str, Any]:
-    """The config as plain JSON types, with the architecture named."""
-    return {"architecture": "sequence", **asdict(config), "task": config.task.to_json()}
-
-
-def sequence_from_dict(data: dict[str, Any], where: str) -> SequenceConfig:
-    """The inverse of `sequence_to_dict`; `where` names the source in messages."""
-    return parse_dataclass(SequenceConfig, {k: v for k, v in data.items() if k != "architecture"}, where)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -13,16 +12,13 @@ from jaxtyping import Float, Int
 from quadlens.display import Displayed
 from quadlens.errors import BadWeights, WrongArgument, kind_of
 from quadlens.model.config import Config
-from quadlens.model.norm import Norms
 from quadlens.model.sequence import SequenceConfig
 from quadlens.model.tables import Tables
 from quadlens.model.task import Task
+from quadlens.model.tensor_names import OUTER, own_name
 
 Pairs = Int[np.ndarray, "n 2"]
 Array = Float[np.ndarray, "..."]
-QUERY_KEY = ("W_Q", "b_Q", "W_K", "b_K")
-# The weights that all blocks share.
-OUTER = ("W_E", "W_pos", "W_U", "b_U", "ln_final_w", "ln_final_b")
 
 
 class Weights(Displayed):
@@ -55,13 +51,11 @@ class Weights(Displayed):
         Raises:
             BadWeights: when one is missing, of no use, of another shape, or not finite.
         """
-        shapes = self.shapes(config)
-        if isinstance(config, SequenceConfig):
-            shapes = {name: shape for name, shape in shapes.items() if name in tensors or name not in config.optional}
+        shapes = {n: shape for n, shape in config.shapes.items() if n in tensors or n not in config.optional}
         missing, needless = sorted(shapes.keys() - tensors.keys()), sorted(tensors.keys() - shapes.keys())
         if missing or needless:
             raise BadWeights(
-                f"{_kind(config)}: missing weights "
+                f"{config.kind_words}: missing weights "
                 f"{', '.join(missing) or 'none'}, weights without use {', '.join(needless) or 'none'}"
             )
         check_arrays(tensors)
@@ -84,36 +78,6 @@ class Weights(Displayed):
             raise AttributeError(f"this network has no {name}; it has {', '.join(tensors)}")
         return tensors[name]
 
-    @staticmethod
-    def shapes(config: Config | SequenceConfig) -> dict[str, tuple[int, ...]]:
-        """The shape every weight must have."""
-        if isinstance(config, SequenceConfig):
-            return config.shapes
-        if not config.has_stream:
-            return _mlp_shapes(config)
-        d, m, h, dh = config.d_model, config.d_mlp, config.n_heads, config.d_head
-        block = {
-            "W_V": (h, d, dh),
-            "b_V": (h, dh),
-            "W_O": (h, dh, d),
-            "b_O": (d,),
-            "W_in": (d, m),
-            "b_in": (m,),
-            "W_out": (m, d),
-            "b_out": (d,),
-        }
-        more = {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)} if config.softmax else {}
-        norms = dict.fromkeys(norm_names(config.norms), (d,))
-        more |= {name: shape for name, shape in norms.items() if name not in OUTER}
-        names = layered({name: name for name in block | more}, config.n_layers)
-        before = {"W_E": (config.d_vocab, d), "W_pos": (config.n_ctx, d)}
-        after = {"W_U": (d, config.d_vocab_out), "b_U": (config.d_vocab_out,)}
-        after |= {name: shape for name, shape in norms.items() if name in OUTER}
-        inner = {name: (block | more)[own_name(name)] for name in names}
-        if config.n_layers > 1:
-            return before | after | inner
-        return before | {n: inner[n] for n in block} | after | {n: x for n, x in inner.items() if n not in block}
-
     @classmethod
     def mlp(cls, config: Config, W_a: Array, W_b: Array, W_out: Array) -> "Weights":
         """A two-layer MLP, logits = W_out σ(W_a[a] + W_b[b]): the networks of He et al. and of Gromov."""
@@ -124,7 +88,7 @@ class Weights(Displayed):
         """The network with these tensors; a bias left out is zero, a weight left out is an error."""
         check_arrays(tensors)
         dtype = next(iter(tensors.values())).dtype if tensors else np.float64
-        shapes = {name: (own_name(name), shape) for name, shape in cls.shapes(config).items()}
+        shapes = {name: (own_name(name), shape) for name, shape in config.shapes.items()}
         zeros = {n: np.zeros(s, dtype) for n, (own, s) in shapes.items() if own.startswith("b_") or own.endswith("_b")}
         # W_b is an MLP's weight, the only one whose name ends like a norm's bias.
         zeros.pop("W_b", None)
@@ -163,66 +127,7 @@ class Weights(Displayed):
         return collapse(self, FLOATS)
 
     def _facts(self) -> dict[str, object]:
-        config = self.config
-        count = f"{sum(array.size for array in self.tensors.values()):,}"
-        if isinstance(config, SequenceConfig):
-            return {**config._facts(), "weights": count}
-        special = [] if config.task.name == "add" else [config.task.words]
-        special += [config.attention_kind] if config.softmax is not None else []
-        special += [f"{config.depth} layers"] if config.depth > 1 else []
-        special += [config.norms.words] if config.norms else []
-        return {
-            "p": config.p,
-            "d_mlp": config.d_mlp,
-            "": ", ".join([config.activation, *special]),
-            "weights": count,
-        }
-
-
-def norm_names(norms: Norms) -> list[str]:
-    """The tensors of a transformer's norms, by the names of one block.
-
-    >>> from quadlens.model.norm import Norm
-    >>> norm_names(Norms(mlp=Norm("rms", 1e-6)))
-    ['ln2_w', 'ln2_b']
-    """
-    stems = {"attention": "ln1", "mlp": "ln2", "final": "ln_final"}
-    return [f"{stem}_{kind}" for place, stem in stems.items() if place in norms.places for kind in "wb"]
-
-
-def _mlp_shapes(config: Config) -> dict[str, tuple[int, ...]]:
-    p, widths = config.p, [*(layer.width for layer in config.hidden), config.d_mlp]
-    norms = [*(layer.norm for layer in config.hidden), config.norms.mlp]
-    found: dict[str, tuple[int, ...]] = {"W_a": (p, widths[0]), "W_b": (p, widths[0])}
-    found |= {"b_in": (widths[0],)} if config.bias else {}
-    for number, (before, width) in enumerate(pairwise(widths), 1):
-        found |= {f"{number}.{name}": (before,) for name in ("ln2_w", "ln2_b") if norms[number] is not None}
-        found |= {f"{number}.W_in": (before, width), f"{number}.b_in": (width,)}
-    found |= {name: (config.d_mlp,) for name in ("ln_final_w", "ln_final_b") if config.norms.final is not None}
-    return found | {"W_out": (config.d_mlp, p)} | ({"b_out": (p,)} if config.bias else {})
-
-
-def own_name(name: str) -> str:
-    """The name of a weight without its block's number.
-
-    >>> own_name("1.W_in"), own_name("W_in")
-    ('W_in', 'W_in')
-    """
-    return name.rpartition(".")[2]
-
-
-def layered(names: Mapping[str, str], blocks: int) -> dict[str, str]:
-    """Names of one block's weights for each of several; a block's number stands before our short names.
-
-    >>> layered({"W_E": "embed.W_E", "W_in": "blocks.0.mlp.W_in"}, 2)
-    {'W_E': 'embed.W_E', '0.W_in': 'blocks.0.mlp.W_in', '1.W_in': 'blocks.1.mlp.W_in'}
-    """
-    if blocks == 1:
-        return dict(names)
-    inner = {short: long for short, long in names.items() if short not in OUTER}
-    return {short: long for short, long in names.items() if short in OUTER} | {
-        f"{i}.{short}": long.replace(".0.", f".{i}.") for i in range(blocks) for short, long in inner.items()
-    }
+        return {**self.config.brief, "weights": f"{sum(array.size for array in self.tensors.values()):,}"}
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
@@ -260,10 +165,3 @@ def _frozen(array: Array) -> Array:
 
 def _rebuilt(config: Config | SequenceConfig, tensors: dict[str, np.ndarray]) -> Weights:
     return Weights(config, **tensors)
-
-
-def _kind(config: Config | SequenceConfig) -> str:
-    if isinstance(config, SequenceConfig):
-        return "a network on sequences"
-    layers = f"{config.n_layers} layers" if config.n_layers > 1 else "one layer"
-    return f"attention is {config.attention_kind}, {layers}" if config.has_stream else "an MLP"

@@ -102,7 +102,7 @@ def parameterise(anatomy: Anatomy, constant: bool = True, double: bool = True, e
     if not groups:
         raise BadConfig("no neuron reads and writes one frequency most, so there is nothing to write with few numbers")
     planes = _Planes(anatomy, groups, constant)
-    tensors = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items()}
+    tensors = {name: np.zeros(shape) for name, shape in config.shapes.items()}
     for (start, stop), circle, frame in zip(config.token_rows, planes.circles, planes.E, strict=False):
         tensors["W_E"][start:stop] = circle @ frame
     tensors["W_pos"][: len(planes.E[2])] = planes.E[2]

@@ -212,7 +212,7 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
         attention=config.attention if rate else (1.0,) * len(streams),
         softmax=replace(softmax, scale=scale) if rate else None,
     )
-    new = {name: np.zeros(shape) for name, shape in Weights.shapes(mixed).items()}
+    new = {name: np.zeros(shape) for name, shape in mixed.shapes.items()}
     new["W_E"][:, :tokens], new["W_E"][:, tokens:] = np.eye(tokens), np.concatenate(streams)
     new["W_V"][-heads:, :tokens] = np.concatenate(brought, axis=1)
     new["W_O"][-heads:, :, tokens:] = w["W_O"]
@@ -262,7 +262,7 @@ def as_transformer(collapsed: FloatTables) -> Weights:
         b_token_offset=p,
         task=collapsed.task,
     )
-    weights = {name: np.zeros(shape) for name, shape in Weights.shapes(config).items() if name.startswith("W_")}
+    weights = {name: np.zeros(shape) for name, shape in config.shapes.items() if name.startswith("W_")}
     weights["W_E"][:width, :width] = np.eye(width)
     weights["W_V"][0, :width] = np.eye(width)
     weights["W_O"][0, :, :width] = np.eye(width)

@@ -57,7 +57,7 @@ def start_of(config: TrainConfig) -> Start:
 def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weights:
     """The initial transformer, from `rng` or, where it is None, as gbmi draws it."""
     model = config.transformer_config()
-    shapes = Weights.shapes(model)
+    shapes = model.shapes
     # Both W_in and W_U end with the width that Zhong et al. divide by.
     widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
     scales = {name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model))) for name in shapes}
@@ -71,7 +71,7 @@ def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weight
 
 def _mlp(config: TrainConfig, rng: np.random.Generator) -> Weights:
     model = config.model_config()
-    drawn = {name: config.initial_scale * rng.standard_normal(s) for name, s in Weights.shapes(model).items()}
+    drawn = {name: config.initial_scale * rng.standard_normal(s) for name, s in model.shapes.items()}
     if config.vocabularies == 1:
         drawn["W_b"] = drawn["W_a"]
     return Weights(model, **{name: array.astype(config.precision) for name, array in drawn.items()})

@@ -8,7 +8,8 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config
 from quadlens.model.sequence import SequenceConfig
-from quadlens.model.weights import Weights, norm_names
+from quadlens.model.tensor_names import norm_names
+from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
 
 # Every weight starts at a multiple of this many numbers: aligned memory keeps BLAS results the same everywhere.
@@ -137,5 +138,5 @@ def position_rows(config: SequenceConfig) -> list[int]:
 
 
 def _mlp_shapes(config: Config, vocabularies: int) -> dict[str, tuple[int, ...]]:
-    shapes = Weights.shapes(config)
+    shapes = config.shapes
     return {name: shape for name, shape in shapes.items() if name != "W_b" or vocabularies == 2}

@@ -23,7 +23,7 @@ from quadlens.model.native import (
     parse_safetensors,
     told_names,
 )
-from quadlens.model.weights import OUTER, layered, own_name
+from quadlens.model.tensor_names import OUTER, layered, own_name
 from quadlens.reading import parse_json, read_limited
 
 Tensors = Mapping[str, np.ndarray]
@@ -97,7 +97,7 @@ def take(
     Args:
         checkpoint: Where from.
         names: Short name → name in the file; those with `.0.` are of layer 0. Where the file has more layers, the
-            short names of a layer's weights have its number before them, as in `Weights.shapes`.
+            short names of a layer's weights have its number before them, as in `Config.shapes`.
         optional: Short names that may be absent.
         dropped: Names in the file that carry no weights (masks, buffers).
     """

@@ -42,7 +42,7 @@ def two_layers(
         if activation is None:
             raise missing.error()
         config = Config.mlp(p, d_mlp, activation[0])
-        check_tensors(dict(weights), Weights.shapes(config))
+        check_tensors(dict(weights), config.shapes)
         model = Weights(config, **weights)
     except QuadlensError as error:
         raise (error if str(error).startswith(source) else error.about(source)) from None

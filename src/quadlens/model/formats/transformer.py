@@ -21,7 +21,8 @@ from quadlens.model.formats.facts import (
 )
 from quadlens.model.formats.protocol import Hints, Imported, SoftmaxAttention
 from quadlens.model.norm import NO_NORMS, Norm, Norms
-from quadlens.model.weights import QUERY_KEY, Weights, own_name
+from quadlens.model.tensor_names import QUERY_KEY, own_name
+from quadlens.model.weights import Weights
 
 # Gates that differ by no more than this over all inputs count as constant.
 CONSTANT_WITHIN = 1e-12
@@ -368,7 +369,7 @@ class _Reading:
         try:
             config = self._config(attention, softmax)
             if not any(own_name(name).startswith("ln") for name in weights):  # a norm without weights
-                norms = {n: s for n, s in Weights.shapes(config).items() if own_name(n).startswith("ln")}
+                norms = {n: s for n, s in config.shapes.items() if own_name(n).startswith("ln")}
                 weights |= {n: np.ones(s, np.float32) for n, s in norms.items() if n.endswith("_w")}
             return Weights.with_zero_biases(config, **weights)
         except QuadlensError as error:

@@ -16,10 +16,11 @@ from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, 
 from quadlens.model.formats.facts import Missing, attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
-from quadlens.model.native import METADATA_KEY, NORM_NAMES, TRANSFORMER_NAMES
-from quadlens.model.weights import QUERY_KEY, Weights, own_name
+from quadlens.model.native import METADATA_KEY
+from quadlens.model.tensor_names import NORM_NAMES, QUERY_KEY, QUERY_KEY_NAMES, TRANSFORMER_NAMES, own_name
+from quadlens.model.weights import Weights
 
-HOOKED_NAMES = {**TRANSFORMER_NAMES, **{name: f"blocks.0.attn.{name}" for name in QUERY_KEY}, **NORM_NAMES}
+HOOKED_NAMES = {**TRANSFORMER_NAMES, **QUERY_KEY_NAMES, **NORM_NAMES}
 RAW_NAMES = {
     "W_E": "tok_embed.weight",
     "W_pos": "pos.weight",
