@@ -92,7 +92,7 @@ def _ratio(slow: list[float], fast: list[float]) -> float:
 def _engine(config: TrainConfig, start: Start, threads: int) -> CpuEngine:
     theta = Layout.of_run(config).flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
-    return CpuEngine(config.transformer_config(), state, start.train, start.validation, threads)
+    return CpuEngine(config.model_config(), state, start.train, start.validation, threads)
 
 
 def _ours(config: TrainConfig, engine: CpuEngine) -> Callable[[], None]:
@@ -153,7 +153,7 @@ def _transformer_lens(config: TrainConfig, start: Start, threads: int) -> Callab
         return None
     import warnings
 
-    model = config.transformer_config()
+    model = config.model_config()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         peer = HookedTransformer(

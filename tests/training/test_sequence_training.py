@@ -12,7 +12,7 @@ from quadlens.model import load
 from quadlens.model.sequence_forward import sequence_config as config_of
 from quadlens.sequences import expand, forward
 from quadlens.training.config import TrainConfig, load_config
-from quadlens.training.layout import Layout, position_rows
+from quadlens.training.layout import Layout, SequenceLayout, position_rows
 from quadlens.training.outputs import Outcome
 from quadlens.training.sequence import answer, draw, initial_weights, sequence_config
 from quadlens.training.train import Hooks, Interrupted, train
@@ -27,7 +27,8 @@ def test_the_step_answers_as_the_forward_pass_does(config: TrainConfig) -> None:
     import torch
 
     params = initial_weights(dataclasses.replace(config, precision="float64", initial_scale=2.0))
-    layout, words = Layout.of_run(config), draw(config, np.random.default_rng(0), 40, full_of_carries=True)
+    layout = SequenceLayout(sequence_config(config))
+    words = draw(config, np.random.default_rng(0), 40, full_of_carries=True)
     loss, right, margins = answer(torch.from_numpy(layout.flatten(params)), layout, words)
     task, smallest, losses = expand(sequence_config(config)), np.full(40, np.inf), []
     for step, (query, _, _) in enumerate(task.steps):

@@ -145,9 +145,9 @@ def test_gradient_equals_automatic_differentiation_of_the_full_transformer(
     gradients = {
         name: np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy() for name, leaf in leaves.items()
     }
-    expected = layout.flatten(Weights(config=config.transformer_config(), **gradients))
+    expected = layout.flatten(Weights(config=config.model_config(), **gradients))
     with mock.patch.object(cpu, "ROWS", rows):  # pairs in many blocks, and in one
-        engine = CpuEngine(config.transformer_config(), state, start.train, start.validation, threads)
+        engine = CpuEngine(config.model_config(), state, start.train, start.validation, threads)
     measure = engine.step_gradient()
     engine.close()
     assert measure.loss == pytest.approx(loss.item(), rel=1e-12, abs=1e-300)
@@ -160,8 +160,7 @@ def test_the_device_engine_takes_the_same_steps(config: TrainConfig) -> None:
     starts = [start_of(dataclasses.replace(config, seed=seed)) for seed in (config.seed, config.seed // 2 + 1)]
     states = [start_state(config, start) for start in starts]
     cpu = [
-        CpuEngine(config.transformer_config(), s, st_.train, st_.validation)
-        for s, st_ in zip(states, starts, strict=True)
+        CpuEngine(config.model_config(), s, st_.train, st_.validation) for s, st_ in zip(states, starts, strict=True)
     ]
     together = OptimiserState(*(np.concatenate([getattr(s, n) for s in states]) for n in ("theta", "first", "second")))
     train, validation = (np.stack([getattr(s, n) for s in starts]) for n in ("train", "validation"))
@@ -181,7 +180,7 @@ def test_a_sure_float32_model_has_no_denormal_gradients() -> None:
     start = start_of(config)
     state = start_state(config, start)
     engine = CpuEngine(
-        config.transformer_config(),
+        config.model_config(),
         OptimiserState(state.theta * 12, state.first, state.second),
         start.train,
         start.validation,
@@ -199,7 +198,7 @@ def test_a_sure_model_keeps_its_gradient() -> None:
     state = start_state(config, start)
     theta = state.theta * 12
     engine = CpuEngine(
-        config.transformer_config(), OptimiserState(theta, state.first, state.second), start.train, start.validation
+        config.model_config(), OptimiserState(theta, state.first, state.second), start.train, start.validation
     )
     engine.step_gradient()
     leaves = {
@@ -216,7 +215,7 @@ def test_a_sure_model_keeps_its_gradient() -> None:
 
 def hooked_transformer(config: TrainConfig, seed: int | None = None) -> Any:
     transformer_lens = pytest.importorskip("transformer_lens", reason="the extra 'peers' is not installed")
-    model = config.transformer_config()
+    model = config.model_config()
     peer = transformer_lens.HookedTransformer(
         transformer_lens.HookedTransformerConfig(
             n_layers=1,
@@ -253,7 +252,7 @@ def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: f
         p=13, d_model=16, d_mlp=24, n_heads=2, d_head=8, equals=preset_equals, weight_decay=weight_decay,
         precision="float64", epochs=50, attention_rate=rate,
     )  # fmt: skip
-    start, model = start_of(config), config.transformer_config()
+    start, model = start_of(config), config.model_config()
     peer = hooked_transformer(config).to(torch.float64)
     with torch.no_grad():
         for name, array in start.params.tensors.items():

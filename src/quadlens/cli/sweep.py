@@ -81,8 +81,9 @@ def command(
     chosen_axes = {name: values for name, values in axes.items() if values is not None}
     points = [dict(zip(chosen_axes, point, strict=True)) for point in itertools.product(*chosen_axes.values())]
     base = [load_config(preset, config, {**settings, **point}) for point in points]
-    if any(one.architecture == "sequence" for one in base):
-        raise BadConfig("a sweep analyses networks on pairs; train networks on sequences by quadlens train --seeds")
+    for one in base:
+        if one.kind.no_sweep is not None:
+            raise BadConfig(f"{one.kind.no_sweep}; train networks on sequences by quadlens train --seeds")
     configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:

@@ -88,7 +88,7 @@ def command(
         configs = [dataclasses.replace(chosen, seed=seed) for seed in parse_seeds(seeds)]
         made = _run_many(configs, output, device, checkpoint_every, out)
 
-    inputs = "words tried" if chosen.architecture == "sequence" else "pairs"
+    inputs = chosen.kind.inputs
 
     def render(console: "Console") -> None:
         for path, manifest in made.items():
@@ -265,11 +265,7 @@ def _announcement(
     from quadlens.training.train import available_threads, seconds_per_epoch
 
     each = seconds_per_epoch(config, device=device, threads=threads)
-    if config.architecture == "sequence":
-        what = f"{config.task} in base {config.p}" if config.task.startswith("add") else f"{config.task} of {config.p}"
-        inputs = f"{config.batch} new words a step"
-    else:
-        what, inputs = f"p = {config.p}", f"{int(config.p**2 * config.train_share)} of {config.p**2} pairs"
+    what, inputs = config.kind.words(config)
     return (
         f"training {what}, {config.d_mlp} neurons, seed {config.seed} on {inputs}, epochs {begin} to {config.epochs}, "
         f"{threads or available_threads()} threads, into {output}: "

@@ -267,11 +267,12 @@ class Config(Displayed):
         names = layered({name: name for name in block | more}, self.n_layers)
         before = {"W_E": (self.d_vocab, d), "W_pos": (self.n_ctx, d)}
         after = {"W_U": (d, self.d_vocab_out), "b_U": (self.d_vocab_out,)}
-        after |= {name: shape for name, shape in norms.items() if name in OUTER}
+        final = {name: shape for name, shape in norms.items() if name in OUTER}
         inner = {name: (block | more)[own_name(name)] for name in names}
         if self.n_layers > 1:
-            return before | after | inner
-        return before | {n: inner[n] for n in block} | after | {n: x for n, x in inner.items() if n not in block}
+            return before | after | final | inner
+        rest = {name: shape for name, shape in inner.items() if name not in block}
+        return before | {name: inner[name] for name in block} | after | rest | final
 
     @property
     def optional(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile
 from quadlens.reading import parse_toml, read_limited
 from quadlens.schema import parse_dataclass
+from quadlens.training.kinds import KINDS, SEQUENCE_SETTINGS, Kind
 
 if TYPE_CHECKING:
     from quadlens.model.config import Config
@@ -36,7 +37,6 @@ InitialRule = Literal["gpt2", "zhong"]
 NormOf = Literal["none", "layer", "rms"]
 Schedule = Literal["constant", "cosine"]
 
-SEQUENCE_SETTINGS = ("d_value", "batch")
 NORM_EPS = 1e-5
 # Settings that came after the first runs were named: at its default none of them is part of a run's name.
 LATER_SETTINGS = (
@@ -155,22 +155,11 @@ class TrainConfig(Displayed):
             raise BadConfig(f"attention_rate = {self.attention_rate}; expected 0 (constant) … 1 (softmax)")
         if self.vocabularies not in (1, 2):
             raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
-        if self.architecture == "mlp" and (self.attention_rate or self.equals or self.seeding != "quadlens"):
-            raise BadConfig("an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out")
-        if self.initial_rule == "zhong" and (self.architecture == "mlp" or self.seeding != "quadlens"):
+        if self.architecture not in KINDS:
+            raise BadConfig(f"architecture {self.architecture!r}; expected one of {', '.join(KINDS)}")
+        if self.initial_rule == "zhong" and self.seeding != "quadlens":
             raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
-        usual = {one.name: one.default for one in dataclasses.fields(self)}
-        given = [name for name in SEQUENCE_SETTINGS if getattr(self, name) != usual[name]]
-        if self.architecture != "sequence" and given:
-            raise BadConfig(f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out")
-        if (self.norm != "none" and self.architecture == "mlp") or (self.norm, self.architecture) == (
-            "layer",
-            "sequence",
-        ):
-            raise BadConfig(f"norm = {self.norm} is not for this architecture, {self.architecture}; leave it out")
-        only = {"seeding": "quadlens", "loss": "cross-entropy", "activation": "relu"}
-        if self.architecture == "sequence" and any(getattr(self, name) != value for name, value in only.items()):
-            raise BadConfig(f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone")
+        self.kind.check(self)
         self.network_config()  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:
@@ -181,49 +170,22 @@ class TrainConfig(Displayed):
             if one.name in always or getattr(self, one.name) != one.default
         }
 
-    def network_config(self) -> "Config | SequenceConfig":
-        """The architecture that is trained."""
-        if self.architecture == "sequence":
-            from quadlens.training.sequence import sequence_config
+    @property
+    def kind(self) -> Kind:
+        """What is particular about the networks of this architecture."""
+        return KINDS[self.architecture]
 
-            return sequence_config(self)
-        return self.model_config()
+    def network_config(self) -> "Config | SequenceConfig":
+        """The network that is trained, without its weights."""
+        found: Config | SequenceConfig = self.kind.network(self)
+        return found
 
     def model_config(self) -> "Config":
-        """The same, where it answers pairs."""
-        # Here, so that the settings can be shown as flags without loading the numerical libraries.
-        from quadlens.model.activation import parse_activation
-        from quadlens.model.config import Config
+        """The same, of a network that answers pairs."""
+        found: Config = self.kind.network(self)
+        return found
 
-        if self.architecture == "transformer":
-            return self.transformer_config()
-        return Config.mlp(self.p, self.d_mlp, parse_activation(self.activation), self._task())
-
-    def transformer_config(self) -> "Config":
-        """The same, where it is a transformer."""
-        from quadlens.model.activation import parse_activation
-        from quadlens.model.config import Config, Softmax
-        from quadlens.model.norm import Norm, Norms
-
-        if self.architecture != "transformer":
-            raise BadConfig(f"the architecture is {self.architecture}; expected transformer")
-        paper = Config.paper(self.p, self.d_model, self.d_mlp, self.n_heads, self.d_head, self.equals)
-        positions, rate = len(paper.attention), self.attention_rate
-        rest = (1 - rate) / positions if self.attention_rest == "mean" else 1 - rate
-        offset = self.p if self.vocabularies == 2 else 0
-        norm = None if self.norm == "none" else Norm(self.norm, NORM_EPS)
-        return dataclasses.replace(
-            paper,
-            d_vocab=paper.d_vocab + offset,
-            b_token_offset=offset,
-            attention=(rest,) * positions,
-            softmax=Softmax(rate, math.sqrt(self.d_head)) if rate else None,
-            activation=parse_activation(self.activation),
-            task=self._task(),
-            norms=Norms(attention=norm, mlp=norm, final=norm),
-        )
-
-    def _task(self) -> "Task":
+    def pair_task(self) -> "Task":
         """What is learned, by its name or, after `table:`, by its rows."""
         from quadlens.model.task import task_by_name, task_from_rows
 

@@ -1,11 +1,13 @@
 """Where a run starts: initial weights and the split into training and validation pairs."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
+from quadlens.errors import BadConfig
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
@@ -34,29 +36,27 @@ def start_of(config: TrainConfig) -> Start:
     other widths in place of d_model (`initial_rule`), its norms' weights are 1 and its biases
     0; an MLP's from N(0, initial_scale²).
     """
-    params: Weights
-    if config.architecture == "sequence":
-        from quadlens.training.sequence import initial_weights
+    return config.kind.start(config)
 
-        none = np.empty((0, 2), dtype=np.int64)
-        return Start(initial_weights(config), none, none)
+
+def split_start(config: TrainConfig, initial: Callable[[TrainConfig, np.random.Generator | None], Weights]) -> Start:
+    """The start of a network on pairs: initial weights, and the split of all pairs."""
     pairs = all_pairs(config.p)
     if config.seeding in DRAW_ORDER:
         order = pairs.copy()
         np.random.default_rng(gbmi_reseed(config.seed, "dataset_seed")).shuffle(order)
-        params = _transformer(config, None)
+        params = initial(config, None)
     else:
         weight_seed, split_seed = np.random.SeedSequence(config.seed).spawn(2)
         order = np.random.default_rng(split_seed).permutation(pairs)
-        rng = np.random.default_rng(weight_seed)
-        params = _mlp(config, rng) if config.architecture == "mlp" else _transformer(config, rng)
+        params = initial(config, np.random.default_rng(weight_seed))
     count = int(len(pairs) * config.train_share)
     return Start(params, _sorted(order[:count]), _sorted(order[count:]))
 
 
-def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weights:
+def initial_transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weights:
     """The initial transformer, from `rng` or, where it is None, as gbmi draws it."""
-    model = config.transformer_config()
+    model = config.model_config()
     shapes = model.shapes
     # Both W_in and W_U end with the width that Zhong et al. divide by.
     widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
@@ -69,7 +69,10 @@ def _transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weight
     return Weights.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
 
 
-def _mlp(config: TrainConfig, rng: np.random.Generator) -> Weights:
+def initial_mlp(config: TrainConfig, rng: np.random.Generator | None) -> Weights:
+    """The initial MLP; one whose operands share their weights has W_b = W_a."""
+    if rng is None:
+        raise BadConfig("an MLP is drawn from a generator of ours")
     model = config.model_config()
     drawn = {name: config.initial_scale * rng.standard_normal(s) for name, s in model.shapes.items()}
     if config.vocabularies == 1:

@@ -1,14 +1,14 @@
 """All trained weights as one flat vector, so that the optimiser is one loop and a checkpoint three arrays."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.errors import BadConfig
 from quadlens.model.config import Config
 from quadlens.model.sequence import SequenceConfig
-from quadlens.model.tensor_names import norm_names
 from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
 
@@ -16,112 +16,143 @@ from quadlens.training.config import TrainConfig
 ALIGNMENT = 16
 # Weights whose heads are columns in the flat vector, [d_model, n_heads·d_head], and come first in `Weights`.
 HEADS_INSIDE = {"W_V", "W_Q", "W_K"}
+# Biases of attention and unembedding are not trained and stay zero (`math.md` §2.1).
+UNTRAINED = {"b_V", "b_O", "b_U", "b_Q", "b_K"}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each trained weight lies in the flat vector.
+    """Where each trained weight of a network on pairs lies in the flat vector.
 
     Heads are concatenated: W_V is [d_model, n_heads·d_head] and W_O is [n_heads·d_head, d_model], so that all heads
-    are one matrix product; W_Q and W_K, where there are any, are laid out as W_V. Biases of attention and unembedding
-    are not trained and stay zero (`math.md` §2.1). An MLP whose operands share their weights has W_a alone. A network
-    on sequences is laid out as its file has it, without biases, but that positions may share a row of W_pos.
+    are one matrix product; W_Q and W_K, where there are any, are laid out as W_V.
 
     Attributes:
         config: The model.
         shapes: Shape of each weight, in order.
-        offsets: Where it starts.
+        twins: Weights that are not there because they are the same as another: an MLP whose operands share their
+            weights has W_a alone.
+        offsets: Where a weight starts.
         size: Length of the flat vector, padding included.
     """
 
-    config: Config | SequenceConfig
-    shapes: dict[str, tuple[int, ...]]
-    offsets: dict[str, int]
-    size: int
-
-    @property
-    def sequence(self) -> SequenceConfig:
-        """The model, where it is a network on sequences."""
-        if not isinstance(self.config, SequenceConfig):
-            raise BadConfig("this network answers pairs; expected one on sequences")
-        return self.config
+    config: Config
+    shapes: Mapping[str, tuple[int, ...]]
+    twins: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, config: Config | SequenceConfig, vocabularies: int = 1) -> "Layout":
-        """Lay out the weights of `config`; `vocabularies` says whether the operands of an MLP share theirs."""
-        if isinstance(config, SequenceConfig):
-            shapes = _sequence_shapes(config)
-        else:
-            shapes = _transformer_shapes(config) if config.has_stream else _mlp_shapes(config, vocabularies)
-        offsets, size = {}, 0
-        for name, shape in shapes.items():
-            offsets[name] = size
-            size += -(-int(np.prod(shape)) // ALIGNMENT) * ALIGNMENT
-        return cls(config, shapes, offsets, size)
+    def of(cls, config: Config, twins: Mapping[str, str] | None = None) -> "Layout":
+        """Lay out the weights of `config`."""
+        kinds = {norm.kind for norm in config.norms.places.values()}
+        # An RMSNorm has no bias in PyTorch, and its stays 0.
+        biases = () if "layer" in kinds else ("ln1_b", "ln2_b", "ln_final_b")
+        left_out = UNTRAINED.union(biases, twins or ())
+        shapes = {name: _flat_shape(name, shape) for name, shape in config.shapes.items() if name not in left_out}
+        return cls(config, shapes, twins or {})
 
-    @classmethod
-    def of_run(cls, config: TrainConfig) -> "Layout":
+    @staticmethod
+    def of_run(config: TrainConfig) -> "Layout | SequenceLayout":
         """Lay out the weights that a run trains."""
-        return cls.of(config.network_config(), config.vocabularies)
+        return config.kind.layout(config)
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Where each weight starts."""
+        return _offsets(self.shapes)[0]
+
+    @cached_property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return _offsets(self.shapes)[1]
 
     def flatten(self, params: Weights) -> Float[np.ndarray, " size"]:
         """The trained weights of `params` as a flat vector of their own type."""
-        tensors = params.tensors
-        flat = np.zeros(self.size, dtype=params.W_U.dtype if "W_U" in tensors else params.W_out.dtype)
-        for name, shape in self.shapes.items():
-            start, array = self.offsets[name], tensors[name]
-            if isinstance(self.config, SequenceConfig):
-                rows = position_rows(self.config)
-                first = array[[rows.index(i) for i in range(shape[0])]] if name == "W_pos" else array
-                flat[start : start + first.size] = first.ravel()
-                continue
-            by_head = name in HEADS_INSIDE
-            flat[start : start + int(np.prod(shape))] = (array.transpose(1, 0, 2) if by_head else array).ravel()
-        return flat
+        turned = {name: params.tensors[name].transpose(1, 0, 2) for name in HEADS_INSIDE & self.shapes.keys()}
+        return _flat(self, dict(params.tensors) | turned)
 
     def params(self, flat: Float[np.ndarray, " size"]) -> Weights:
         """The model that a flat vector is."""
-        config, weights = self.config, {}
-        for name, shape in self.shapes.items():
-            start = self.offsets[name]
-            weights[name] = flat[start : start + int(np.prod(shape))].reshape(shape).copy()
-        if isinstance(config, SequenceConfig):
-            return Weights(config, **{**weights, "W_pos": weights["W_pos"][position_rows(config)]})
-        if not config.has_stream:
-            return Weights.mlp(config, weights["W_a"], weights.get("W_b", weights["W_a"]), weights["W_out"])
+        config, weights = self.config, _views(self, flat)
         heads = (config.d_model, config.n_heads, config.d_head)
         for name in HEADS_INSIDE & weights.keys():
             weights[name] = np.ascontiguousarray(weights[name].reshape(heads).transpose(1, 0, 2))
-        weights["W_O"] = weights["W_O"].reshape(config.n_heads, config.d_head, config.d_model)
-        return Weights.with_zero_biases(config, **weights)
+        weights |= {name: weights[twin] for name, twin in self.twins.items()}
+        own = {name: weight.reshape(config.shapes[name]) for name, weight in weights.items()}
+        return Weights.with_zero_biases(config, **own)
 
 
-def _transformer_shapes(config: Config) -> dict[str, tuple[int, ...]]:
-    d, m, heads = config.d_model, config.d_mlp, config.n_heads * config.d_head
-    return {
-        "W_E": (config.d_vocab, d),
-        "W_pos": (config.n_ctx, d),
-        "W_V": (d, heads),
-        "W_O": (heads, d),
-        "W_in": (d, m),
-        "b_in": (m,),
-        "W_out": (m, d),
-        "b_out": (d,),
-        "W_U": (d, config.d_vocab_out),
-        **({"W_Q": (d, heads), "W_K": (d, heads)} if config.softmax is not None else {}),
-        **dict.fromkeys(trained_norms(config), (d,)),
-    }
+@dataclass(frozen=True)
+class SequenceLayout:
+    """The same of a network on sequences: as its file has it, without biases; positions may share a row of W_pos.
+
+    Attributes:
+        config: The model.
+        shapes: Shape of each weight, in order.
+        offsets: Where a weight starts.
+        size: Length of the flat vector, padding included.
+    """
+
+    config: SequenceConfig
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each weight."""
+        config = self.config
+        trained = {name: shape for name, shape in config.shapes.items() if name[0] == "W" or name.endswith("_w")}
+        return trained | {"W_pos": (max(position_rows(config)) + 1, config.d_model)}
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Where each weight starts."""
+        return _offsets(self.shapes)[0]
+
+    @cached_property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return _offsets(self.shapes)[1]
+
+    def flatten(self, params: Weights) -> Float[np.ndarray, " size"]:
+        """The trained weights of `params` as a flat vector of their own type."""
+        rows = position_rows(self.config)
+        first = params.W_pos[[rows.index(i) for i in range(max(rows) + 1)]]
+        return _flat(self, dict(params.tensors) | {"W_pos": first})
+
+    def params(self, flat: Float[np.ndarray, " size"]) -> Weights:
+        """The model that a flat vector is."""
+        weights = _views(self, flat)
+        return Weights(self.config, **{**weights, "W_pos": weights["W_pos"][position_rows(self.config)]})
 
 
-def trained_norms(config: Config) -> list[str]:
-    """The weights of norms, and the biases of LayerNorms: an RMSNorm has none in PyTorch, and its stays 0."""
-    kinds = {norm.kind for norm in config.norms.places.values()}
-    return [name for name in norm_names(config.norms) if name.endswith("_w") or "layer" in kinds]
+def _flat_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a weight with its heads as columns, or as rows where heads write."""
+    if len(shape) < 3:
+        return shape
+    heads, rows, columns = shape
+    return (rows, heads * columns) if name in HEADS_INSIDE else (heads * rows, columns)
 
 
-def _sequence_shapes(config: SequenceConfig) -> dict[str, tuple[int, ...]]:
-    trained = {name: shape for name, shape in config.shapes.items() if name[0] == "W" or name.endswith("_w")}
-    return trained | {"W_pos": (max(position_rows(config)) + 1, config.d_model)}
+def _offsets(shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, int], int]:
+    offsets, size = {}, 0
+    for name, shape in shapes.items():
+        offsets[name] = size
+        size += -(-int(np.prod(shape)) // ALIGNMENT) * ALIGNMENT
+    return offsets, size
+
+
+def _flat(layout: Layout | SequenceLayout, arrays: Mapping[str, np.ndarray]) -> Float[np.ndarray, " size"]:
+    shapes, offsets = layout.shapes, layout.offsets
+    flat = np.zeros(layout.size, dtype=arrays[next(iter(shapes))].dtype)
+    for name in shapes:
+        flat[offsets[name] : offsets[name] + arrays[name].size] = arrays[name].ravel()
+    return flat
+
+
+def _views(layout: Layout | SequenceLayout, flat: Float[np.ndarray, " size"]) -> dict[str, np.ndarray]:
+    offsets, weights = layout.offsets, {}
+    for name, shape in layout.shapes.items():
+        start = offsets[name]
+        weights[name] = flat[start : start + int(np.prod(shape))].reshape(shape).copy()
+    return weights
 
 
 def position_rows(config: SequenceConfig) -> list[int]:
@@ -135,8 +166,3 @@ def position_rows(config: SequenceConfig) -> list[int]:
     after = max(int(one[1:]) for one in template if isinstance(one, str))
     signs = [one for one in template if isinstance(one, int)]
     return [int(one[1:]) if isinstance(one, str) else after + signs.index(one) for one in template]
-
-
-def _mlp_shapes(config: Config, vocabularies: int) -> dict[str, tuple[int, ...]]:
-    shapes = config.shapes
-    return {name: shape for name, shape in shapes.items() if name != "W_b" or vocabularies == 2}

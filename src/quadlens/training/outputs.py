@@ -13,7 +13,6 @@ from pathlib import Path
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import check_directory, write_all_atomic
-from quadlens.model.evaluate import evaluate
 from quadlens.model.native import MAX_FILE_BYTES, to_bytes
 from quadlens.reading import read_limited
 from quadlens.schema import from_json, to_json
@@ -49,12 +48,7 @@ class Outcome:
     @classmethod
     def of(cls, result: TrainingResult) -> "Outcome":
         """What the trained model answers."""
-        if result.config.architecture == "sequence":
-            from quadlens.training.sequence import tried
-
-            return cls(*tried(result.config, result.end.theta))
-        answers = evaluate(result.params.collapse())
-        return cls(answers.correct, answers.pairs, answers.min_margin, answers.loss)
+        return cls(*result.config.kind.judged(result))
 
 
 @dataclass(frozen=True)
@@ -122,9 +116,7 @@ def command_line(config: TrainConfig, threads: int, output: str) -> str:
     """The shortest `quadlens train` command that gives this run; threads belong to it because they change rounding."""
     settings = dataclasses.asdict(config)
     defaults = dataclasses.asdict(TrainConfig()) | read_preset(DEFAULT_PRESET)
-    preset = "eos" if config.equals else DEFAULT_PRESET
-    if config.architecture == "sequence":
-        preset = "adder" if config.task.startswith("add") else "max"
+    preset = config.kind.preset(config)
     defaults |= read_preset(preset)
     words = ["quadlens", "train", "--preset", preset, "--seed", str(config.seed), "--threads", str(threads)]
     for name, value in settings.items():

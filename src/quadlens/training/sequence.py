@@ -18,7 +18,7 @@ from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
 from quadlens.training.device import adamw
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
-from quadlens.training.layout import ALIGNMENT, Layout, position_rows
+from quadlens.training.layout import ALIGNMENT, SequenceLayout, position_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,7 +95,7 @@ def draw(config: TrainConfig, rng: np.random.Generator, n: int, full_of_carries:
 
 def initial_weights(config: TrainConfig) -> Weights:
     """Weights drawn from N(0, initial_scale²/d_model), norms at 1."""
-    layout, rng = Layout.of_run(config), np.random.default_rng([config.seed, START])
+    layout, rng = SequenceLayout(sequence_config(config)), np.random.default_rng([config.seed, START])
     scale, flat = config.initial_scale / math.sqrt(config.d_model), np.zeros(layout.size, dtype=config.precision)
     for name, shape in layout.shapes.items():
         start, size = layout.offsets[name], math.prod(shape)
@@ -109,7 +109,7 @@ def tried(config: TrainConfig, theta: np.ndarray) -> tuple[int, int, float, floa
 
     words = draw(config, np.random.default_rng([config.seed, JUDGE]), SAMPLES)
     with torch.no_grad():
-        loss, right, margins = answer(torch.from_numpy(theta).double(), Layout.of_run(config), words)
+        loss, right, margins = answer(torch.from_numpy(theta).double(), SequenceLayout(sequence_config(config)), words)
     return int(right.sum()), SAMPLES, margins.min().item(), loss.item()
 
 
@@ -123,7 +123,7 @@ class SequenceEngine:
 
         if device == "cpu" and threads is not None:
             torch.set_num_threads(threads)
-        self._seeds, self._layout, self._device = seeds, Layout.of_run(config), device
+        self._seeds, self._layout, self._device = seeds, SequenceLayout(sequence_config(config)), device
         self._theta = [torch.tensor(row, device=device, requires_grad=True) for row in state.theta]
         self._first, self._second = (
             [torch.tensor(row, device=device) for row in x] for x in (state.first, state.second)
@@ -157,7 +157,7 @@ class SequenceEngine:
         """Nothing to let go of: memory goes with the value."""
 
 
-def answer(theta: "Tensor", layout: Layout, words: Words) -> tuple["Tensor", "Tensor", "Tensor"]:
+def answer(theta: "Tensor", layout: SequenceLayout, words: Words) -> tuple["Tensor", "Tensor", "Tensor"]:
     """Mean cross-entropy over words and steps; which words are right at every step; their smallest margins."""
     import torch
 
@@ -170,11 +170,11 @@ def answer(theta: "Tensor", layout: Layout, words: Words) -> tuple["Tensor", "Te
     return loss, margins > 0, margins
 
 
-def _logits(theta: "Tensor", layout: Layout, tokens: "Tensor", steps: int) -> "Tensor":
+def _logits(theta: "Tensor", layout: SequenceLayout, tokens: "Tensor", steps: int) -> "Tensor":
     """Logits at the last `steps` positions, [word, step, token] (docs/sequences.md §1)."""
     import torch
 
-    config, positions = layout.sequence, tokens.shape[1]
+    config, positions = layout.config, tokens.shape[1]
     sizes = [-(-math.prod(shape) // ALIGNMENT) * ALIGNMENT for shape in layout.shapes.values()]
     parts = zip(layout.shapes.items(), torch.split(theta, sizes), strict=True)
     w = {name: part[: math.prod(shape)].view(shape) for (name, shape), part in parts}

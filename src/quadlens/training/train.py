@@ -15,7 +15,7 @@ from quadlens.training.checkpoint import Checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Engine, OptimiserState, StepMeasures
 from quadlens.training.history import History, Recorder
-from quadlens.training.initial import Start, start_of
+from quadlens.training.initial import start_of
 from quadlens.training.layout import Layout
 from quadlens.workers import available_cores
 
@@ -141,7 +141,7 @@ def train_batch(
         epoch, theta = 0, np.stack([layout.flatten(start.params) for start in starts])
         state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
         recorders = [Recorder(half=config.p // 2) for _ in configs]
-    engine = _engine(configs, device, threads, state, starts)
+    engine = config.kind.engine(configs, device, threads, state, starts)
 
     def checkpoints() -> list[Checkpoint]:
         now = engine.state()
@@ -194,7 +194,7 @@ def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int
     start, layout = start_of(config), Layout.of_run(config)
     theta = layout.flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
-    engine = _engine([config], device, threads, state, [start])
+    engine = config.kind.engine([config], device, threads, state, [start])
     for epoch in range(WARM_STEPS):
         engine.step(epoch, config, validate=False)
     began = time.perf_counter()
@@ -245,22 +245,6 @@ def changed_settings(before: TrainConfig, now: TrainConfig) -> str:
     """Which settings differ, in words; empty where none does."""
     old, new = dataclasses.asdict(before), dataclasses.asdict(now)
     return "; ".join(f"{name}: {old[name]} before, {new[name]} now" for name in new if new[name] != old[name])
-
-
-def _engine(
-    configs: Sequence[TrainConfig], device: str, threads: int, state: OptimiserState, starts: list[Start]
-) -> Engine:
-    from quadlens.training.cpu import CpuEngine, has_fused_step
-    from quadlens.training.device import DeviceEngine
-    from quadlens.training.sequence import SequenceEngine
-
-    config = configs[0]
-    if config.architecture == "sequence":
-        return SequenceEngine(config, [one.seed for one in configs], state, device, threads)
-    if device == "cpu" and len(starts) == 1 and has_fused_step(config):
-        return CpuEngine(config.transformer_config(), state, starts[0].train, starts[0].validation, threads)
-    train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
-    return DeviceEngine(config, state, train, validation, device, threads)
 
 
 def _row(epoch: int, measure: StepMeasures) -> tuple[float, ...]:

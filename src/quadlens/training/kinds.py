@@ -1,0 +1,271 @@
+"""The kinds of networks that are trained: what each may be set to, what it starts from, and what takes its steps."""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from quadlens.errors import BadConfig
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from quadlens.model.config import Config
+    from quadlens.model.sequence import SequenceConfig
+    from quadlens.model.weights import Weights
+    from quadlens.training.config import TrainConfig
+    from quadlens.training.engine import Engine, OptimiserState
+    from quadlens.training.initial import Start
+    from quadlens.training.layout import Layout, SequenceLayout
+    from quadlens.training.train import TrainingResult
+
+SEQUENCE_SETTINGS = ("d_value", "batch")
+
+
+class Kind(ABC):
+    """One kind of network; heavy imports are in the methods, so that settings can be shown without them.
+
+    Attributes:
+        inputs: What is counted when a trained network is judged.
+        no_sweep: Why there are no sweeps of it; None where there are.
+    """
+
+    inputs: ClassVar[str] = "pairs"
+    no_sweep: ClassVar[str | None] = None
+
+    @abstractmethod
+    def check(self, config: "TrainConfig") -> None:
+        """Refuse settings that would have no effect."""
+
+    @abstractmethod
+    def network(self, config: "TrainConfig") -> Any:
+        """The network that is trained, without its weights."""
+
+    @abstractmethod
+    def layout(self, config: "TrainConfig") -> "Layout | SequenceLayout":
+        """Where its weights lie."""
+
+    @abstractmethod
+    def start(self, config: "TrainConfig") -> "Start":
+        """What a run starts from."""
+
+    @abstractmethod
+    def engine(
+        self,
+        configs: "Sequence[TrainConfig]",
+        device: str,
+        threads: int,
+        state: "OptimiserState",
+        starts: "list[Start]",
+    ) -> "Engine":
+        """What takes the steps of these runs, which differ in their seeds."""
+
+    @abstractmethod
+    def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
+        """How many inputs a trained network answers right, of how many; the smallest margin; the mean loss."""
+
+    @abstractmethod
+    def preset(self, config: "TrainConfig") -> str:
+        """The preset that has most of these settings."""
+
+    @abstractmethod
+    def words(self, config: "TrainConfig") -> tuple[str, str]:
+        """What is learned, and on which inputs."""
+
+
+class OnPairs(Kind):
+    """A network that answers pairs (a, b)."""
+
+    def check(self, config: "TrainConfig") -> None:
+        """Refuse settings of networks on sequences."""
+        usual = {one.name: one.default for one in dataclasses.fields(config)}
+        given = [name for name in SEQUENCE_SETTINGS if getattr(config, name) != usual[name]]
+        if given:
+            raise BadConfig(f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out")
+
+    def layout(self, config: "TrainConfig") -> "Layout":
+        """Where its weights lie."""
+        from quadlens.training.layout import Layout
+
+        return Layout.of(self.network(config))
+
+    def start(self, config: "TrainConfig") -> "Start":
+        """Initial weights, and the split of all pairs."""
+        from quadlens.training.initial import split_start
+
+        return split_start(config, self.initial)
+
+    @abstractmethod
+    def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
+        """Initial weights, from `rng` or, where it is None, as gbmi draws them."""
+
+    def engine(
+        self,
+        configs: "Sequence[TrainConfig]",
+        device: str,
+        threads: int,
+        state: "OptimiserState",
+        starts: "list[Start]",
+    ) -> "Engine":
+        """The step written by hand where there is one, else by automatic differentiation."""
+        import numpy as np
+
+        from quadlens.training.cpu import CpuEngine, has_fused_step
+        from quadlens.training.device import DeviceEngine
+
+        config = configs[0]
+        if device == "cpu" and len(starts) == 1 and has_fused_step(config):
+            return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation, threads)
+        train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
+        return DeviceEngine(config, state, train, validation, device, threads)
+
+    def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
+        """Over all pairs."""
+        from quadlens.model.evaluate import evaluate
+
+        answers = evaluate(result.params.collapse())
+        return answers.correct, answers.pairs, answers.min_margin, answers.loss
+
+    def preset(self, config: "TrainConfig") -> str:
+        """With '=' or without."""
+        return "eos" if config.equals else "paper"
+
+    def words(self, config: "TrainConfig") -> tuple[str, str]:
+        """Modulus and pairs."""
+        return f"p = {config.p}", f"{int(config.p**2 * config.train_share)} of {config.p**2} pairs"
+
+
+class Transformer(OnPairs):
+    """One layer with attention."""
+
+    def network(self, config: "TrainConfig") -> "Config":
+        """The paper's architecture with the settings' changes."""
+        import math
+
+        from quadlens.model.activation import parse_activation
+        from quadlens.model.config import Config, Softmax
+        from quadlens.model.norm import Norm, Norms
+        from quadlens.training.config import NORM_EPS
+
+        paper = Config.paper(config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head, config.equals)
+        positions, rate = len(paper.attention), config.attention_rate
+        rest = (1 - rate) / positions if config.attention_rest == "mean" else 1 - rate
+        offset = config.p if config.vocabularies == 2 else 0
+        norm = None if config.norm == "none" else Norm(config.norm, NORM_EPS)
+        return dataclasses.replace(
+            paper,
+            d_vocab=paper.d_vocab + offset,
+            b_token_offset=offset,
+            attention=(rest,) * positions,
+            softmax=Softmax(rate, math.sqrt(config.d_head)) if rate else None,
+            activation=parse_activation(config.activation),
+            task=config.pair_task(),
+            norms=Norms(attention=norm, mlp=norm, final=norm),
+        )
+
+    def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
+        """Weights from N(0, initial_scale²/d_model), or by other widths (`initial_rule`)."""
+        from quadlens.training.initial import initial_transformer
+
+        return initial_transformer(config, rng)
+
+
+class OneHotMLP(OnPairs):
+    """Two layers on one-hot tokens."""
+
+    def check(self, config: "TrainConfig") -> None:
+        """Refuse what belongs to attention and its residual stream."""
+        super().check(config)
+        if config.attention_rate or config.equals or config.seeding != "quadlens":
+            raise BadConfig("an MLP has no attention, no '=' and no seeding but quadlens; leave these settings out")
+        if config.initial_rule == "zhong":
+            raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
+        if config.norm != "none":
+            raise BadConfig(f"norm = {config.norm} is not for this architecture, mlp; leave it out")
+
+    def network(self, config: "TrainConfig") -> "Config":
+        """Its widths, activation and task."""
+        from quadlens.model.activation import parse_activation
+        from quadlens.model.config import Config
+
+        return Config.mlp(config.p, config.d_mlp, parse_activation(config.activation), config.pair_task())
+
+    def layout(self, config: "TrainConfig") -> "Layout":
+        """W_b is W_a where the operands share their weights."""
+        from quadlens.training.layout import Layout
+
+        return Layout.of(self.network(config), {"W_b": "W_a"} if config.vocabularies == 1 else {})
+
+    def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
+        """Weights from N(0, initial_scale²)."""
+        from quadlens.training.initial import initial_mlp
+
+        return initial_mlp(config, rng)
+
+
+class OnSequences(Kind):
+    """One layer that reads a sequence of tokens; words are drawn anew for every step."""
+
+    inputs: ClassVar[str] = "words tried"
+    no_sweep: ClassVar[str | None] = "a sweep analyses networks on pairs"
+
+    def check(self, config: "TrainConfig") -> None:
+        """Refuse what its training does not know."""
+        if config.norm == "layer":
+            raise BadConfig("norm = layer is not for this architecture, sequence; leave it out")
+        only = {"seeding": "quadlens", "loss": "cross-entropy", "activation": "relu"}
+        if any(getattr(config, name) != value for name, value in only.items()):
+            raise BadConfig(f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone")
+
+    def network(self, config: "TrainConfig") -> "SequenceConfig":
+        """Widths, norms and task."""
+        from quadlens.training.sequence import sequence_config
+
+        return sequence_config(config)
+
+    def layout(self, config: "TrainConfig") -> "SequenceLayout":
+        """As files have it."""
+        from quadlens.training.layout import SequenceLayout
+
+        return SequenceLayout(self.network(config))
+
+    def start(self, config: "TrainConfig") -> "Start":
+        """Initial weights; there is no split."""
+        import numpy as np
+
+        from quadlens.training.initial import Start
+        from quadlens.training.sequence import initial_weights
+
+        none = np.empty((0, 2), dtype=np.int64)
+        return Start(initial_weights(config), none, none)
+
+    def engine(
+        self,
+        configs: "Sequence[TrainConfig]",
+        device: str,
+        threads: int,
+        state: "OptimiserState",
+        starts: "list[Start]",
+    ) -> "Engine":
+        """Steps on words drawn anew."""
+        from quadlens.training.sequence import SequenceEngine
+
+        return SequenceEngine(configs[0], [one.seed for one in configs], state, device, threads)
+
+    def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
+        """Over words drawn evenly."""
+        from quadlens.training.sequence import tried
+
+        return tried(result.config, result.end.theta)
+
+    def preset(self, config: "TrainConfig") -> str:
+        """By the task."""
+        return "adder" if config.task.startswith("add") else "max"
+
+    def words(self, config: "TrainConfig") -> tuple[str, str]:
+        """Task, base and words per step."""
+        of = f"in base {config.p}" if config.task.startswith("add") else f"of {config.p}"
+        return f"{config.task} {of}", f"{config.batch} new words a step"
+
+
+KINDS: dict[str, Kind] = {"transformer": Transformer(), "mlp": OneHotMLP(), "sequence": OnSequences()}
