@@ -65,7 +65,7 @@ def measure(page: Page, moves: int) -> dict[str, float]:
 def main() -> None:
     """Print one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", nargs="?", default="mainline")
+    parser.add_argument("model", nargs="?", default="pizza")
     parser.add_argument("--moves", type=int, default=200)
     options = parser.parse_args()
     model = load(options.model)

@@ -110,7 +110,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Pages of the bundled models and of small ones, by name."""
     folder = tmp_path_factory.mktemp("explorer")
     models: dict[str, Weights] = {
-        "mainline": load("mainline"),
+        "pizza": load("pizza"),
         "mismatched": load("mismatched"),
         "small": small_model(),
         "softmax": softmax_model(),
@@ -120,7 +120,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for name, model in models.items():
         paths[name] = folder / f"{name}.html"
-        run = read_run(data_directory() / "mainline.run") if name == "mainline" else None
+        run = read_run(data_directory() / "pizza.run") if name == "pizza" else None
         paths[name].write_text(build_page(model, name, run), encoding="utf-8")
     return paths
 

@@ -95,7 +95,7 @@ def run_sweep(directory: Path) -> None:
     dataset.rebuild(Store(directory))
 
 
-def run_export(directory: Path, model: str = "mainline") -> None:
+def run_export(directory: Path, model: str = "pizza") -> None:
     command("export", model, "--format", "transformer-lens", "-o", str(directory / "model.pt"), "-q")
 
 

@@ -47,7 +47,7 @@ from small_models import small_models
 from soundness import check_complete, check_sound, quick_margins, true_margins
 
 Margins = list[list[Fraction]]
-BUNDLED = ("mainline", "mismatched")
+BUNDLED = ("pizza", "mismatched")
 # Moduli of `trained` and `large`, and how often each is drawn: p = 113 takes ten times as long as 59.
 TRAINED_MODULI = {59: 30, 61: 45, 71: 13, 83: 4, 97: 3, 101: 3, 113: 2}
 LARGE_MODULI = {127: 8, 151: 6, 193: 4, 211: 3, 251: 2, 257: 2}

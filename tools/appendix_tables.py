@@ -218,8 +218,8 @@ def draw(rows: Sequence[Row]) -> Figure:
 
 
 def models(directories: Iterable[Path]) -> Iterable[tuple[str, Weights]]:
-    """Names and weights: `mainline`, the other bundled ones, and checkpoints."""
-    for name in sorted(bundled_on_pairs(), key=lambda one: (one != "mainline", one)):
+    """Names and weights: `pizza`, the other bundled ones, and checkpoints."""
+    for name in sorted(bundled_on_pairs(), key=lambda one: (one != "pizza", one)):
         yield name, load(name)
     for directory in directories:
         for path in checkpoints_in(directory):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # Single epochs of a run, and groups that no renaming makes cyclic: reading them only to leave them out takes minutes.
 SKIPPED = r"/(epoch_)?\d+\.pth?$|/[SAD]\d+_"
 # Models whose activation is replaced: a table of all would be too wide to read.
-SWAPPED = r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(mainline|original|mismatched|clock|times)$"
+SWAPPED = r"q9rsl94xlv|ReLU_random_scale_0.1_decay_0_08142058|^(pizza|original|mismatched|clock|times)$"
 ZHONG = ("gradient_symmetricity", "distance_irrelevance")
 # Whose files have such names.
 OWNERS = {"model_": "Zhong", r"C\d+_(T|MLP)_": "Chughtai", r"p_\d+_dmlp_": "He", r".*mod_addition": "Nanda"}

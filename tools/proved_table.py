@@ -35,7 +35,7 @@ def main() -> None:
     """Print the rows."""
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        models = {name: resolve(name) for name in ("mainline", "mismatched", "original", "times")}
+        models = {name: resolve(name) for name in ("pizza", "mismatched", "original", "times")}
         for p in (59, 113):
             models[f"hand-built MLP, p = {p}"] = folder / f"{p}.safetensors"
             save(build_mlp(Recipe(p, KEYS, 512, jitter=0.05, noise=0.001)), folder / f"{p}.safetensors")

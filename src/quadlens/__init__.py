@@ -1,6 +1,6 @@
 """quadlens explains small networks that learned a finite operation such as addition modulo p, and proves what they do.
 
-model = quadlens.load("mainline")           # or import_file, from_state_dict, build, train
+model = quadlens.load("pizza")           # or import_file, from_state_dict, build, train
 study = quadlens.study(model)               # computes each thing once; takes TransformerLens' object, too
 quadlens.explain(study)                     # evaluate, bounds, lens, certify, check, report, explore: the same way
 quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own axes if you like

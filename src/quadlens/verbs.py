@@ -41,7 +41,7 @@ def save(model: "ModelLike", path: str | Path) -> Path:
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     quadlens.load(quadlens.save("mainline", f"{directory}/copy.safetensors")).config.p
+    ...     quadlens.load(quadlens.save("pizza", f"{directory}/copy.safetensors")).config.p
     59
     """
     from quadlens.model.native import save as save_model
@@ -149,7 +149,7 @@ def import_file(
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     files = quadlens.export_file("mainline", "transformer-lens", f"{directory}/model.pt")
+    ...     files = quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.pt")
     ...     imported = quadlens.import_file(files[0])
     >>> quadlens.evaluate(imported).correct
     3481
@@ -169,7 +169,7 @@ def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     [file.name for file in quadlens.export_file("mainline", "transformer-lens", f"{directory}/model.pt")]
+    ...     [file.name for file in quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.pt")]
     ['model.pt', 'config_model.json']
     """
     from quadlens.model.formats import export_file as write
@@ -178,7 +178,7 @@ def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path
 
 
 def study(
-    model: "ModelLike" = "mainline",
+    model: "ModelLike" = "pizza",
     *,
     inputs: Sequence[str | int] | None = None,
     config: Any = None,
@@ -201,7 +201,7 @@ def study(
         task: What the object was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when None.
 
     >>> import quadlens
-    >>> study = quadlens.study("mainline")
+    >>> study = quadlens.study("pizza")
     >>> quadlens.explain(study) is quadlens.explain(study)
     True
     """
@@ -252,13 +252,13 @@ def from_module(
     return study_of(imported, type(module).__name__)
 
 
-def evaluate(model: "ModelLike | Tables[Any]" = "mainline") -> Any:
+def evaluate(model: "ModelLike | Tables[Any]" = "pizza") -> Any:
     """Accuracy, margins and loss over all inputs, in float64: an `Evaluation`.
 
     A network on sequences is tried on a sample, for a `SequenceEvaluation`.
 
     >>> import quadlens
-    >>> quadlens.evaluate("mainline").correct
+    >>> quadlens.evaluate("pizza").correct
     3481
     """
     from quadlens.model.evaluate import evaluate as evaluate_collapsed
@@ -274,7 +274,7 @@ def evaluate(model: "ModelLike | Tables[Any]" = "mainline") -> Any:
 
 @checked
 def explain(
-    model: "ModelLike" = "mainline", *, logits: bool = True, rng: "np.random.Generator | None" = None
+    model: "ModelLike" = "pizza", *, logits: bool = True, rng: "np.random.Generator | None" = None
 ) -> "Explanation | Outline | SequenceExplanation":
     """What every neuron does and what the logits are made of.
 
@@ -288,7 +288,7 @@ def explain(
         rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong et al. take.
 
     >>> import quadlens
-    >>> quadlens.explain("mainline").key_frequencies
+    >>> quadlens.explain("pizza").key_frequencies
     (5, 9, 11)
     """
     from quadlens.explanation import explain as explain_anatomy
@@ -305,7 +305,7 @@ def explain(
 
 @checked
 def bounds(
-    model: "ModelLike" = "mainline",
+    model: "ModelLike" = "pizza",
     moments: int | None = None,
     brute_force_limit: int | None = None,
     phases: str | None = None,
@@ -319,7 +319,7 @@ def bounds(
         phases: Of "all" that a neuron reads (when None), or of what "attention" alone brings, as the paper seems to.
 
     >>> import quadlens
-    >>> [f"{cluster.relative_exact_psi.middle:.3f}" for cluster in quadlens.bounds("mainline").bounded]
+    >>> [f"{cluster.relative_exact_psi.middle:.3f}" for cluster in quadlens.bounds("pizza").bounded]
     ['0.029', '0.041', '0.026']
     """
     from quadlens.quadrature import bounds as bound_anatomy
@@ -332,13 +332,13 @@ def bounds(
     return bound_anatomy(mine.anatomy, **options)
 
 
-def lens(model: "ModelLike" = "mainline") -> "Lens":
+def lens(model: "ModelLike" = "pizza") -> "Lens":
     """The hidden layer read as integrals, one per frequency, in the limit of infinitely many neurons.
 
     Works for every activation, every attention, and every task that is addition under other names; `docs/lens.md`.
 
     >>> import quadlens
-    >>> quadlens.lens("mainline")
+    >>> quadlens.lens("pizza")
     Lens(n=59, relu, keys=[5, 9, 11], shared=0.9967, integrates=True, answers_right=100.0 %)
     """
     return study(model).lens
@@ -346,7 +346,7 @@ def lens(model: "ModelLike" = "mainline") -> "Lens":
 
 @checked
 def parameterise(
-    model: "ModelLike" = "mainline", *, constant: bool = True, double: bool = True, embedding: bool = True
+    model: "ModelLike" = "pizza", *, constant: bool = True, double: bool = True, embedding: bool = True
 ) -> "Parameterised":
     """A network of few numbers, fitted to a trained one's weights: the explanation as a network for every verb.
 
@@ -361,7 +361,7 @@ def parameterise(
         embedding: Whether a and b have amplitudes of their own.
 
     >>> import quadlens
-    >>> small = quadlens.parameterise("mainline")
+    >>> small = quadlens.parameterise("pizza")
     >>> small
     Parameterised(keys=(5, 9, 11), numbers=8,210, of weights=180,411)
     >>> quadlens.evaluate(small).correct
@@ -373,7 +373,7 @@ def parameterise(
 
 
 @checked
-def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkable: bool = False) -> Any:
+def certify(model: "ModelLike" = "pizza", strategy: str = "auto", *, checkable: bool = False) -> Any:
     """Prove what can be proved about a model's answers, for every input at once: a `Certificate`.
 
     A network on sequences is decided over all words of its task, for a `SequenceCertificate`.
@@ -384,7 +384,7 @@ def certify(model: "ModelLike" = "mainline", strategy: str = "auto", *, checkabl
         checkable: Only strategies whose proofs the checker can follow, for a certificate that is to be saved.
 
     >>> import quadlens
-    >>> quadlens.certify("mainline").verdict
+    >>> quadlens.certify("pizza").verdict
     'CERTIFIED'
     """
     from quadlens.model.sequence import SequenceConfig
@@ -414,7 +414,7 @@ def check(
         proved: By the checker that Coq proved sound, which `make proved` builds (docs/trust.md).
 
     >>> import quadlens
-    >>> quadlens.check(quadlens.certify("mainline"), "mainline").verdict
+    >>> quadlens.check(quadlens.certify("pizza"), "pizza").verdict
     'VERIFIED'
     """
     import tempfile
@@ -457,7 +457,7 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     quadlens.explore("mainline", f"{directory}/explorer.html").name
+    ...     quadlens.explore("pizza", f"{directory}/explorer.html").name
     'explorer.html'
     """
     from quadlens.explorer import build_page

@@ -693,7 +693,7 @@ def test_quadlens_check_loads_nothing_of_the_producer(folder: Path) -> None:
     program = "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
     program += "from quadlens.cli.main import main; main()"
     names = [str(folder / "good.arcs.json"), str(folder / "good.safetensors")]
-    for words in (names, [*names, "--json"], [names[0], "mainline"]):
+    for words in (names, [*names, "--json"], [names[0], "pizza"]):
         command = [sys.executable, "-c", program, "check", *words, "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ("VERIFIED" if words[1] == names[1] else "REJECTED") in done.stdout

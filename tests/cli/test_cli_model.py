@@ -219,7 +219,7 @@ def test_there_are_few_commands_and_words_of_the_release_before_answer_with_thei
     for word, now in RENAMED.items():
         assert word not in COMMANDS
         assert now.split()[1] in COMMANDS
-        refused(quadlens(word, "mainline", "-o", "x"), f"`quadlens {word}` has become `{now}`")
+        refused(quadlens(word, "pizza", "-o", "x"), f"`quadlens {word}` has become `{now}`")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

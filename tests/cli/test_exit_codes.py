@@ -47,7 +47,7 @@ def test_the_verdict_is_the_exit_code_when_nobody_reads(models: Path, model: str
     assert reader_leaves("certify", path, *more, stream="stderr")[0] == code
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["explain", "mainline"], ["population", "--markdown"]])
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["explain", "pizza"], ["population", "--markdown"]])
 def test_reading_only_the_first_line_is_no_failure(words: list[str]) -> None:
     code, errors = reader_leaves(*words)
     assert (code, "Traceback" in errors) == (0, False), errors
@@ -113,7 +113,7 @@ def test_an_interrupt_while_libraries_load_is_not_a_stack_trace(tmp_path: Path) 
 @pytest.mark.parametrize("delay", [0.0, 0.1, 0.5])
 def test_an_interrupt_at_work_is_said_in_one_word(delay: float) -> None:
     process = subprocess.Popen(
-        [*PROGRAM, "certify", "mainline", "--strategy", "brute"],
+        [*PROGRAM, "certify", "pizza", "--strategy", "brute"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

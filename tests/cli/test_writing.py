@@ -41,22 +41,22 @@ TINY = (
 )
 # Every command that writes, and what it is given for -o: a file of this suffix, or a directory.
 WRITING = {
-    "report": (("report", "mainline", "--no-proofs"), ""),
-    "explore": (("explore", "mainline"), ".html"),
-    "explain": (("explain", "mainline", "--neurons"), ".csv"),
-    "certify": (("certify", "mainline"), ".json"),
-    "certify --all": (("certify", "mainline", "--all"), ""),
+    "report": (("report", "pizza", "--no-proofs"), ""),
+    "explore": (("explore", "pizza"), ".html"),
+    "explain": (("explain", "pizza", "--neurons"), ".csv"),
+    "certify": (("certify", "pizza"), ".json"),
+    "certify --all": (("certify", "pizza", "--all"), ""),
     "train": (("train", *TINY), ".safetensors"),
     "train --resume": (("train", *TINY, "--resume"), ".safetensors"),
     "train --seeds": (("train", *TINY[:-2], "--seeds", "0:1"), ""),
-    "history": (("history", "mainline"), ".parquet"),
+    "history": (("history", "pizza"), ".parquet"),
     "sweep": (("sweep", *TINY[:-2], "--seeds", "0:1"), ""),
     "population": (("population", "--figures"), ""),
-    "compare": (("compare", "mainline", "mainline"), ".html"),
-    "ablate": (("ablate", "mainline", "--frequencies", "5"), ".safetensors"),
+    "compare": (("compare", "pizza", "pizza"), ".html"),
+    "ablate": (("ablate", "pizza", "--frequencies", "5"), ".safetensors"),
     "build": (("build", "--p", "5", "--keys", "1", "--neurons", "8"), ".safetensors"),
-    "export": (("export", "mainline", "--format", "transformer-lens"), ".pt"),
-    "report --only": (("report", "mainline", "--only", "quadrature", "--format", "svg"), ""),
+    "export": (("export", "pizza", "--format", "transformer-lens"), ".pt"),
+    "report --only": (("report", "pizza", "--only", "quadrature", "--format", "svg"), ""),
 }
 
 
@@ -72,7 +72,7 @@ def package_files() -> dict[str, str]:
 def test_no_command_writes_into_the_package(name: str) -> None:
     words, suffix = WRITING[name]
     before = package_files()
-    target = data_directory() / f"mainline{suffix}" if suffix else data_directory() / "new"
+    target = data_directory() / f"pizza{suffix}" if suffix else data_directory() / "new"
     flag = () if words[-1] in ("--neurons", "--figures") else ("-o",)
     refused(quadlens(*words, *flag, target), "inside the package quadlens, which is not changed")
     assert package_files() == before
@@ -80,9 +80,9 @@ def test_no_command_writes_into_the_package(name: str) -> None:
 
 
 def test_import_does_not_write_into_the_package(tmp_path: Path) -> None:
-    assert quadlens("export", "mainline", "--format", "transformer-lens", "-o", tmp_path / "m.pt").code == 0
+    assert quadlens("export", "pizza", "--format", "transformer-lens", "-o", tmp_path / "m.pt").code == 0
     before = package_files()
-    for source, target in ((tmp_path / "m.pt", "mainline.safetensors"), (tmp_path, "new")):
+    for source, target in ((tmp_path / "m.pt", "pizza.safetensors"), (tmp_path, "new")):
         refused(quadlens("import", source, "-o", data_directory() / target), "inside the package quadlens")
     assert package_files() == before
 

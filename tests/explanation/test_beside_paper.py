@@ -36,7 +36,7 @@ def test_explain_has_the_papers_numbers_beside_ours(explanation: Explanation) ->
     assert "| the paper | 0.86 | 0.98 | 0.99 | 0.85 |" in fits
     shown = run("explain", "original").out
     assert "Beside the paper's model" in shown
-    assert beside_paper(quadlens.study("mainline").explanation) == ()
+    assert beside_paper(quadlens.study("pizza").explanation) == ()
 
 
 @pytest.mark.parametrize(("phases", "agree"), [("all", 22), ("attention", 25)])
@@ -59,7 +59,7 @@ def test_the_cells_by_loops() -> None:
                     low, high = as_printed(theirs)
                     printed, agree = printed + 1, agree + (low <= value <= high)
     assert papers_cells(made) == (agree, printed) == (22, 72)
-    assert papers_cells(tables(quadlens.bounds("mainline"))) is None
+    assert papers_cells(tables(quadlens.bounds("pizza"))) is None
 
 
 def test_phases_of_attention_are_those_of_what_a_brings() -> None:
@@ -78,11 +78,11 @@ def test_attention_alone_needs_attention_and_is_all_where_the_output_is_read_els
     with pytest.raises(quadlens.QuadlensError, match="has no attention, whose path could be read alone"):
         quadlens.bounds(quadlens.build(p=13, keys=(2, 5), neurons=60, architecture="mlp"), phases="attention")
     with pytest.raises(quadlens.QuadlensError, match="phases = 'some'; expected one of all, attention"):
-        quadlens.bounds("mainline", phases="some")
-    mainline = quadlens.load("mainline")
-    assert isinstance(mainline, Weights)
-    config = replace(mainline.config, attention=(0.5, 0.5, 0.0), read_position=2)
-    anatomy = quadlens.study(mainline.replace(config)).anatomy
+        quadlens.bounds("pizza", phases="some")
+    pizza = quadlens.load("pizza")
+    assert isinstance(pizza, Weights)
+    config = replace(pizza.config, attention=(0.5, 0.5, 0.0), read_position=2)
+    anatomy = quadlens.study(pizza.replace(config)).anatomy
     pairs = zip(anatomy.clusters, anatomy.attention_clusters, strict=True)
     assert all((one.phi == other.phi).all() and (one.rho == other.rho).all() for one, other in pairs)
 

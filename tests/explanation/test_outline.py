@@ -105,7 +105,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert [one["name"] for one in value["key_irreps"]] == ["standard"]
     refused = run("explain", str(tmp_path / "s3.safetensors"), "--neurons", str(tmp_path / "n.csv"))
     assert refused.code == 2
-    ordinary = json.loads(run("explain", "mainline", "--json", "--no-logits").out)
+    ordinary = json.loads(run("explain", "pizza", "--json", "--no-logits").out)
     assert (ordinary["n"], ordinary["task"], ordinary["attention"]["kind"]) == (59, "add", "constant")
 
 

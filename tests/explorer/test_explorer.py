@@ -37,10 +37,10 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_page_is_one_file_of_at_most_two_megabytes_and_the_same_every_time() -> None:
-    model = load("mainline")
-    page = build_page(model, "mainline")
+    model = load("pizza")
+    page = build_page(model, "pizza")
     assert len(page.encode()) < TWO_MEGABYTES
-    assert page == build_page(model, "mainline")
+    assert page == build_page(model, "pizza")
     # Nothing is fetched: no address of another file in any attribute, and the policy forbids it.
     assert "default-src 'none'" in page
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page)
@@ -151,7 +151,7 @@ def test_command_refuses_bad_input(tmp_path: Path) -> None:
     missing = run("explore", "nothing.safetensors", "-o", str(tmp_path / "page.html"))
     assert missing.returncode == 2
     assert f"nothing.safetensors: no such file; bundled models are: {', '.join(bundled_names())}" in missing.stderr
-    nowhere = run("explore", "mainline", "-o", str(tmp_path / "no" / "page.html"))
+    nowhere = run("explore", "pizza", "-o", str(tmp_path / "no" / "page.html"))
     assert nowhere.returncode == 2
     assert "cannot write" in nowhere.stderr
-    assert "quadlens explore mainline -o explorer.html" in run("explore", "--help").stdout
+    assert "quadlens explore pizza -o explorer.html" in run("explore", "--help").stdout

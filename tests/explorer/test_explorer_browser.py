@@ -48,7 +48,7 @@ def heaviest(page: Opened) -> int:
     return int(page.page.evaluate("Q.app.frame().chosen"))
 
 
-@pytest.mark.parametrize("name", ["mainline", "mismatched"])
+@pytest.mark.parametrize("name", ["pizza", "mismatched"])
 def test_opens_with_pythons_answers(visit: Any, name: str) -> None:
     page, answers = visit(name), evaluate(load(name).collapse())
     assert page.text("status-wrong") == f"{answers.pairs - answers.correct} of 3,481"
@@ -80,7 +80,7 @@ SLIDERS: dict[str, tuple[float, set[str]]] = {
 
 
 def test_a_word_says_its_meaning(visit: Any) -> None:
-    page = visit("mainline").page
+    page = visit("pizza").page
     page.click("#view-circle button[popovertarget=word-phi-psi]")
     said = page.locator("#word-phi-psi")
     assert said.is_visible()
@@ -245,7 +245,7 @@ def test_a_finger_drags_a_dot_and_scrolls_elsewhere(visit: Any) -> None:
 
 def test_a_drag_costs_less_than_a_frame(visit: Any) -> None:
     """Processor time of the page's thread, which a busy machine does not change (benchmarks/explorer.py has more)."""
-    page = visit("mainline")
+    page = visit("pizza")
     session = page.page.context.new_cdp_session(page.page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -267,7 +267,7 @@ def test_a_drag_costs_less_than_a_frame(visit: Any) -> None:
 
 
 def test_breaking_it_makes_wrong_answers(visit: Any) -> None:
-    page = visit("mainline")
+    page = visit("pizza")
     page.set_range("in-arc", 0.4)
     wrong = int(page.text("status-wrong").split(" of ")[0].replace(",", ""))
     assert wrong > 1000
@@ -764,13 +764,13 @@ def test_large_and_odd_models(visit: Any) -> None:
 
 
 def test_a_run_plays_and_every_snapshot_is_a_network(visit: Any) -> None:
-    page = visit("mainline")
+    page = visit("pizza")
     press, read = page.page.keyboard.press, page.page.evaluate
     assert page.text("out-time") == "the model itself"
     page.page.locator("#in-time").focus()
     press("Home")
     assert (page.state()["epoch"], page.text("out-time")) == (0, "epoch 0 of 10,000")
-    rows = {one.epoch: one for one in quadlens_history("mainline").snapshots}
+    rows = {one.epoch: one for one in quadlens_history("pizza").snapshots}
     wrong = [int(page.text("status-wrong").split(" of ")[0].replace(",", ""))]
     # Rounded weights answer nearly as the snapshot did, and what the panel says is of the snapshot itself. Not between
     # epochs 60 and 110, where answers turn right fastest: there the counts differ by up to 87.
@@ -793,7 +793,7 @@ def test_a_run_plays_and_every_snapshot_is_a_network(visit: Any) -> None:
     assert (page.state()["epoch"], page.state()["arc"]) == (703, 0)
     press("End")
     assert page.state()["epoch"] is None
-    assert page.text("status-smallest") == f"smallest margin {evaluate(load('mainline').collapse()).min_margin:.3g}"
+    assert page.text("status-smallest") == f"smallest margin {evaluate(load('pizza').collapse()).min_margin:.3g}"
     # Where the reader wants no motion, space still plays, from snapshot to snapshot.
     page.page.locator("#play").blur()
     press("Space")
@@ -806,7 +806,7 @@ def test_a_run_plays_and_every_snapshot_is_a_network(visit: Any) -> None:
 
 def test_playing_leaves_time_for_thirty_pictures_a_second(visit: Any) -> None:
     """Processor time of scripts, styles and layout, which a busy machine hardly changes."""
-    page = visit("mainline", reduced_motion="no-preference")
+    page = visit("pizza", reduced_motion="no-preference")
     session = page.page.context.new_cdp_session(page.page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -833,7 +833,7 @@ def test_a_model_without_a_run_has_no_time(visit: Any) -> None:
     page = visit("small", "#epoch=107")
     assert not page.page.locator("#time").is_visible()
     assert page.state()["epoch"] is None
-    page = visit("mainline", "#epoch=107")
+    page = visit("pizza", "#epoch=107")
     assert page.text("out-time") == "epoch 107 of 10,000"
     drop_file(page, "small.safetensors", to_bytes(small_model()))
     page.page.wait_for_selector("html[data-model='small.safetensors']")

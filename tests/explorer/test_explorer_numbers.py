@@ -296,7 +296,7 @@ def opened_in(page: Any, model: Weights, path: Path) -> None:
 
 
 MODELS: dict[str, tuple[Callable[[], Weights], int]] = {
-    "mainline": (lambda: load("mainline"), 6),
+    "pizza": (lambda: load("pizza"), 6),
     "mismatched": (lambda: load("mismatched"), 5),
     "small": (small_model, 16),
     "equals": (lambda: random_transformer(equals=True, offset=True, read=2), 16),
@@ -321,7 +321,7 @@ def test_numbers_equal_pythons(visit: Any, tmp_path: Path, name: str) -> None:  
         check(found, one)
 
 
-@pytest.mark.parametrize("name", ["mainline", "small", "abs", "square"])
+@pytest.mark.parametrize("name", ["pizza", "small", "abs", "square"])
 def test_interpretation_equals_pythons(visit: Any, tmp_path: Path, name: str) -> None:  # noqa: F811
     model = MODELS[name][0]()
     collapsed = model.collapse()

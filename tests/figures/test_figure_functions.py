@@ -28,17 +28,17 @@ def toy() -> Study:
 
 
 @pytest.fixture(scope="module")
-def mainline() -> Study:
-    return study_of("mainline").without_proofs()
+def pizza() -> Study:
+    return study_of("pizza").without_proofs()
 
 
-def studied(name: str, toy: Study, mainline: Study) -> Study:
+def studied(name: str, toy: Study, pizza: Study) -> Study:
     """A study that has what the figure needs: the bundled model has a history and a skip connection, the toy proofs."""
     if name in ("gates", "irreps"):
         return study_of(made(task_by_name("S3"), "softmax", "relu"))
     if name == "sequence_axis":
         return study_of("adder")
-    return mainline if name in ("learning_curve", "frequencies_over_training", "primsecfreq", "residual") else toy
+    return pizza if name in ("learning_curve", "frequencies_over_training", "primsecfreq", "residual") else toy
 
 
 @pytest.fixture
@@ -66,10 +66,10 @@ def test_dir_lists_the_figures_only() -> None:
 
 @pytest.mark.parametrize("name", figures.__all__)
 def test_a_figure_leaves_the_callers_matplotlib_alone(
-    name: str, toy: Study, mainline: Study, own_matplotlib: None
+    name: str, toy: Study, pizza: Study, own_matplotlib: None
 ) -> None:
     rc, backend = dict(mpl.rcParams), mpl.get_backend()
-    first = getattr(figures, name)(studied(name, toy, mainline))
+    first = getattr(figures, name)(studied(name, toy, pizza))
     assert isinstance(first, Figure)
     assert (dict(mpl.rcParams), mpl.get_backend()) == (rc, backend)
     panels = [axis for axis in first.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
@@ -79,7 +79,7 @@ def test_a_figure_leaves_the_callers_matplotlib_alone(
         if len(panels) == 1
         else [mine.add_subplot(2, 4, n, projection=panel.name) for n, panel in enumerate(panels, start=1)]
     )
-    again = getattr(figures, name)(studied(name, toy, mainline), ax=ax)
+    again = getattr(figures, name)(studied(name, toy, pizza), ax=ax)
     assert again is mine
     for given, panel in zip(ax if len(panels) > 1 else [ax], panels, strict=True):
         assert (len(given.lines), len(given.patches)) == (len(panel.lines), len(panel.patches))
@@ -88,10 +88,10 @@ def test_a_figure_leaves_the_callers_matplotlib_alone(
 
 
 @pytest.mark.parametrize("name", figures.__all__)
-def test_a_figure_is_drawn_into_a_subfigure(name: str, toy: Study, mainline: Study) -> None:
+def test_a_figure_is_drawn_into_a_subfigure(name: str, toy: Study, pizza: Study) -> None:
     whole = Figure(figsize=(20, 9), layout="constrained")
     left, right = whole.subfigures(1, 2, squeeze=False)[0]
-    assert getattr(figures, name)(studied(name, toy, mainline), ax=right) is whole
+    assert getattr(figures, name)(studied(name, toy, pizza), ax=right) is whole
     assert right.axes
     assert not left.axes
     whole.draw_without_rendering()
@@ -101,17 +101,17 @@ def test_no_backend_is_chosen_for_a_caller_who_has_none() -> None:
     code = (
         "import matplotlib, quadlens.figures; "
         "before = matplotlib.rcParams._get_backend_or_none(); "
-        "quadlens.figures.quadrature('mainline', k=5).savefig('/dev/null', format='png'); "
+        "quadlens.figures.quadrature('pizza', k=5).savefig('/dev/null', format='png'); "
         "print(before, matplotlib.rcParams._get_backend_or_none(), 'matplotlib.pyplot' in __import__('sys').modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["None", "None", "False"]
 
 
-def test_the_same_from_a_model_a_study_and_a_name(mainline: Study) -> None:
+def test_the_same_from_a_model_a_study_and_a_name(pizza: Study) -> None:
     titles = {
         figures.quadrature(subject, k=9, half=True).axes[0].get_title(loc="left")
-        for subject in (mainline, mainline.model, "mainline")
+        for subject in (pizza, pizza.model, "pizza")
     }
     assert len(titles) == 1
 
@@ -147,7 +147,7 @@ def test_figures_of_proofs_need_proofs(toy: Study) -> None:
 
 
 def test_a_notebook_shows_the_figure_itself() -> None:
-    figure: Any = figures.angles("mainline")
+    figure: Any = figures.angles("pizza")
     engine = figure.get_layout_engine()
     assert "<svg" in figure._repr_mimebundle_()["image/svg+xml"]
     assert figure.get_layout_engine() is engine
@@ -155,5 +155,5 @@ def test_a_notebook_shows_the_figure_itself() -> None:
 
 def test_a_notebook_shows_a_figure_of_very_many_marks_as_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quadlens.figures.shown.LARGEST_SHOWN", 1000)
-    figure: Any = figures.angles("mainline")
+    figure: Any = figures.angles("pizza")
     assert figure._repr_mimebundle_()["image/png"].startswith(b"\x89PNG")

@@ -40,7 +40,7 @@ from quadlens.studies import Study, study_of
 
 pytestmark = pytest.mark.slow
 
-MODELS = ("mainline", "mismatched", "toy")
+MODELS = ("pizza", "mismatched", "toy")
 # Labels of the paper that do not depend on the model's frequencies.
 LABELS = {
     "infinite-width",
@@ -66,7 +66,7 @@ LABELS = {
 def models() -> dict[str, Study]:
     toy = build_mlp(Recipe(p=5, keys=(1, 2), neurons=13, jitter=0.2))
     return {
-        "mainline": study_of("mainline").without_proofs(),
+        "pizza": study_of("pizza").without_proofs(),
         "mismatched": study_of("mismatched").without_proofs(),
         "toy": study_of(toy, "toy"),
     }
@@ -90,7 +90,7 @@ def test_no_panel_is_empty_and_every_axis_is_finite(name: str, drawn: dict[str, 
             assert np.isfinite([*axis.get_xlim(), *axis.get_ylim()]).all(), figure_name
 
 
-@pytest.mark.parametrize("name", ["mainline", "toy"])
+@pytest.mark.parametrize("name", ["pizza", "toy"])
 def test_tick_labels_do_not_overlap(name: str, drawn: dict[str, dict[str, Figure]]) -> None:
     for figure_name, figure in drawn[name].items():
         if figure_name in ("3D", "error-waterfall"):
@@ -156,7 +156,7 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
 
 @pytest.mark.parametrize("half", [False, True])
 def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool, models: dict[str, Study]) -> None:
-    for cluster in models["mainline"].clusters:
+    for cluster in models["pizza"].clusters:
         region = band(rectangles(cluster.scheme, half))
         area = 0.0
         for shape in region:
@@ -173,11 +173,11 @@ def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool,
 
 
 def test_one_mark_a_neuron(models: dict[str, Study], drawn: dict[str, dict[str, Figure]]) -> None:
-    results = models["mainline"]
+    results = models["pizza"]
     for cluster in results.explanation.clusters:
-        (axis,) = drawn["mainline"][f"angles-{cluster.k}"].axes
+        (axis,) = drawn["pizza"][f"angles-{cluster.k}"].axes
         assert len(np.asarray(axis.collections[0].get_offsets())) == len(cluster.neurons)
-    bars = drawn["mainline"]["freqcount"].axes[0].patches
+    bars = drawn["pizza"]["freqcount"].axes[0].patches
     assert sum(bar.get_height() for bar in bars) == (~results.explanation.roles.dead).sum()  # type: ignore[attr-defined]
     every, stray = frequency_counts(models["mismatched"].explanation)
     assert (
@@ -188,9 +188,9 @@ def test_one_mark_a_neuron(models: dict[str, Study], drawn: dict[str, dict[str, 
 
 
 def test_histograms_count_every_neuron(models: dict[str, Study]) -> None:
-    roles = models["mainline"].explanation.roles
+    roles = models["pizza"].explanation.roles
     shares = (roles.variance_input, roles.variance_output)
-    figure = figures.single_frequency(models["mainline"])
+    figure = figures.single_frequency(models["pizza"])
     for axis, share in zip(figure.axes, shares, strict=True):
         drawn = sum(bar.get_height() for bar in axis.patches if hasattr(bar, "get_height"))
         assert math.isclose(drawn, 100 * float((share >= axis.get_xlim()[0]).mean()), abs_tol=1e-6)
@@ -240,7 +240,7 @@ def test_chosen_by_name_by_label_and_by_family(models: dict[str, Study]) -> None
         chosen_pictures(toy, ["angles-7"])
 
 
-@pytest.mark.parametrize("name", ["toy", "mainline"])
+@pytest.mark.parametrize("name", ["toy", "pizza"])
 def test_names_are_known_before_anything_is_computed(name: str, models: dict[str, Study]) -> None:
     for family, pictures in pictures_by_family(models[name]).items():
         families_of([family, *(text for one in pictures for text in (one.name, one.label) if text is not None)])
@@ -351,8 +351,8 @@ def test_words() -> None:
 
 def test_files_of_a_model_without_history_draw_no_learning_curve(models: dict[str, Study]) -> None:
     assert pictures_by_family(models["toy"])["learning-curve"] == ()
-    assert len(pictures_by_family(models["mainline"])["learning-curve"]) == 1
-    assert Path(pictures_by_family(models["mainline"])["learning-curve"][0].data).suffix == ".csv"
+    assert len(pictures_by_family(models["pizza"])["learning-curve"]) == 1
+    assert Path(pictures_by_family(models["pizza"])["learning-curve"][0].data).suffix == ".csv"
 
 
 def test_a_phase_without_offset_is_said_without_one(models: dict[str, Study]) -> None:

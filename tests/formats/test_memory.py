@@ -167,7 +167,7 @@ def test_a_study_says_first_how_many_inputs_are_right(capsys: pytest.CaptureFixt
 
 def test_another_feed_that_is_right_more_often_is_named() -> None:
     """The bundled model, exported with 60 answers for 60 tokens: by default it would be asked a + b mod 60."""
-    mine = quadlens.load("mainline")
+    mine = quadlens.load("pizza")
     model = StandIn()
     wide = {"unembed.W_U": np.pad(mine.W_U, ((0, 0), (0, 1))), "unembed.b_U": np.pad(mine.b_U, (0, 1))}
     state = {name: np.zeros_like(mine.W_V if ".W_" in name else mine.b_V)
@@ -269,6 +269,6 @@ def test_tokens_that_there_are_not() -> None:
     with pytest.raises(BadConfig, match=r"token 8 is not among its 8; correct inputs or p"):
         from_transformer(StandIn(), inputs=("a", "b", 8))
     with pytest.raises(WrongArgument, match="inputs, p and task are for TransformerLens' object"):
-        quadlens.study("mainline", p=3)
+        quadlens.study("pizza", p=3)
     with pytest.raises(QuadlensError, match=r"quadlens\.from_module\(module, inputs=…\) makes one"):
         quadlens.study(torch.nn.Linear(3, 3))

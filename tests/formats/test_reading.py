@@ -195,8 +195,8 @@ def test_settings_never_end_in_an_internal_error(tmp_path: Path, name: str) -> N
 
 
 def odd_run(change: Callable[[dict[str, Any]], Any]) -> bytes:
-    """The bundled run of `mainline`, its header changed."""
-    content = zlib.decompress((Path(package.__file__).parent / "data" / "mainline.run").read_bytes())
+    """The bundled run of `pizza`, its header changed."""
+    content = zlib.decompress((Path(package.__file__).parent / "data" / "pizza.run").read_bytes())
     start = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:start])
     changed = change(header)
@@ -229,7 +229,7 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("name", HEADERS)
 def test_run_files_with_odd_headers(tmp_path: Path, name: str) -> None:
-    package.save("mainline", tmp_path / "m.safetensors")
+    package.save("pizza", tmp_path / "m.safetensors")
     (tmp_path / "m.run").write_bytes(odd_run(HEADERS[name]))
     with pytest.raises(BadFile, match=r"is not a run to be played \("):
         read_run(tmp_path / "m.run")

@@ -20,7 +20,7 @@ from quadlens.training.outputs import RunFiles, TrainingManifest, command_line
 LIMIT = 1_000_000
 
 
-@pytest.mark.parametrize("name", ["mainline", "mismatched"])
+@pytest.mark.parametrize("name", ["pizza", "mismatched"])
 def test_hash_accuracy_and_command(name: str) -> None:
     files = RunFiles(data_directory() / f"{name}.safetensors")
     manifest = from_json(TrainingManifest, files.manifest.read_bytes(), name)
@@ -72,11 +72,11 @@ def test_the_adder_is_what_its_manifest_says() -> None:
     assert read_history(files.history, files.spectrum).curves[-1, 0] == manifest.config.epochs - 1
 
 
-def test_mainline_is_seed_0_and_clean_and_mismatched_is_not() -> None:
-    assert {"mainline", "mismatched"} <= set(bundled_names())
-    content = RunFiles(data_directory() / "mainline.safetensors").manifest.read_bytes()
-    assert from_json(TrainingManifest, content, "mainline").config.seed == 0
-    for name, clean in (("mainline", True), ("mismatched", False)):
+def test_pizza_is_seed_0_and_clean_and_mismatched_is_not() -> None:
+    assert {"pizza", "mismatched"} <= set(bundled_names())
+    content = RunFiles(data_directory() / "pizza.safetensors").manifest.read_bytes()
+    assert from_json(TrainingManifest, content, "pizza").config.seed == 0
+    for name, clean in (("pizza", True), ("mismatched", False)):
         collapsed = quadlens.load(name).collapse()
         clustered = sum(len(cluster.neurons) for cluster in find_clusters(neuron_spectra(collapsed)))
         assert (clustered == collapsed.d_mlp) == clean

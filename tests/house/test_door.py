@@ -28,7 +28,7 @@ VERBS = (
 
 @pytest.fixture(scope="module")
 def study() -> quadlens.Study:
-    return quadlens.study("mainline")
+    return quadlens.study("pizza")
 
 
 def test_the_door_shows_verbs_values_figures_and_nothing_else() -> None:
@@ -64,7 +64,7 @@ def test_verbs_share_what_a_study_has_computed(study: quadlens.Study) -> None:
 
 def test_every_way_to_name_a_model_gives_the_same(study: quadlens.Study, tmp_path: Path) -> None:
     path = quadlens.save(study, tmp_path / "copy.safetensors")
-    for one in (study.model, study.anatomy, path, str(path), "mainline"):
+    for one in (study.model, study.anatomy, path, str(path), "pizza"):
         assert quadlens.evaluate(one).min_margin == study.evaluation.min_margin
     assert quadlens.evaluate(study.collapsed).min_margin == study.evaluation.min_margin
     assert quadlens.study(study.model).sha256 == study.sha256
@@ -92,26 +92,26 @@ def test_a_wrong_argument_is_told_what_to_pass(wrong: Any, words: str) -> None:
     [
         (
             "check",
-            {"certificate": "nosuch", "model": "mainline"},
+            {"certificate": "nosuch", "model": "pizza"},
             "nosuch: no such file or directory; give a certificate",
         ),
         (
             "ablate",
-            {"model": "mainline", "frequencies": 5},
+            {"model": "pizza", "frequencies": 5},
             "frequencies = 5: got an int; expected integers in a list, as [5]",
         ),
         (
             "ablate",
-            {"model": "mainline", "frequencies": [7]},
+            {"model": "pizza", "frequencies": [7]},
             "no neuron reads frequency 7 most, so that nothing would change",
         ),
         ("build", {"keys": 5}, "keys = 5: got an int; expected integers in a list, as [5]"),
         ("build", {"p": "5"}, "p = '5': got a str; expected an integer"),
         ("build", {"neurons": 3.5}, "neurons = 3.5: got a float; expected an integer"),
-        ("figures.quadrature", {"study": "mainline", "k": "5"}, "k = '5': got a str; expected an integer"),
-        ("bounds", {"model": "mainline", "moments": "3"}, "moments = '3': got a str"),
-        ("certify", {"model": "mainline", "strategy": 5}, "strategy = 5: got an int; expected a string"),
-        ("save", {"model": "mainline", "path": 3}, "path = 3: got an int; expected a string or a path"),
+        ("figures.quadrature", {"study": "pizza", "k": "5"}, "k = '5': got a str; expected an integer"),
+        ("bounds", {"model": "pizza", "moments": "3"}, "moments = '3': got a str"),
+        ("certify", {"model": "pizza", "strategy": 5}, "strategy = 5: got an int; expected a string"),
+        ("save", {"model": "pizza", "path": 3}, "path = 3: got an int; expected a string or a path"),
         ("history", {"run": 3}, "run = 3: got an int; expected a string or a path"),
         ("mix_attention", {"model": "clock", "rate": "half"}, "rate = 'half': got a str; expected a number"),
         ("train", {"p": 1}, "settings: p = 1 is not supported"),
@@ -147,7 +147,7 @@ def test_every_public_value_shows_itself_briefly(study: quadlens.Study) -> None:
 
 
 def test_showing_a_study_computes_nothing() -> None:
-    fresh = quadlens.study("mainline")
+    fresh = quadlens.study("pizza")
     assert "nothing yet" in repr(fresh)
     fresh._repr_html_()
     assert set(vars(fresh)) == {"anatomy", "name", "file", "file_sha256", "with_proofs"}
@@ -165,9 +165,9 @@ def test_a_proof_of_a_model_in_memory_is_checked() -> None:
 
 
 def test_what_a_study_is_of() -> None:
-    study = quadlens.study("mainline")
+    study = quadlens.study("pizza")
     assert isinstance(study.anatomy, Anatomy)
-    assert study.name == "mainline"
+    assert study.name == "pizza"
     assert study.history is not None
     assert quadlens.study(study) is study
     assert quadlens.study(study.model).history is None
@@ -228,7 +228,7 @@ def test_the_notebook_of_a_newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len([line for line in NOTEBOOK.splitlines() if line.strip()]) <= 15
     assert "._" not in NOTEBOOK
     assert set(re.findall(r"quadlens\.(\w+)", NOTEBOOK)) <= set(quadlens.__all__)
-    quadlens.export_file("mainline", "transformer-lens", tmp_path / "checkpoint.pt")
+    quadlens.export_file("pizza", "transformer-lens", tmp_path / "checkpoint.pt")
     monkeypatch.chdir(tmp_path)
     known: dict[str, Any] = {}
     exec(compile(NOTEBOOK, "notebook", "exec"), known)
@@ -241,17 +241,17 @@ def test_logits_and_preactivations_of_every_model() -> None:
     """Against the forward pass written the obvious way."""
     from quadlens.model.evaluate import all_pairs
 
-    for name in ("mainline", "clock", "times"):
+    for name in ("pizza", "clock", "times"):
         study = quadlens.study(name)
         n = study.p
         rows = all_pairs(n).reshape(n, n, 2)[3]
         np.testing.assert_allclose(study.logits(3), study.model.forward(rows), rtol=1e-9, atol=1e-9)
         assert study.preactivations(3).shape == (n, study.config.d_mlp)
-    tables = quadlens.load("mainline").collapse()
-    np.testing.assert_allclose(quadlens.study("mainline").preactivations(3), tables.U_a[3] + tables.U_b)
+    tables = quadlens.load("pizza").collapse()
+    np.testing.assert_allclose(quadlens.study("pizza").preactivations(3), tables.U_a[3] + tables.U_b)
     for bad in (-1, 59):
         with pytest.raises(quadlens.BadConfig, match=f"a = {bad}; expected an element, 0 … 58"):
-            quadlens.study("mainline").logits(bad)
+            quadlens.study("pizza").logits(bad)
 
 
 def test_edits_have_a_module_of_their_own() -> None:
@@ -265,7 +265,7 @@ def test_a_task_by_name_table_or_file(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("1,0\n0,1\n")
     assert quadlens.task(table) == quadlens.task(np.array(table)) == quadlens.task(tmp_path / "t.csv")
     assert quadlens.task(str(tmp_path / "t.csv")).answers.tolist() == table
-    assert quadlens.task("add", 59) == quadlens.load("mainline").config.task
+    assert quadlens.task("add", 59) == quadlens.load("pizza").config.task
     assert quadlens.task("S3").n == 6
     for bad in ([[0, 1]], [[0.5, 1.0], [1.0, 0.0]], [0, 1]):
         with pytest.raises(quadlens.BadConfig, match="expected n rows of n integers from 0 to n - 1"):

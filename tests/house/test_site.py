@@ -90,11 +90,11 @@ def test_the_wheel_stands_alone(tmp_path: Path) -> None:
     run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", constraints, wheel, folder=tmp_path)
     program = tmp_path / "empty" / "bin" / "quadlens"
     assert run(program, "--version", folder=tmp_path).strip() == f"quadlens {quadlens.__version__}"
-    run(program, "report", "mainline", "--no-proofs", "-q", "-o", "report", folder=tmp_path)
+    run(program, "report", "pizza", "--no-proofs", "-q", "-o", "report", folder=tmp_path)
     assert (tmp_path / "report" / "index.html").stat().st_size > 100_000
-    run(program, "certify", "mainline", "-q", "-o", "c.json", folder=tmp_path)
-    assert json.loads(run(program, "check", "c.json", "mainline", "--json", folder=tmp_path))["verdict"] == "VERIFIED"
+    run(program, "certify", "pizza", "-q", "-o", "c.json", folder=tmp_path)
+    assert json.loads(run(program, "check", "c.json", "pizza", "--json", folder=tmp_path))["verdict"] == "VERIFIED"
     run(python, "-m", "quadlens_checker", "--write", "checker.pyz", folder=tmp_path)
-    where = "import quadlens.model.bundled as b; print(b.resolve('mainline'))"
+    where = "import quadlens.model.bundled as b; print(b.resolve('pizza'))"
     model = run(python, "-c", where, folder=tmp_path).strip()
     assert "VERIFIED" in run(python, "-I", "-S", "checker.pyz", "c.json", model, folder=tmp_path)

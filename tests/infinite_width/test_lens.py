@@ -51,8 +51,8 @@ def pizza(
 
 
 @pytest.fixture(scope="module")
-def mainline() -> Lens:
-    return quadlens.lens("mainline")
+def bundled() -> Lens:
+    return quadlens.lens("pizza")
 
 
 @pytest.mark.parametrize("activation", ["relu", "abs", "square", "quartic", "gelu", "silu", "softplus"])
@@ -91,25 +91,25 @@ def test_delta_says_what_the_strength_does() -> None:
     assert flat.dip > 0.8
 
 
-def test_the_parts_add_up_to_the_logits(mainline: Lens) -> None:
-    parts = mainline.parts
+def test_the_parts_add_up_to_the_logits(bundled: Lens) -> None:
+    parts = bundled.parts
     total = parts.integral + sum(parts.residual.values())
     np.testing.assert_allclose(total[..., 1:], parts.logits[..., 1:], atol=1e-9)
-    logits = np.stack([quadlens.study("mainline").anatomy.layer.logits(a) for a in range(59)])
+    logits = np.stack([quadlens.study("pizza").anatomy.layer.logits(a) for a in range(59)])
     np.testing.assert_allclose(parts.values(parts.logits), logits - logits.mean(axis=2, keepdims=True), atol=1e-9)
-    assert mainline.explained + sum(mainline.residual.values()) == pytest.approx(1, abs=1e-9)
-    assert sum(mainline.explained_by.values()) == pytest.approx(mainline.explained, abs=1e-12)
+    assert bundled.explained + sum(bundled.residual.values()) == pytest.approx(1, abs=1e-9)
+    assert sum(bundled.explained_by.values()) == pytest.approx(bundled.explained, abs=1e-12)
 
 
-def test_r2_is_the_ordinary_one(mainline: Lens) -> None:
-    parts = mainline.parts
+def test_r2_is_the_ordinary_one(bundled: Lens) -> None:
+    parts = bundled.parts
     true, said = parts.values(parts.logits), parts.values(parts.shared)
-    assert mainline.r2.shared == pytest.approx(1 - np.square(true - said).sum() / np.square(true).sum(), abs=1e-12)
+    assert bundled.r2.shared == pytest.approx(1 - np.square(true - said).sum() / np.square(true).sum(), abs=1e-12)
 
 
-def test_the_integral_is_the_mean_over_rotations(mainline: Lens) -> None:
+def test_the_integral_is_the_mean_over_rotations(bundled: Lens) -> None:
     """The same written out for a few neurons and differences: turn a and b by t, and the answer's wave by 2t."""
-    reading = mainline.parts.readings[0]
+    reading = bundled.parts.readings[0]
     cluster, d = reading.cluster, 7
     theta = W * np.arange(4096) / 4096
     expected = 0j
@@ -167,8 +167,8 @@ def test_too_many_inputs_are_refused() -> None:
         quadlens.lens(quadlens.build(p=1009, neurons=60))
 
 
-def test_bundled_models_are_integrals(mainline: Lens) -> None:
-    for found in (mainline, quadlens.lens("mismatched")):
+def test_bundled_models_are_integrals(bundled: Lens) -> None:
+    for found in (bundled, quadlens.lens("mismatched")):
         assert found.r2.shared >= 0.99
         assert found.answers_right == 1.0
         assert found.r2.symmetric_part <= found.r2.ceiling <= 1
@@ -185,15 +185,15 @@ def test_a_model_without_clusters_says_so() -> None:
 
 
 def test_the_integral_predicts_what_another_activation_does() -> None:
-    """In mainline every function but x³ is on the side of one half that the integral says; tanh turns the sign."""
-    swaps = {one.function: one for one in swap_activations(quadlens.study("mainline").anatomy.layer)}
+    """In pizza every function but x³ is on the side of one half that the integral says; tanh turns the sign."""
+    swaps = {one.function: one for one in swap_activations(quadlens.study("pizza").anatomy.layer)}
     assert [name for name, one in swaps.items() if not one.agrees] == []
     assert swaps["max(x, 0)"].predicted == 1.0
     assert swaps["-|x|"].predicted == 0.0
 
 
 def test_the_command_has_the_keys_and_shows_exact_errors_and_swaps() -> None:
-    document = cli_runner.quadlens("lens", "mainline", "--exact", "--swap", "--json").document
+    document = cli_runner.quadlens("lens", "pizza", "--exact", "--swap", "--json").document
     assert {"n", "task", "activation", "r2", "answers_right", "clusters", "residual"} <= set(document)
     assert {"shared", "joint", "symmetric_part", "unfitted", "ceiling", "finite_sum"} <= set(document["r2"])
     assert document["r2"]["unfitted"] == document["r2"]["symmetric_part"]
@@ -211,7 +211,7 @@ def test_the_command_has_the_keys_and_shows_exact_errors_and_swaps() -> None:
     assert [one["k"] for one in document["exact_errors"]] == [5, 9, 11]
     assert document["exact_errors"][0]["error"]["kind"] == "exact"
     assert {one["function"] for one in document["swaps"]} >= {"|x|", "x³"}
-    run = cli_runner.quadlens("lens", "mainline")
+    run = cli_runner.quadlens("lens", "pizza")
     assert "the shares add up to 1" in run.out
 
 
@@ -255,14 +255,14 @@ def public(name: str) -> Path:
 
 
 def test_the_tables_of_the_documents_are_what_their_command_makes(
-    mainline: Lens, monkeypatch: pytest.MonkeyPatch
+    bundled: Lens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lines of a bundled model, made again; the others need files that are not shipped."""
     root = ROOT
     monkeypatch.syspath_prepend(root / "tools")
     tool = importlib.import_module("lens_tables")
-    study = quadlens.study("mainline").given(lens=mainline)
-    row = tool.row_of(study, "mainline")
+    study = quadlens.study("pizza").given(lens=bundled)
+    row = tool.row_of(study, "pizza")
     text = (root / "docs" / "lens-models.md").read_text(encoding="utf-8")
     for name in ("found", "measured"):
         assert tool.TABLES[name]([row]).to_markdown().splitlines()[-1] in text

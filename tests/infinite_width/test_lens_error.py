@@ -37,7 +37,7 @@ def pizza_rows(n: int, k: int) -> np.ndarray:
 
 @pytest.mark.parametrize("with_psi", [False, True])
 def test_degree_one_without_a_constant_is_the_older_exact_error(with_psi: bool) -> None:
-    for cluster in quadlens.study("mainline").anatomy.clusters:
+    for cluster in quadlens.study("pizza").anatomy.clusters:
         scheme = scheme_of(cluster)
         assert isinstance(scheme, Scheme)
         known, F = exact_errors(scheme, with_psi), pizza_rows(scheme.p, scheme.k)
@@ -144,14 +144,14 @@ def test_a_function_without_zeros_and_one_that_is_nothing() -> None:
 
 
 def test_an_integral_that_is_nothing_has_no_relative_error() -> None:
-    (first, *_) = shared_errors(quadlens.lens("mainline"))
+    (first, *_) = shared_errors(quadlens.lens("pizza"))
     nothing = dataclasses.replace(first, baseline=0.0)
     assert nothing.relative is None
     assert error_table((nothing,)).rows[0][-1] == "–"
 
 
-def test_mainline_has_an_exact_error_for_its_shared_function() -> None:
-    errors = shared_errors(quadlens.lens("mainline"))
+def test_pizza_has_an_exact_error_for_its_shared_function() -> None:
+    errors = shared_errors(quadlens.lens("pizza"))
     assert [one.k for one in errors] == [5, 9, 11]
     for one in errors:
         assert one.error.width < 1e-9

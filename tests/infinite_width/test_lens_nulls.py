@@ -93,8 +93,8 @@ def test_random_features_with_a_fitted_readout_do_not_integrate(one_frequency: b
 
 
 @pytest.fixture(scope="module")
-def mainline() -> Lens:
-    return quadlens.lens("mainline")
+def pizza() -> Lens:
+    return quadlens.lens("pizza")
 
 
 def permuted(network: FloatTables, found: Lens) -> FloatTables:
@@ -109,25 +109,25 @@ def permuted(network: FloatTables, found: Lens) -> FloatTables:
     return dataclasses.replace(network, W_L=W_L)
 
 
-def test_permuted_output_phases_do_not_integrate_and_that_is_what_the_control_says(mainline: Lens) -> None:
-    network = quadlens.study("mainline").anatomy.layer
-    assert mainline.integrates is True
-    assert mainline.r2.shared > 0.99
-    found = lens(permuted(network, mainline))
+def test_permuted_output_phases_do_not_integrate_and_that_is_what_the_control_says(pizza: Lens) -> None:
+    network = quadlens.study("pizza").anatomy.layer
+    assert pizza.integrates is True
+    assert pizza.r2.shared > 0.99
+    found = lens(permuted(network, pizza))
     assert found.r2.shared < 0
     assert found.integrates is False
-    assert mainline.controls.shared_permuted is not None
-    assert mainline.controls.shared_permuted < 0
+    assert pizza.controls.shared_permuted is not None
+    assert pizza.controls.shared_permuted < 0
 
 
-def test_tanh_keeps_the_mechanism_and_loses_the_task(mainline: Lens) -> None:
+def test_tanh_keeps_the_mechanism_and_loses_the_task(pizza: Lens) -> None:
     """Not a null: the layer integrates tanh(g). Its answers are wrong, and both numbers stand in one table."""
-    found = quadlens.lens(quadlens.edit.swap_activation("mainline", "tanh"))
+    found = quadlens.lens(quadlens.edit.swap_activation("pizza", "tanh"))
     assert found.r2.shared == pytest.approx(0.947, abs=0.01)
     assert found.answers_right < 0.1
     table = found.tables()[0]
     assert [row[0] for row in table.rows[:2]] == ["shared function, R²", "its answers right"]
-    assert mainline.answers_right == 1.0
+    assert pizza.answers_right == 1.0
 
 
 def test_a_model_without_clusters_has_no_verdict() -> None:
@@ -136,16 +136,16 @@ def test_a_model_without_clusters_has_no_verdict() -> None:
     assert found.to_dict()["integrates"] is None
 
 
-def test_the_shared_integral_is_the_formula_written_out(mainline: Lens) -> None:
+def test_the_shared_integral_is_the_formula_written_out(pizza: Lens) -> None:
     """A Re(e^{ikwc} (1/2π) ∫ σ(g) e^{2iφ} dφ), from F and the weights, for one input and every c."""
-    one = mainline.clusters[0].reading
+    one = pizza.clusters[0].reading
     n, k, d, b = 59, one.cluster.k, 7, 4
     phi = 2 * np.pi * np.arange(4096) / 4096
     theta = 2 * np.pi * k * b / n
     g = sum((F * np.exp(1j * m * (theta + phi))).real for m, F in enumerate(one.shared.F[:, d]))
     A = (one.cluster.rho * one.cluster.omega).sum()
     slow = A * (np.maximum(g, 0) * np.exp(2j * phi)).mean()
-    assert mainline.parts.shared[(d + b) % n, b, k] == pytest.approx(slow, rel=1e-3)
+    assert pizza.parts.shared[(d + b) % n, b, k] == pytest.approx(slow, rel=1e-3)
 
 
 def test_residual_and_spacing_are_perfect_for_a_rule_that_is_one() -> None:
@@ -214,8 +214,8 @@ def test_exact_errors_and_bounds_know_chains() -> None:
     assert cli_runner.quadlens("bounds", "times", "--json").document["chains"] == [[12, 24], [17, 24]]
 
 
-def test_report_and_explorer_have_every_claim_beside_its_control(mainline: Lens) -> None:
-    table = mainline.claims
+def test_report_and_explorer_have_every_claim_beside_its_control(pizza: Lens) -> None:
+    table = pizza.claims
     assert [row[2] for row in table.rows if row[3]] == [
         "output phases permuted",
         "nodes on half a period",
@@ -223,14 +223,14 @@ def test_report_and_explorer_have_every_claim_beside_its_control(mainline: Lens)
         "neurons exchanged",
         "weights permuted, 95 %",
     ]
-    page = build_page(quadlens.study("mainline"), "mainline")
+    page = build_page(quadlens.study("pizza"), "pizza")
     assert table.to_html() in page
     assert "computes integrals: one function per frequency" in page
 
 
-def test_cross_writing_is_the_share_of_its_part(mainline: Lens) -> None:
+def test_cross_writing_is_the_share_of_its_part(pizza: Lens) -> None:
     """The projection on neurons gives what the parts give; exchanged neurons write about as much at random."""
-    for found in (mainline, quadlens.lens("clock")):
+    for found in (pizza, quadlens.lens("clock")):
         assert found.controls.cross_writing == pytest.approx(found.residual["cross_writing"], abs=1e-9)
         assert found.controls.cross_writing_permuted is not None
     assert lens(rule("relu", (3,), 2 * np.pi * np.arange(40) / 40)).controls.cross_writing is None

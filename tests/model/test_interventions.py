@@ -45,7 +45,7 @@ def test_any_collapsed_model_is_a_transformer() -> None:
             np.testing.assert_array_equal(getattr(again, name), getattr(collapsed, name))
 
 
-@pytest.mark.parametrize("name", ["mainline", "times"])
+@pytest.mark.parametrize("name", ["pizza", "times"])
 def test_dropped_neurons_write_nothing(name: str) -> None:
     model = quadlens.load(name)
     k_in = Anatomy(model).roles.k_in
@@ -119,7 +119,7 @@ def test_the_explorer_mixes_attention_alike(visit: Any) -> None:  # noqa: F811
 
 
 def test_every_verb_takes_the_result() -> None:
-    changed = quadlens.edit.jitter_phases("mainline", 0.02, frequencies=[5])
+    changed = quadlens.edit.jitter_phases("pizza", 0.02, frequencies=[5])
     assert quadlens.explain(changed).key_frequencies == (5, 9, 11)
     certificate = quadlens.certify(changed)
     assert certificate.verdict == "CERTIFIED"
@@ -130,13 +130,13 @@ def test_every_verb_takes_the_result() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda: quadlens.edit.ablate("mainline", frequencies=[30]), "no frequency 30; expected 1 … 29"),
-        (lambda: quadlens.edit.ablate("mainline", neurons=[512]), "no neuron 512; expected 0 … 511"),
-        (lambda: quadlens.edit.ablate("mainline", share=2.0), "share = 2.0; expected a number from 0 to 1"),
+        (lambda: quadlens.edit.ablate("pizza", frequencies=[30]), "no frequency 30; expected 1 … 29"),
+        (lambda: quadlens.edit.ablate("pizza", neurons=[512]), "no neuron 512; expected 0 … 511"),
+        (lambda: quadlens.edit.ablate("pizza", share=2.0), "share = 2.0; expected a number from 0 to 1"),
         (lambda: quadlens.edit.jitter_phases("clock", 0.1), "attention"),
-        (lambda: quadlens.edit.mix_attention("mainline", 0.5), "nothing to mix"),
-        (lambda: quadlens.edit.swap_activation("mainline", "sin"), "sin"),
-        (lambda: quadlens.edit.resample("mainline", 0), "at least 1"),
+        (lambda: quadlens.edit.mix_attention("pizza", 0.5), "nothing to mix"),
+        (lambda: quadlens.edit.swap_activation("pizza", "sin"), "sin"),
+        (lambda: quadlens.edit.resample("pizza", 0), "at least 1"),
     ],
 )
 def test_what_cannot_be_done_is_refused(change: Any, words: str) -> None:
@@ -163,30 +163,30 @@ STATES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("state", STATES)
 def test_the_dials_by_hand(state: dict[str, Any]) -> None:
-    one, whole = checked(quadlens.load("mainline")), DIALS | state
+    one, whole = checked(quadlens.load("pizza")), DIALS | state
     expected = edited(one, whole, *edits(one.roles, whole))
-    found = changed_by("mainline", whole).collapse()
+    found = changed_by("pizza", whole).collapse()
     for name in TABLES:
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-9)
 
 
 def test_the_explorer_has_the_same_dials(visit: Any) -> None:  # noqa: F811
-    page = visit("mainline")
+    page = visit("pizza")
     for state, part in itertools.product(STATES, ("relu", "abs")):
         whole = DIALS | state
         words = [f"{key}={int(value) if key == 'carry' else value}" for key, value in state.items()]
         said = page.page.evaluate(READ, "&".join([*words, f"part={part}"]))
-        model = quadlens.edit.ablate(changed_by("mainline", whole), keep="all" if part == "relu" else "abs")
+        model = quadlens.edit.ablate(changed_by("pizza", whole), keep="all" if part == "relu" else "abs")
         np.testing.assert_allclose(said["margin"], margins(model.collapse()).ravel(), rtol=1e-9, atol=1e-9)
 
 
 def test_ablate_and_compare_from_the_command_line(tmp_path: Path) -> None:
-    found = run("ablate", "mainline", "--frequencies", "5,9", "-o", str(tmp_path / "one.safetensors"), "--json")
+    found = run("ablate", "pizza", "--frequencies", "5,9", "-o", str(tmp_path / "one.safetensors"), "--json")
     assert found.code == 0
     said = found.document
     assert said["before"]["correct"] == 3481 > said["after"]["correct"]
     model = quadlens.load(tmp_path / "one.safetensors")
-    np.testing.assert_array_equal(logits_of(model), logits_of(quadlens.edit.ablate("mainline", frequencies=[5, 9])))
+    np.testing.assert_array_equal(logits_of(model), logits_of(quadlens.edit.ablate("pizza", frequencies=[5, 9])))
     page = tmp_path / "page.html"
     small = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, neurons in zip(small, (60, 80), strict=True):

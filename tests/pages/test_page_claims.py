@@ -33,7 +33,7 @@ from quadlens.studies import Study, study_of
 
 pytestmark = pytest.mark.slow
 
-BUNDLED = ("mainline", "original", "mismatched", "clock", "times")
+BUNDLED = ("pizza", "original", "mismatched", "clock", "times")
 MODELS = (*BUNDLED, "embedding", "group", "layers", "wrong")
 
 
@@ -863,12 +863,12 @@ def test_an_mlp_has_no_attention_and_nothing_that_skips_it() -> None:
     assert "attention adds" not in text
     assert "skip connection" not in text.split("Words and symbols")[0]
     assert "the angle is not doubled" in text
-    assert "attention adds the two points" in " ".join(blocks(page_of("mainline")))
+    assert "attention adds the two points" in " ".join(blocks(page_of("pizza")))
 
 
 def test_a_weak_spot_of_one_sign_has_one() -> None:
     """The embedding MLP's neurons read a and b at other phases: |cos u| is smallest at d, and not at -d."""
-    for name in ("embedding", "mainline"):
+    for name in ("embedding", "pizza"):
         logits = studied(name).explanation.logits
         assert logits is not None
         for spot, shift in zip(logits.weak_spots, logits.parts.shifts, strict=True):

@@ -33,13 +33,13 @@ pytestmark = pytest.mark.slow
 CELL = re.compile(r"^```\{code-cell\} python\n(?::tags:[^\n]*\n+)?(.*?)^```", re.MULTILINE | re.DOTALL)
 NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"
 COMMANDS = (
-    "evaluate mainline",
-    "explain mainline",
-    "bounds mainline",
-    "lens mainline",
-    "certify mainline",
-    "certify mainline --strategy thin",
-    "certify mainline --strategy lipschitz",
+    "evaluate pizza",
+    "explain pizza",
+    "bounds pizza",
+    "lens pizza",
+    "certify pizza",
+    "certify pizza --strategy thin",
+    "certify pizza --strategy lipschitz",
     "explain original",
     "bounds original",
     "population --markdown",
@@ -68,13 +68,13 @@ class Quantity:
 
 
 @cache
-def proof(strategy: str, model: str = "mainline") -> Any:
+def proof(strategy: str, model: str = "pizza") -> Any:
     return quadlens.certify(quadlens.study(model), strategy=strategy)
 
 
 @cache
 def rules() -> dict[int, Any]:
-    return {one.k: one for one in quadlens.bounds("mainline").bounded}
+    return {one.k: one for one in quadlens.bounds("pizza").bounded}
 
 
 @cache
@@ -97,7 +97,7 @@ def least_angle(model: str) -> float:
 
 QUANTITIES = (
     Quantity(
-        "margin of mainline proved by moments",
+        "margin of pizza proved by moments",
         lambda: proof("moments").proof.margin,
         (
             r"proves that all 3,481 inputs are answered right, with margin at least #",
@@ -110,7 +110,7 @@ QUANTITIES = (
         places=5,
     ),
     Quantity(
-        "margin of mainline proved by thin",
+        "margin of pizza proved by thin",
         lambda: proof("thin").proof.margin,
         (
             r"it proves one of #, where `moments`",
@@ -123,10 +123,10 @@ QUANTITIES = (
         places=4,
     ),
     Quantity(
-        "smallest margin of mainline",
-        lambda: quadlens.evaluate("mainline").min_margin,
+        "smallest margin of pizza",
+        lambda: quadlens.evaluate("pizza").min_margin,
         (
-            r"`quadlens evaluate mainline`: the smallest is #",
+            r"`quadlens evaluate pizza`: the smallest is #",
             r"\| 0 \| # \| [\d.]+ % \| 6,",
             r"Its smallest margin is #, at",
             r"The smallest margin is #; 0 of",
@@ -182,7 +182,7 @@ QUANTITIES = (
         100,
     ),
     Quantity(
-        "kink of mainline",
+        "kink of pizza",
         lambda: proof("lipschitz").proof.terms["kink"].bound,
         (r"the largest term is kink with #\.", r"the largest term is 'kink', #", r"\bkink # skip"),
         "up",
@@ -206,14 +206,14 @@ QUANTITIES = (
         for k in (5, 9, 11)
     ),
     Quantity(
-        "smallest exact error of mainline",
+        "smallest exact error of pizza",
         lambda: min(one.relative_exact_psi.upper for one in rules().values()),
         (r"the truth, over all a, b and c, is # to",),
         "up",
         100,
     ),
     Quantity(
-        "largest exact error of mainline",
+        "largest exact error of pizza",
         lambda: max(one.relative_exact_psi.upper for one in rules().values()),
         (
             r"the truth, over all a, b and c, is [\d.]+ to # %",
@@ -224,7 +224,7 @@ QUANTITIES = (
         2,
     ),
     Quantity(
-        "the paper's largest bound for mainline",
+        "the paper's largest bound for pizza",
         lambda: max(one.relative_bound.value for one in rules().values()),
         (r"by 40 to # % of the integral's mean size",),
         "up",
@@ -234,17 +234,17 @@ QUANTITIES = (
         Quantity(
             f"least R² of ψ = 2φ, {model}",
             lambda model=model: least_angle(model),  # type: ignore[misc]
-            (phrase, r"least R² of ψ = 2φ #") if model == "mainline" else (phrase,),
+            (phrase, r"least R² of ψ = 2φ #") if model == "pizza" else (phrase,),
             "down",
         )
         for model, phrase in (
-            ("mainline", r"three frequencies: 5, 9, 11\..{0,400}?with R² of at least #"),
+            ("pizza", r"three frequencies: 5, 9, 11\..{0,400}?with R² of at least #"),
             ("original", r"four frequencies: 12, 18, 21, 22\..{0,400}?with R² of at least #"),
         )
     ),
     Quantity(
-        "R² of all logits against a pizza, mainline",
-        lambda: logits("mainline").r2.all_logits.pizza,
+        "R² of all logits against a pizza, pizza",
+        lambda: logits("pizza").r2.all_logits.pizza,
         (
             r"all logits: R² pizza / clock \| # /",
             r"R² [\d.]+ and the pizza form with #; the absolute-value part of the MLP alone fits them with 0\.857",
@@ -422,8 +422,8 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     found |= {f"{path.name}, executed": flat(executed(path)) for path in tutorials if path.name[0] in "24"}
     found |= {f"quadlens {words}": flat(run(*words.split()).out) for words in COMMANDS}
     page = tmp_path_factory.mktemp("report")
-    quadlens.report("mainline", page)
-    return {**found, "report of mainline": without_tags((page / "index.html").read_text(encoding="utf-8"))}
+    quadlens.report("pizza", page)
+    return {**found, "report of pizza": without_tags((page / "index.html").read_text(encoding="utf-8"))}
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda one: one.name)

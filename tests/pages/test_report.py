@@ -63,16 +63,16 @@ def _make(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def mainline() -> Study:
-    return study_of("mainline").without_proofs()
+def pizza() -> Study:
+    return study_of("pizza").without_proofs()
 
 
 @pytest.fixture(scope="module")
-def page(mainline: Study, made: tuple[Path, dict[str, Any]]) -> str:
-    """The page of the mainline model with one small picture in every place: all its words and tables, quickly."""
+def page(pizza: Study, made: tuple[Path, dict[str, Any]]) -> str:
+    """The page of the pizza model with one small picture in every place: all its words and tables, quickly."""
     files = {kind: (made[0] / "figures" / f"freqcount.{kind}").read_bytes() for kind in FIGURE_FORMATS}
     picture = Rendered("any", tuple(files.items()), data_address(files["svg"], files["png"]))
-    return words_of(mainline, picture)
+    return words_of(pizza, picture)
 
 
 # The smallest picture that a page can hold.
@@ -141,9 +141,9 @@ def test_files_do_not_depend_on_the_number_of_processes(made: tuple[Path, dict[s
         assert (directory / name).read_bytes() == content
 
 
-@pytest.mark.parametrize("which", ["toy", "mainline"])
+@pytest.mark.parametrize("which", ["toy", "pizza"])
 def test_valid_html_with_words_for_every_picture(which: str, made: tuple[Path, dict[str, Any]], page: str) -> None:
-    text = page if which == "mainline" else (made[0] / "index.html").read_text()
+    text = page if which == "pizza" else (made[0] / "index.html").read_text()
     document = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
     images = list(document.iter("img"))
     assert images
@@ -156,10 +156,10 @@ def test_valid_html_with_words_for_every_picture(which: str, made: tuple[Path, d
     assert len([1 for caption in document.iter("b") if caption.text == "How to read this figure."]) == len(images)
 
 
-def test_every_picture_is_on_the_page_once(mainline: Study, page: str) -> None:
-    for picture in all_pictures(mainline):
+def test_every_picture_is_on_the_page_once(pizza: Study, page: str) -> None:
+    for picture in all_pictures(pizza):
         assert page.count(f'id="fig-{picture.name}"') == 1
-    for table in page_tables(mainline):
+    for table in page_tables(pizza):
         assert page.count(f'id="table-{table.name}"') == 1
     assert re.findall(r'<section id="(\w+)">', page)[:10] == [
         "task",
@@ -175,17 +175,17 @@ def test_every_picture_is_on_the_page_once(mainline: Study, page: str) -> None:
     ]
 
 
-def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(mainline: Study, page: str) -> None:
+def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(pizza: Study, page: str) -> None:
     (said,) = re.findall(r"here ψ against 2φ has R² ([\d.]+)\.", page)
-    (picture,) = chosen_pictures(mainline, [f"angles-{mainline.clusters[0].k}"])
+    (picture,) = chosen_pictures(pizza, [f"angles-{pizza.clusters[0].k}"])
     assert f"R² = {said}." in picture.finding
-    captions = [re.findall(r"R² = ([\d.]+)\.", one.finding)[0] for one in chosen_pictures(mainline, ["angles"])]
-    facts = {name: ours for name, ours, _ in model_table(mainline).shown.rows}
+    captions = [re.findall(r"R² = ([\d.]+)\.", one.finding)[0] for one in chosen_pictures(pizza, ["angles"])]
+    facts = {name: ours for name, ours, _ in model_table(pizza).shown.rows}
     assert facts["least R² of ψ = 2φ"] == min(captions)
 
 
-def test_tables_hold_our_numbers_and_the_papers(mainline: Study) -> None:
-    relative, more, relu, beyond = bound_tables(mainline)
+def test_tables_hold_our_numbers_and_the_papers(pizza: Study) -> None:
+    relative, more, relu, beyond = bound_tables(pizza)
     assert (relative.label, more.label, relu.label, beyond.label) == (
         "table:error",
         "table:error:more",
@@ -206,7 +206,7 @@ def test_tables_hold_our_numbers_and_the_papers(mainline: Study) -> None:
     assert beyond.latex is None
     assert all(word in latex for word in (r"\toprule", r"\midrule", r"\bottomrule", r"\label{table:error:more}"))
     assert all(line.count("&") == 8 for line in latex.split("\n") if line.endswith(r"\\") and "multicolumn" not in line)
-    facts = {name: paper for name, _, paper in model_table(mainline).shown.rows}
+    facts = {name: paper for name, _, paper in model_table(pizza).shown.rows}
     assert facts["R² of all logits, clock form"] == "0.98"
 
 
@@ -220,10 +220,10 @@ def test_an_honest_page_for_a_model_without_structure() -> None:
     assert "its error is" not in text
 
 
-def test_the_error_of_the_relu_rule_is_not_that_of_its_absolute_part(mainline: Study, page: str) -> None:
-    rules = mainline.rules
+def test_the_error_of_the_relu_rule_is_not_that_of_its_absolute_part(pizza: Study, page: str) -> None:
+    rules = pizza.rules
     assert rules is not None
-    relu = max(one.exact_psi.relu.upper / (one.baseline.lower / 2) for one in mainline.clusters)
+    relu = max(one.exact_psi.relu.upper / (one.baseline.lower / 2) for one in pizza.clusters)
     assert math.isclose(rules.relu, relu, rel_tol=1e-9)
     assert 0.09 < rules.relu < 0.1
     assert 0.04 < rules.absolute < 0.05
@@ -234,8 +234,8 @@ def test_the_error_of_the_relu_rule_is_not_that_of_its_absolute_part(mainline: S
     assert "They leave out the identity part, x/2; with it, the ReLU rule’s exact worst error is 0.0994" in page
 
 
-def test_one_quantity_has_one_value_on_the_page(mainline: Study, page: str) -> None:
-    logits = mainline.explanation.logits
+def test_one_quantity_has_one_value_on_the_page(pizza: Study, page: str) -> None:
+    logits = pizza.explanation.logits
     assert logits is not None
     for r2 in (logits.forms.by_parts.r2, logits.r2.all_logits.clock, logits.r2.abs_component.pizza):
         assert r2 is not None
@@ -325,12 +325,12 @@ def _fail_half_way(target: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1024, 1280])
-@pytest.mark.parametrize("which", ["toy", "mainline"])
+@pytest.mark.parametrize("which", ["toy", "pizza"])
 def test_the_page_opens_from_disk(
     which: str, width: int, scheme: str, chromium: Any, made: tuple[Path, dict[str, Any]], page: str, tmp_path: Path
 ) -> None:
     path = made[0] / "index.html"
-    if which == "mainline":
+    if which == "pizza":
         path = tmp_path / "index.html"
         path.write_text(page)
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -367,15 +367,13 @@ def test_the_page_opens_from_disk(
         context.close()
 
 
-def test_the_reports_explorer_plays_the_training_and_stays_small(
-    mainline: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = _explorer(mainline, lambda step: None)
+def test_the_reports_explorer_plays_the_training_and_stays_small(pizza: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = _explorer(pizza, lambda step: None)
     assert page is not None
     assert 'id="played-run"' in page
     assert len(page.encode()) <= LARGEST_EXPLORER == 3_500_000
     monkeypatch.setattr("quadlens.pages.write.LARGEST_EXPLORER", len(page.encode()) - 1)
-    without = _explorer(mainline, lambda step: None)
+    without = _explorer(pizza, lambda step: None)
     assert without is not None
     assert 'id="played-run"' not in without
 

@@ -109,10 +109,10 @@ def test_what_is_proved_is_true_and_rows_get_better(noise: float) -> None:
 
 
 @pytest.mark.slow
-def test_mainline_is_proved_where_planes_are_added_up() -> None:
+def test_pizza_is_proved_where_planes_are_added_up() -> None:
     """The answer to the paper's first question on the bundled model, and the figures of docs/appendix.md."""
-    small = quadlens.parameterise("mainline")
-    rows = {row.name: row for row in bounds(quadlens.load("mainline"), small.model)}
+    small = quadlens.parameterise("pizza")
+    rows = {row.name: row for row in bounds(quadlens.load("pizza"), small.model)}
     together = {name: row.together for name, row in rows.items()}
     assert together["norms"] > 10 * together["operator norms"] > 30 * together["planes"] > 100 * together["multiplied"]
     assert 57 < together["tables"] < 58

@@ -19,7 +19,7 @@ from quadlens.parameterisation.noise import all_logits, terms_of
 from quadlens.spectrum.anatomy import Anatomy
 
 # Numbers without planes; margin and R² of the formula; margin (at least) and R² of the network, which has the skip too.
-MAINLINE = {
+PIZZA = {
     (False, False, False): (1539, 3.13, 0.794),
     (True, False, False): (1542, 1.26, 0.768),
     (False, True, False): (1542, 9.52, 0.968),
@@ -28,11 +28,11 @@ MAINLINE = {
 }
 
 
-@pytest.mark.parametrize("options", MAINLINE)
+@pytest.mark.parametrize("options", PIZZA)
 def test_each_ingredient_adds_what_it_adds(options: tuple[bool, bool, bool]) -> None:
-    anatomy = Anatomy(quadlens.load("mainline"))
+    anatomy = Anatomy(quadlens.load("pizza"))
     small = quadlens.parameterise(anatomy, **dict(zip(("constant", "double", "embedding"), options, strict=True)))
-    numbers, margin, r2 = MAINLINE[options]
+    numbers, margin, r2 = PIZZA[options]
     assert small.numbers.without_planes == numbers
     layer = formula(anatomy.collapsed, small.groups)
     found = evaluate(layer)
@@ -41,9 +41,7 @@ def test_each_ingredient_adds_what_it_adds(options: tuple[bool, bool, bool]) -> 
     assert r2 <= logit_r2(layer, anatomy.collapsed) < r2 + 0.001
 
 
-@pytest.mark.parametrize(
-    ("name", "r2"), [("mainline", 0.996), ("original", 0.99), ("mismatched", 0.99), ("times", 0.98)]
-)
+@pytest.mark.parametrize(("name", "r2"), [("pizza", 0.996), ("original", 0.99), ("mismatched", 0.99), ("times", 0.98)])
 def test_the_network_of_few_numbers_answers_every_input(name: str, r2: float) -> None:
     network = quadlens.study(name)
     small = quadlens.parameterise(network)
@@ -54,7 +52,7 @@ def test_the_network_of_few_numbers_answers_every_input(name: str, r2: float) ->
 
 def test_nothing_but_the_numbers_is_in_the_file() -> None:
     """Matrices have the rank that the planes give them, and the tables are those of the formula."""
-    anatomy = Anatomy(quadlens.load("mainline"))
+    anatomy = Anatomy(quadlens.load("pizza"))
     small = quadlens.parameterise(anatomy)
     model, lines, waves = small.model, 2, 12
     ranks = {name: np.linalg.matrix_rank(model.tensors[name], tol=1e-4) for name in ("W_E", "W_in", "W_out", "W_U")}
@@ -81,7 +79,7 @@ def test_a_network_by_hand_is_found_again() -> None:
 
 
 def test_evenly_spread_nodes_are_the_lens_integral() -> None:
-    study = quadlens.study("mainline")
+    study = quadlens.study("pizza")
     even = formula(study.anatomy.collapsed, [group.evenly(512) for group in fit_groups(study.anatomy)])
     parts = study.lens.parts
     logits = np.stack([even.logits(a) for a in range(even.p)])
@@ -92,26 +90,26 @@ def test_evenly_spread_nodes_are_the_lens_integral() -> None:
 
 
 def test_two_vocabularies_and_absolute_values() -> None:
-    mainline, p = quadlens.load("mainline"), 59
+    pizza, p = quadlens.load("pizza"), 59
     # Tokens of b are those of a turned by 7: one more answer is right after a turn of c, so that shifts are found.
-    W_E = np.concatenate([mainline.W_E[:p], np.roll(mainline.W_E[:p], 7, axis=0)])
-    W_U = np.roll(mainline.W_U, 7, axis=1)
-    fields = {name: getattr(mainline.config, name) for name in Config.__dataclass_fields__}
+    W_E = np.concatenate([pizza.W_E[:p], np.roll(pizza.W_E[:p], 7, axis=0)])
+    W_U = np.roll(pizza.W_U, 7, axis=1)
+    fields = {name: getattr(pizza.config, name) for name in Config.__dataclass_fields__}
     config = Config(**{**fields, "d_vocab": 2 * p, "b_token_offset": p})
-    two = Weights(config, **{**mainline.tensors, "W_E": W_E, "W_U": W_U})
+    two = Weights(config, **{**pizza.tensors, "W_E": W_E, "W_U": W_U})
     assert quadlens.evaluate(two).correct == p * p
     small = quadlens.parameterise(two)
     assert quadlens.evaluate(small).correct == p * p
     assert logit_r2(small.model.collapse(), two.collapse()) >= 0.99
     assert any(group.shared.shift for group in small.groups)
-    even = quadlens.edit.swap_activation(mainline, "abs")
+    even = quadlens.edit.swap_activation(pizza, "abs")
     small = quadlens.parameterise(even)
     assert small.model.config.activation == "abs"
     assert logit_r2(small.model.collapse(), even.collapse()) >= 0.98
 
 
 def test_every_verb_takes_it(tmp_path: Path) -> None:
-    small = quadlens.parameterise("mainline")
+    small = quadlens.parameterise("pizza")
     assert quadlens.study(small).anatomy.key_frequencies == (5, 9, 11)
     assert quadlens.explain(small).to_dict()
     certificate = quadlens.certify(small)
@@ -122,11 +120,11 @@ def test_every_verb_takes_it(tmp_path: Path) -> None:
     quadlens.export_file(small, "transformer-lens", tmp_path / "model.pt")
     assert quadlens.import_file(tmp_path / "model.pt", attention=(0.5, 0.5)).correct == 3481
     quadlens.explore(small, tmp_path / "explorer.html", history=False)
-    assert quadlens.compare("mainline", small).to_dict()["answers_alike"] == 1.0
+    assert quadlens.compare("pizza", small).to_dict()["answers_alike"] == 1.0
 
 
 def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
-    done = command("parameterise", "mainline", "-o", tmp_path / "few.safetensors")
+    done = command("parameterise", "pizza", "-o", tmp_path / "few.safetensors")
     assert done.code == 0
     assert "8,210 numbers in place of 180,411 weights (frequencies 3, groups 512, neurons 1,536, shared 15" in done.out
     assert "3,481 of 3,481 right" in done.out
@@ -152,7 +150,7 @@ def test_the_terms_add_up_to_the_difference(activation: str, equals: bool) -> No
 
 def test_terms_are_what_they_are_called() -> None:
     """Three of them multiplied out by hand, one head after the other."""
-    network = quadlens.load("mainline")
+    network = quadlens.load("pizza")
     simple = quadlens.parameterise(network).model
     terms = {(part, noise): values for part, noise, values in terms_of(network, simple)}
     N = {name: network.tensors[name].astype(float) - simple.tensors[name] for name in network.tensors}
@@ -170,9 +168,9 @@ def test_terms_are_what_they_are_called() -> None:
     assert len(terms) == 2 * (16 * 4 - 1) + 31
 
 
-def test_what_is_left_out_of_mainline_is_small() -> None:
+def test_what_is_left_out_of_pizza_is_small() -> None:
     """Worst cases of all 157 terms, added up, beside the margin: the page's numbers."""
-    network = quadlens.load("mainline")
+    network = quadlens.load("pizza")
     found = expand(network, quadlens.parameterise(network).model)
     assert found.terms[0].noise == ("out",)
     assert 4.63 < found.terms[0].worst < 4.64
@@ -186,7 +184,7 @@ def test_the_pages_ladder_is_what_the_tool_finds(monkeypatch: pytest.MonkeyPatch
     root = ROOT
     monkeypatch.syspath_prepend(root / "tools")
     appendix_tables = import_module("appendix_tables")
-    row = appendix_tables.row_of("mainline", quadlens.load("mainline"))
+    row = appendix_tables.row_of("pizza", quadlens.load("pizza"))
     page = (root / "docs" / "appendix.md").read_text(encoding="utf-8")
     for rung in row.rungs:
         assert f"| {rung.name} | {rung.numbers:,} | {rung.cell} |" in page

@@ -12,7 +12,7 @@ from quadlens.population.lens_columns import failing, lens_counts, lens_schema, 
 
 
 def test_columns_are_what_the_lens_says() -> None:
-    lens = quadlens.lens("mainline")
+    lens = quadlens.lens("pizza")
     row = lens_values(lens.to_dict(), "a" * 64)
     assert row.keys() == lens_schema().keys()
     assert (row["lens_shared"], row["lens_integrates"]) == (lens.r2.shared, True)

@@ -214,9 +214,9 @@ def test_every_number_of_the_paper_has_a_row(comparison: Comparison) -> None:
 
 
 def test_the_dataset_shipped_is_what_the_code_says_now(frame: pl.DataFrame) -> None:
-    """Seed 0 is the bundled mainline: its stored proofs are those that the strategies give today."""
+    """Seed 0 is the bundled pizza: its stored proofs are those that the strategies give today."""
     (row,) = frame.filter(pl.col("seed") == 0).iter_rows(named=True)
-    model = load("mainline")
+    model = load("pizza")
     assert row["model_sha256"] == sha256(model)
     # Results of strategies that are no more are left out when the dataset is read.
     assert {stored["strategy"] for stored in row["proofs"]} <= STRATEGIES.keys()
@@ -562,9 +562,9 @@ def test_documented_queries_run(frame: pl.DataFrame, tmp_path: Path, monkeypatch
     assert (frame["correct"] == frame["inputs"]).all()
     (tmp_path / "sweep").mkdir()
     frame.write_parquet(tmp_path / "sweep" / "population.parquet")
-    (tmp_path / "sweep" / "models" / "mainline").mkdir(parents=True)
-    spectrum = resolve("mainline").with_name("mainline.spectrum.parquet")
-    shutil.copy(spectrum, tmp_path / "sweep" / "models" / "mainline" / "model.spectrum.parquet")
+    (tmp_path / "sweep" / "models" / "pizza").mkdir(parents=True)
+    spectrum = resolve("pizza").with_name("pizza.spectrum.parquet")
+    shutil.copy(spectrum, tmp_path / "sweep" / "models" / "pizza" / "model.spectrum.parquet")
     monkeypatch.chdir(tmp_path)
     for block in blocks:
         exec(compile(block, "docs/population.md", "exec"), {})

@@ -478,7 +478,7 @@ def test_four_underflows_for_each_rounding_on_a_path_are_all_there_are(model: We
 
 def test_tf32_is_excluded_because_it_can_change_answers() -> None:
     """Ten operands of 11 bits on a path: the number in `float32.py` and docs/certificates.md."""
-    model = load("mainline")
+    model = load("pizza")
     bound, width = bound_float32(model), Fraction(10, 2**11)
     lost = width + Fraction(bound.roundings, UNIT_ROUNDOFFS)
     allowed = lost / (1 - lost) * magnitude(model)

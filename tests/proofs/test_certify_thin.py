@@ -113,7 +113,7 @@ def test_a_clean_transformer_is_proved_whole() -> None:
     assert pickle.loads(pickle.dumps(proof)).margin == proof.margin
 
 
-@pytest.mark.parametrize("name", ["mainline", "mismatched"])
+@pytest.mark.parametrize("name", ["pizza", "mismatched"])
 def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(name: str, tmp_path: Path) -> None:
     model = load(name)
     certificate = certify(model, "thin")
@@ -138,9 +138,9 @@ def test_sets_of_tokens_make_the_plan_that_single_signs_make(tokens: int, p: int
 
 
 @pytest.mark.slow
-def test_mainline_costs_so_many_operations_per_weight() -> None:
+def test_pizza_costs_so_many_operations_per_weight() -> None:
     """The items of docs/appendix.md; frugality is tried first and is what proves it."""
-    model = load("mainline")
+    model = load("pizza")
     proof = Thin().prove(model)
     assert isinstance(proof.hints, ThinHints)
     plan, r, r_out = proof.hints.arcs.plan, proof.hints.P.shape[1], proof.hints.P_out.shape[1]

@@ -106,7 +106,7 @@ def test_proofs_keep_what_the_facts_say(name: str) -> None:
 
 
 def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
-    prover = Prover(Anatomy(load("mainline")))
+    prover = Prover(Anatomy(load("pizza")))
     brute = prover.collapse_flops + brute_force_operations(59, 512)
     found = {name: prover.certify(name) for name in ("arcs", "moments", "thin")}
     for one in found.values():

@@ -205,7 +205,7 @@ def test_the_frontier_survives_weights_of_any_size(size: float) -> None:
 
 def test_what_is_quoted_as_at_most_is_not_below_the_proved_end() -> None:
     """The frontier's numbers are upper ends, not middles, of the enclosures they come from."""
-    clusters = bounds(load("mainline")).bounded
+    clusters = bounds(load("pizza")).bounded
     for name, _, worst, _ in rule_points(clusters):
         ends = [one.exact_psi.absolute.relative_to(one.baseline).upper for one in clusters]
         assert worst >= max(ends), name

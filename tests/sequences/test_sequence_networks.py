@@ -200,7 +200,7 @@ def test_what_is_no_network_is_told(tmp_path: Path) -> None:
         with pytest.raises(BadConfig, match=words):
             random_config(0, addition_task(), 5, 9, **change)
     with pytest.raises(BadConfig, match="answers pairs"):
-        sequence_config(quadlens.load("mainline"))
+        sequence_config(quadlens.load("pizza"))
     path = tmp_path / "model.safetensors"
     path.write_bytes(to_bytes(model).replace(b'\\"d_model\\"', b'\\"d_mudel\\"'))
     with pytest.raises(BadFile, match="damaged"):

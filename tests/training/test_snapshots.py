@@ -45,12 +45,12 @@ def test_snapshots_are_as_many_as_asked_for_and_even_in_the_logarithm(count: int
         assert all(abs(a - b) <= 0.5 for a, b in zip(found, even, strict=True))
 
 
-@pytest.mark.parametrize("name", ["mainline", "clock"])
+@pytest.mark.parametrize("name", ["pizza", "clock"])
 def test_a_snapshot_is_a_model_file_of_the_size_that_is_said(name: str, tmp_path: Path) -> None:
     model = load(name)
     save_snapshot(model, tmp_path, 7)
     file = tmp_path / "0000007.safetensors"
-    assert round(60 * file.stat().st_size / 1e6) == {"mainline": 43, "clock": 51}[name]
+    assert round(60 * file.stat().st_size / 1e6) == {"pizza": 43, "clock": 51}[name]
     assert model_in(file).config == model.config
     for key, array in model.tensors.items():
         np.testing.assert_array_equal(model_in(file).tensors[key], array)
@@ -152,7 +152,7 @@ def test_history_of_a_run_and_of_a_directory_of_checkpoints(tmp_path: Path) -> N
     assert rows[0]["test_loss"] == pytest.approx(curves[0][1], rel=1e-3)
     other = tmp_path / "checkpoints"
     other.mkdir()
-    for number, name in ((3, "mainline"), (20, "mismatched")):
+    for number, name in ((3, "pizza"), (20, "mismatched")):
         save(load(name), other / f"step-{number}.safetensors")
     (other / "notes.txt").write_text("not a checkpoint")
     found = history(other, proofs=False)
@@ -202,7 +202,7 @@ def test_a_played_run_is_the_run_rounded_and_a_damaged_file_is_refused(tmp_path:
     assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(found.epochs)
     assert quadlens("explore", model, "-o", page, "--no-history", "--json").document["snapshots"] == 0
     with pytest.raises(quadlens_package.BadConfig, match="the run is of a network with"):
-        quadlens_package.explore("mainline", page, history=model)
+        quadlens_package.explore("pizza", page, history=model)
     content = file.read_bytes()
     for damaged in (content[:100], b"no", zlib.compress(zlib.decompress(content)[:-2])):
         file.write_bytes(damaged)

@@ -24,7 +24,7 @@ class Help(Command):
 
 def command(
     out: Output,
-    model: ModelArgument = "mainline",
+    model: ModelArgument = "pizza",
     strategy: Annotated[
         str,
         typer.Option("--strategy", help="How to prove it; the strategies are listed above."),

@@ -30,24 +30,24 @@ def _root(
 
 # Name: module of this folder, function, and the example that ends its help; in the order a newcomer meets them.
 COMMANDS = {
-    "report": ("pictures", "report", "quadlens report mainline -o out/report"),
-    "explore": ("pictures", "explore", "quadlens explore mainline -o explorer.html"),
-    "evaluate": ("reading", "evaluate", "quadlens evaluate mainline --json"),
-    "explain": ("reading", "explain", "quadlens explain mainline --neurons neurons.csv"),
-    "bounds": ("reading", "bounds", "quadlens bounds mainline --json"),
-    "lens": ("reading", "lens", "quadlens lens mainline --json"),
-    "certify": ("certify", "command", "quadlens certify mainline -o mainline.cert.json"),
-    "check": ("check", "command", "quadlens check mainline.cert.json mainline"),
+    "report": ("pictures", "report", "quadlens report pizza -o out/report"),
+    "explore": ("pictures", "explore", "quadlens explore pizza -o explorer.html"),
+    "evaluate": ("reading", "evaluate", "quadlens evaluate pizza --json"),
+    "explain": ("reading", "explain", "quadlens explain pizza --neurons neurons.csv"),
+    "bounds": ("reading", "bounds", "quadlens bounds pizza --json"),
+    "lens": ("reading", "lens", "quadlens lens pizza --json"),
+    "certify": ("certify", "command", "quadlens certify pizza -o pizza.cert.json"),
+    "check": ("check", "command", "quadlens check pizza.cert.json pizza"),
     "train": ("train", "command", "quadlens train --seed 0 -o model.safetensors   (after a stop: add --resume)"),
     "history": ("history", "command", "quadlens history model.safetensors -o history.parquet"),
     "sweep": ("sweep", "command", "quadlens sweep --seeds 0:151 -o sweep   (after anything: the same command again)"),
     "population": ("population", "command", "quadlens population sweep --where p=59 --figures figures"),
-    "compare": ("interventions", "compare", "quadlens compare mainline mismatched -o comparison.html"),
-    "ablate": ("interventions", "ablate", "quadlens ablate mainline --frequencies 5 -o without-5.safetensors"),
-    "parameterise": ("interventions", "parameterise", "quadlens parameterise mainline -o few-numbers.safetensors"),
+    "compare": ("interventions", "compare", "quadlens compare pizza mismatched -o comparison.html"),
+    "ablate": ("interventions", "ablate", "quadlens ablate pizza --frequencies 5 -o without-5.safetensors"),
+    "parameterise": ("interventions", "parameterise", "quadlens parameterise pizza -o few-numbers.safetensors"),
     "build": ("files", "build", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
-    "export": ("files", "export", "quadlens export mainline --format transformer-lens -o model.pt"),
+    "export": ("files", "export", "quadlens export pizza --format transformer-lens -o model.pt"),
 }
 # Words of the release before, and what says the same now.
 RENAMED = {

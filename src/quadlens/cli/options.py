@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from quadlens.cli.output import Output
 from quadlens.errors import BadConfig
+from quadlens.former_names import current_name
 
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A quadlens safetensors file, or the name of a bundled model.")
@@ -71,12 +72,21 @@ def with_common_flags(function: Callable[..., None]) -> Callable[..., None]:
     `--debug` is read where errors are caught, in `main`.
     """
     own = inspect.signature(function, eval_str=True).parameters
+    models = [name for name, one in own.items() if metavar(one).startswith("MODEL")]
 
     def command(*, json: bool, quiet: bool, debug: bool, **others: Any) -> None:
+        for name in models:
+            others[name] = type(others[name])(current_name(str(others[name]), quiet=quiet))
         function(out=Output(json, quiet), **others)
 
     flags: dict[str, Any] = {"json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
     return with_signature(command, function, [one for one in own.values() if one.name != "out"], flags, False)
+
+
+def metavar(parameter: inspect.Parameter) -> str:
+    """How the help names what an argument takes; "" where it says nothing of its own."""
+    (info, *_) = getattr(parameter.annotation, "__metadata__", (None,))
+    return getattr(info, "metavar", None) or ""
 
 
 def with_signature(

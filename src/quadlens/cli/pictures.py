@@ -23,7 +23,7 @@ def report(
         Path,
         typer.Option("--output", "-o", metavar="DIR", help="Where the report goes; a previous report is replaced."),
     ],
-    model: ModelArgument = "mainline",
+    model: ModelArgument = "pizza",
     no_proofs: Annotated[bool, typer.Option("--no-proofs", help="Leave out the proofs (a few seconds).")] = False,
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", min=1, help="Processes that draw; all cores, at most 4.")
@@ -88,7 +88,7 @@ def _what_it_shows(made: "Report") -> dict[str, Any]:
 def explore(
     out: Output,
     output: OutputFile,
-    model: ModelArgument = "mainline",
+    model: ModelArgument = "pizza",
     no_history: Annotated[
         bool, typer.Option("--no-history", help="Leave out the training, where it was kept beside the model.")
     ] = False,

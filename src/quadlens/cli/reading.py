@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     out: Output,
-    model: ModelArgument = "mainline",
+    model: ModelArgument = "pizza",
     sample: Annotated[
         int | None, typer.Option("--sample", metavar="N", min=1, help="Try N random pairs instead of all p².")
     ] = None,
@@ -93,7 +93,7 @@ def evaluate(
 
 def explain(
     out: Output,
-    model: ModelArgument = "mainline",
+    model: ModelArgument = "pizza",
     neurons: Annotated[
         Path | None,
         typer.Option("--neurons", metavar="FILE", help="Also write one row per neuron, as .csv or .parquet."),
@@ -152,7 +152,7 @@ def explain(
 
 def bounds(
     out: Output,
-    model: ModelArgument = "mainline",
+    model: ModelArgument = "pizza",
     moments: Annotated[
         int, typer.Option("--moments", metavar="M", min=1, help="Harmonics used by the moment bound.")
     ] = 20,
@@ -213,7 +213,7 @@ def bounds(
 
 def lens(
     out: Output,
-    model: ModelArgument = "mainline",
+    model: ModelArgument = "pizza",
     exact: Annotated[
         bool, typer.Option("--exact", help="Also the exact error of each finite sum against its integral (relu, abs).")
     ] = False,

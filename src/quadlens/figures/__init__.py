@@ -5,7 +5,7 @@ look; with `ax` the drawing goes on the caller's axes, in the caller's look. A f
 of axes, one per panel, or a Figure or SubFigure to make them in. Neither the backend nor rcParams change.
 
     >>> import quadlens.figures
-    >>> figure = quadlens.figures.quadrature("mainline", k=5)
+    >>> figure = quadlens.figures.quadrature("pizza", k=5)
     >>> figure.axes[0].get_title(loc="left")
     'k = 5: area of 176 rectangles 1.3477, integral 1.3333'
 """

@@ -4,11 +4,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from quadlens.errors import BadFile, a_path
+from quadlens.former_names import current_name
 from quadlens.model.config import Config
 from quadlens.model.native import load_file
 from quadlens.model.weights import Weights
 
-DEFAULT_MODEL = "mainline"
+DEFAULT_MODEL = "pizza"
 SUFFIX = ".safetensors"
 
 
@@ -27,10 +28,15 @@ def bundled_on_pairs() -> list[str]:
     return [name for name in bundled_names() if isinstance(load(name).config, Config)]
 
 
+def is_bundled(model: str | Path) -> bool:
+    """Whether this is the name of a bundled model, of today or before."""
+    return current_name(str(model)) in bundled_names()
+
+
 def resolve(model: str | Path) -> Path:
     """The file of a bundled name, or the path itself; a name wins over a file of the same name in no directory."""
-    if str(model) in bundled_names():
-        return data_directory() / f"{model}{SUFFIX}"
+    if is_bundled(model):
+        return data_directory() / f"{current_name(str(model))}{SUFFIX}"
     path = Path(model)
     if not path.exists():
         raise BadFile(f"{model}: no such file; bundled models are: {', '.join(bundled_names()) or 'none'}")
@@ -41,7 +47,7 @@ def load(model: str | Path = DEFAULT_MODEL) -> Weights:
     """Read a model from a quadlens file, or a bundled one by name.
 
     >>> import quadlens
-    >>> quadlens.load("mainline")
+    >>> quadlens.load("pizza")
     Weights(p=59, d_mlp=512, relu, weights=180,411)
     """
     return load_file(resolve(a_path(model)))

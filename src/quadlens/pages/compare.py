@@ -169,8 +169,8 @@ def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
     """Two models side by side: answers, frequencies, lens, bounds and proofs; show it, or write its `to_html()`.
 
     >>> import quadlens
-    >>> quadlens.compare("mainline", quadlens.edit.ablate("mainline", keep="abs"))
-    Comparison(a=mainline, b=model, answers alike=100.0 %)
+    >>> quadlens.compare("pizza", quadlens.edit.ablate("pizza", keep="abs"))
+    Comparison(a=pizza, b=model, answers alike=100.0 %)
     """
     return Comparison(study_of(a), study_of(b))
 

@@ -4,7 +4,7 @@ A sweep's directory has the weights, so everything can be verified: files agains
 the independent checker, the answers by evaluating the model, and what results.json and the dataset claim against these.
 A dataset alone has no weights. Then only what would contradict itself is found: settings against the run's hash, proofs
 against answers, bounds against exact errors; a careful forger is not. The weights of two models of the shipped dataset
-are bundled (`mainline`, `mismatched`), and a test verifies these two rows whole.
+are bundled (`pizza`, `mismatched`), and a test verifies these two rows whole.
 """
 
 import json

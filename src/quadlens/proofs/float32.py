@@ -44,7 +44,7 @@ A path meets one product and n - 1 additions of a sum of n products, a bias is o
 rounding. Cost: that of a collapse of one token; it is not part of `operations`.
 
 With TF32 inputs (11 bits: 2^-11 for each of the ten operands of five matrix products on a path, rounded to nearest) the
-same argument allows more than 152 logits on `mainline`, ten times its margin: TF32 is not excluded for form's sake.
+same argument allows more than 152 logits on `pizza`, ten times its margin: TF32 is not excluded for form's sake.
 """
 
 import math

@@ -54,9 +54,9 @@ def ablate(
         seed: Of `share`; the explorer drops the same neurons at the same seed.
 
     >>> import quadlens
-    >>> quadlens.evaluate(quadlens.edit.ablate("mainline", keep="abs")).correct
+    >>> quadlens.evaluate(quadlens.edit.ablate("pizza", keep="abs")).correct
     3481
-    >>> quadlens.evaluate(quadlens.edit.ablate("mainline", frequencies=[5, 9])).correct < 3481
+    >>> quadlens.evaluate(quadlens.edit.ablate("pizza", frequencies=[5, 9])).correct < 3481
     True
     """
     anatomy = _anatomy(model)
@@ -96,7 +96,7 @@ def jitter_phases(
         seed: The explorer moves the same way at the same seed.
 
     >>> import quadlens
-    >>> [quadlens.evaluate(quadlens.edit.jitter_phases("mainline", spread)).correct for spread in (0.0, 0.1, 1.0)]
+    >>> [quadlens.evaluate(quadlens.edit.jitter_phases("pizza", spread)).correct for spread in (0.0, 0.1, 1.0)]
     [3481, 3481, 3136]
     """
     anatomy = _anatomy(model)
@@ -117,7 +117,7 @@ def jitter_weights(model: "ModelLike", spread: float, *, frequencies: Collection
         seed: The explorer draws the same at the same seed.
 
     >>> import quadlens
-    >>> quadlens.evaluate(quadlens.edit.jitter_weights("mainline", 0.1)).correct
+    >>> quadlens.evaluate(quadlens.edit.jitter_weights("pizza", 0.1)).correct
     3481
     """
     anatomy = _anatomy(model)
@@ -138,7 +138,7 @@ def resample(model: "ModelLike", neurons: int | None = None, *, seed: int = 1) -
         seed: Of the draw.
 
     >>> import quadlens
-    >>> quadlens.edit.resample("mainline", 100).config.d_mlp
+    >>> quadlens.edit.resample("pizza", 100).config.d_mlp
     100
     """
     found = _anatomy(model).model
@@ -155,7 +155,7 @@ def swap_activation(model: "ModelLike", activation: str) -> Weights:
     """The same weights with another σ: relu, abs, square, quartic, gelu, tanh, silu or softplus.
 
     >>> import quadlens
-    >>> quadlens.evaluate(quadlens.edit.swap_activation("mainline", "square")).correct
+    >>> quadlens.evaluate(quadlens.edit.swap_activation("pizza", "square")).correct
     3481
     """
     return _reconfigured(_anatomy(model).model, activation=parse_activation(activation))

@@ -20,7 +20,7 @@ from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
-from quadlens.model.bundled import bundled_names, resolve
+from quadlens.model.bundled import is_bundled, resolve
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.margins import cross_entropy, leads
 from quadlens.model.native import load_file
@@ -180,16 +180,16 @@ def history(
     Args:
         run: A model's file with its snapshots beside it (`quadlens train --snapshots`), the directory of snapshots, or
             a directory of checkpoints whose names have a number, in any format that `quadlens import` reads. Where
-            NAME.run is beside the model instead, as for the bundled `mainline`, its rows.
+            NAME.run is beside the model instead, as for the bundled `pizza`, its rows.
         activation: σ of other people's checkpoints, where the files do not say it.
         proofs: Also prove what can be proved at every snapshot, which takes most of the time.
         progress: Called before each snapshot with how many are done and how many there are.
 
     >>> import quadlens
-    >>> quadlens.history("mainline")
-    RunHistory(name=mainline, snapshots=60, keys=(5, 9, 11))
+    >>> quadlens.history("pizza")
+    RunHistory(name=pizza, snapshots=60, keys=(5, 9, 11))
     """
-    path = resolve(run) if str(run) in bundled_names() else Path(run)
+    path = resolve(run) if is_bundled(run) else Path(run)
     if not path.is_dir() and not snapshot_directory(path).is_dir() and path.with_suffix(PLAYED).is_file():
         from quadlens.studies.played_run import read_run
 

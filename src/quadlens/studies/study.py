@@ -48,7 +48,7 @@ class Study(Displayed):
     """One model and what is known about it; nothing is computed before it is asked for, nothing twice.
 
     >>> import quadlens
-    >>> study = quadlens.study("mainline")
+    >>> study = quadlens.study("pizza")
     >>> study.explanation.key_frequencies, study.evaluation.correct
     ((5, 9, 11), 3481)
 
@@ -112,7 +112,7 @@ class Study(Displayed):
         """Logits in float64 of one a and all b, [b, c]; for every model.
 
         >>> import quadlens
-        >>> study = quadlens.study("mainline")
+        >>> study = quadlens.study("pizza")
         >>> study.logits(12)[30].argmax()  # 12 + 30
         np.int64(42)
         """
