@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,17 @@ def test_wrong_networks_show_an_input_and_no_margin() -> None:
         assert "| wrong on | " in shown
         x, y = CARDS[name]["counter_example"]["input"]
         assert not shown.partition("→ ")[2].startswith(f"{x + y} ")
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/index.md"])
+def test_the_strip_shows_networks_that_are_certified(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    names = re.findall(r"pictures/gallery/([\w-]+)\.png", text)
+    assert len(names) >= 4
+    assert [name for name in names if CARDS[name]["verdict"] != "CERTIFIED"] == []
+    for said, name in (("3,481", "pizza"), ("14,400", "chughtai-s5"), ("10²⁰", "microadder-57")):
+        assert said == gallery.count(CARDS[name]["inputs"])
+        assert said in text
 
 
 def test_a_public_file_is_known_by_its_bytes(tmp_path: Path) -> None:
