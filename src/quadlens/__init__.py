@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # the same names, for those who check types
     from quadlens.verbs import *  # noqa: F403
     from quadlens_checker import CheckReport as CheckReport
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Every public name, by the module it lives in.
 _HOMES = {
