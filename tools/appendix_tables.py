@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tables and figures of docs/appendix.md: how well few numbers say what a network does, and what is left.
 
-    python tools/appendix_tables.py [DIR …] [--write docs/appendix.md] [--pictures docs/pictures]
+    python tools/appendix_tables.py [DIR …] [--only NAME …] [--write docs/appendix.md] [--pictures docs/pictures]
 
 The bundled models and every checkpoint below each DIR whose attention is constant, one layer. With --write the tables
 replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
@@ -29,6 +29,8 @@ from quadlens.parameterisation import Expansion, expand, parameterise
 from quadlens.parameterisation.bounds import LINEAR, SLOPES, bounds, linear_rows
 from quadlens.parameterisation.bounds import Row as BoundRow
 from quadlens.parameterisation.ladder import Rung, ladder
+from quadlens.proofs.thin import Thin, ThinHints
+from quadlens.proofs.thin_items import thin_items
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.table import Table
 
@@ -39,6 +41,8 @@ BOUNDED = 4
 # Sizes of hand-built networks (p and neurons) on which noise is turned up.
 DIAL = ((13, 512), (29, 512), (59, 128), (59, 512), (59, 2048), (113, 512))
 DIAL_KEYS = (2, 3, 5)
+# The model whose proof by `thin` is itemised.
+MODEL = "pizza"
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,32 @@ def dial(_: Sequence[Row]) -> Table:
     return Table("Dial", ("p", "neurons", "weights", *(name for name, _ in LINEAR)), lines)
 
 
+def thin_table(_: Sequence[Row]) -> Table:
+    """What a proof by `thin` takes, item by item."""
+    model = load(MODEL)
+    proof = Thin().prove(model)
+    if not isinstance(proof.hints, ThinHints):
+        raise TypeError("thin has its own hints")
+    found, weights = proof.hints.counted, sum(x.size for x in model.tensors.values())
+    per = weights / (2 * model.config.d_model * model.config.d_mlp)
+    why = {
+        "attention from the directions": f"{found.r} columns through W_O and W_V, then the tokens",
+        "what attention leaves out": f"{found.q} rows through W_V and W_O: the tokens' plane; norms",
+        "skip terms": "along the directions that W_out writes to",
+        "W_in along directions": f"{found.r} directions, {at_most(1 / per, 2)} each; norms, and the constant row",
+        "inputs of neurons": f"{2 * model.config.p} tokens, {found.added} directions, {model.config.d_mlp} neurons",
+        "W_out, W_U along directions": f"{found.r_out} directions, {at_most(1 / per, 2)} each; norms",
+        "signs": "each neuron's tokens sorted from its neighbour's order (counted); sets of tokens, 64 bits a word",
+        "sums over neurons": f"running sums for each token, {found.r_out} coordinates; arc ends, mispredicted neurons",
+        "scores and margins": (
+            f"once for each a - b; {at_most(100 * found.answers / model.config.p**3, 1)} % of all answers one by one"
+        ),
+    }
+    lines = [[name, at_most(count / weights, 1), why[name]] for name, count in thin_items(model.config, found).items()]
+    lines.append(["all", at_most(proof.operations / weights, 1), f"margin proved {at_least(proof.margin or 0, 2)}"])
+    return Table("Thin", ("item of `thin`", "operations per weight", "why"), lines)
+
+
 TABLES = {
     "ladder": steps,
     "terms": largest,
@@ -165,7 +195,10 @@ TABLES = {
     "complexities": complexities,
     "together": together,
     "dial": dial,
+    "thin": thin_table,
 }
+# Tables that are about other models than those of the ladder.
+APART = ("dial", "thin")
 
 
 def draw_bounds(rows: Sequence[Row]) -> Figure:
@@ -235,14 +268,15 @@ def main() -> None:
     parser.add_argument("directories", type=Path, nargs="*")
     parser.add_argument("--write", type=Path, default=None)
     parser.add_argument("--pictures", type=Path, default=None, help="directory for the figures, .svg")
+    parser.add_argument("--only", nargs="*", choices=tuple(TABLES), default=tuple(TABLES), help="tables to make")
     options = parser.parse_args()
     rows = []
-    for name, network in models(options.directories):
+    for name, network in models(options.directories) if set(options.only) - set(APART) else ():
         try:
             rows.append(row_of(name, network))
         except QuadlensError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
-    tables = {name: make(rows).to_markdown() for name, make in TABLES.items()}
+    tables = {name: make(rows).to_markdown() for name, make in TABLES.items() if name in options.only}
     if options.pictures is not None:
         figures = [("appendix-ladder", draw(rows)), ("appendix-bounds", draw_bounds(rows))]
         write_figures(figures, options.pictures, ("svg",))
@@ -250,7 +284,12 @@ def main() -> None:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in tables.items()))
         return
     text = options.write.read_text(encoding="utf-8")
-    put = BLOCK.sub(lambda old: f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->", text)
+    put = BLOCK.sub(
+        lambda old: (
+            f"<!-- table: {old[1]} -->\n\n{tables[old[1]]}\n\n<!-- end of table -->" if old[1] in tables else old[0]
+        ),
+        text,
+    )
     options.write.write_text(put, encoding="utf-8")
 
 

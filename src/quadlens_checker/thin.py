@@ -107,7 +107,9 @@ def cut_down(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Thin
     """
     relu = config.architecture == "transformer" and config.activation == "relu" and config.softmax is None
     require(relu, "thin is for relu transformers with constant attention")
-    keys(hints, ("clusters", "arcs", "directions", "directions_out", "means"), "hints")
+    # What only a cheaper proof needs, the tokens' plane and how P' turns, may be there and is not looked at.
+    more = [key for key in ("directions_tokens", "turns") if isinstance(hints, dict) and key in hints]
+    keys(hints, ("clusters", "arcs", "directions", "directions_out", "means", *more), "hints")
     p, d = config.p, config.d_model
     P, P_out = (read_directions(hints[key], key, d) for key in ("directions", "directions_out"))
     means = [transposed(read_directions([[x] for x in mean], "means", d)) for mean in hints["means"]]

@@ -10,6 +10,7 @@ pre_i ≤ 0 must lose pre_i = -|pre_i|. These are the mispredicted ones; with th
 P splits into a table for a and a table for b, because pre_i(a,b) = U_a[a,i] + U_b[b,i].
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +84,24 @@ class Signs:
         for i, column in enumerate(ascending):
             threshold[:, i] = np.searchsorted(column, -U_a[:, i], side="right")
         return cls(rank, threshold)
+
+    def comparisons(self) -> int:
+        """How many comparisons ranks and thresholds take, neuron after neuron in the order of the plan.
+
+        Neighbours have nearly the same order of tokens: each is sorted by insertion from the one before it, p - 1
+        comparisons and one for each pair that changes places, or anew, p ⌈log₂ p⌉; each threshold is looked for from
+        the one before, 2 comparisons and one for each step, or by halves.
+        """
+        (p, d_mlp), half = self.rank.shape, math.ceil(math.log2(len(self.rank))) + 1
+        later, total = np.triu(np.ones((p, p), dtype=bool), 1), 0
+        for i in range(d_mlp):
+            swaps, steps = p * p, np.full(len(self.threshold), p)
+            if i:
+                now = self.rank[np.argsort(self.rank[:, i - 1]), i]
+                swaps = int(np.count_nonzero((now[:, None] > now) & later))
+                steps = np.abs(self.threshold[:, i].astype(np.int64) - self.threshold[:, i - 1])
+            total += min(p - 1 + swaps, p * (half - 1)) + int(np.minimum(steps + 2, half).sum())
+        return total
 
     def plan(self, start: int, stop: int) -> ArcPlan:
         """Follow the runs of active neurons for the tokens a = start … stop - 1 and all b."""

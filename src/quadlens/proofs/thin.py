@@ -1,180 +1,164 @@
 """`thin`: `moments` without the collapse. The residual stream is cut down to the few directions that matter.
 
 A transformer reads and writes its residual stream along some 4|K| of d_model directions; along the others the weights
-are the remains of their random start. Neither U = X W_in nor W_L = (W_out W_U)ᵀ need be formed in full.
+are the remains of their random start. Neither U = X W_in nor W_L = (W_out W_U)ᵀ need be formed in full, nor X itself
+(`thin_streams.py`, which has A = (X - m) P exactly and bounds Y = (X - m)(1 - PPᵀ), for a and for b).
 
 Theorem. Let X_a, X_b be what the tokens bring to the MLP's input, for each a and b, so that
-pre_i = (X_a[a] + X_b[b]) W_in[:,i] + b_in[i]. For any matrix P with r columns, and any rows m_a, m_b, let
+pre_i = (X_a[a] + X_b[b]) W_in[:,i] + b_in[i]. For any matrix P, of whose r columns the first r₀ are P₀, and any rows
+m_a, m_b, let
 
-    A = (X - m) P,   Y = (X - m) - A Pᵀ,   F = Pᵀ W_in,   N = W_in - P F,   D = 1 - PᵀP,   Ũ = m W_in + A F
+    F = Pᵀ W_in,   N = W_in - P F,   D = 1 - PᵀP,   Ũ = m W_in + A₀ F₀,   A₀ = (X - m) P₀,   F₀ = P₀ᵀ W_in
 
-for a and for b. Then |X[a] W_in[:,i] - Ũ[a,i]| ≤ |Y[a]| |N[:,i]| + |A[a]| |D| |F[:,i]|  (Euclidean norms).
+for a and for b. Then |X[a] W_in[:,i] - Ũ[a,i]| ≤ e := |Y[a]| |N[:,i]| + |A[a]| |D| |F[:,i]| + Σ_g≥r₀ |A[a,g]| |F[g,i]|.
 
-Proof. X W_in - Ũ = (X - m) N, and (X - m) N = (A Pᵀ + Y) N = A (Pᵀ N) + Y N with PᵀN = F - PᵀP F = D F. ∎
+Proof. X W_in - m W_in - A F = (X - m) N = (A Pᵀ + Y) N = A (Pᵀ N) + Y N with PᵀN = F - PᵀP F = D F; and A F - A₀ F₀ is
+the sum over g ≥ r₀. ∎
 
 The same with W_out for X and W_U for W_in, any P' with r' columns: W_L = HᵀB + R, H = P'ᵀ W_U, B = (W_out P')ᵀ and
 |R[c,i]| ≤ |Y'[i]| |T[:,c]| + |B[:,i]| |D'| |H[:,c]|, T = W_U - P' H. Let r_i be twice a bound of that for all c, and
-s_i = max_c (HᵀB)[c,i] - min_c (HᵀB)[c,i] + r_i. Then, with the scores and ρ of `moments.py` for Ũ, H, B and r,
+s_i = Σ_j 2 |B_j[:,i]| max_c |H_j[:,c]| + r_i, j the planes of P' (pairs of columns, or single ones). Skip terms are cut
+down along P', too. Then, with g(a,b) = Σ_i B[:,i] ReLU(p̃re_i) + what the skip connection brings along P',
 
-    logit(c) - logit(c') ≥ score(c) - score(c') - ρ(a,b) - Σ_i s_i (e_a[a,i] + e_b[b,i]),     e the bound on |U - Ũ|.
+    score(c) = g · H[:,c] + κ[c],      κ what is constant, (m_a + m_b + b_out) W_U + b_U,
+    logit(c) - logit(c') ≥ score(c) - score(c') - ρ(a,b) - Σ_i s_i (e_a[a,i] + e_b[b,i]) - what skip terms leave out,
+    ρ(a,b) = Σ_i r_i ½ (p̃re_i + Σ_g<r₀ (|A_a[a,g]| + |A_b[b,g]|) |F[g,i]| + |constant_i|) ≥ Σ_i r_i ReLU(p̃re_i).
 
-Proof. logit - score = Σ_i R[c,i] ReLU(p̃re_i) + Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)); the first sum is that of
-`moments.py`, in the second |W_L[c,i] - W_L[c',i]| ≤ s_i and the ReLU is 1-Lipschitz. ∎
+Proof. logit - score is Σ_i R[c,i] ReLU(p̃re_i) + Σ_i W_L[c,i] (ReLU(pre_i) - ReLU(p̃re_i)) and what skip terms leave
+out; the first sum is that of `moments.py`, and ReLU(x) = ½ (x + |x|); in the second |W_L[c,i] - W_L[c',i]| ≤ s_i and
+the ReLU is 1-Lipschitz. ∎
 
-e is a sum of products of a number of a (or b) and one of i, so the last sum is two numbers per input. N, Y, T and Y'
-are never formed: for F = Pᵀ W, |W - P F|² = |W|² - |F|² - Fᵀ D F ≤ |W|² - (1 - |D|) |F|², and so on.
+All that is subtracted is a number of a and one of b. N, Y, T and Y' are never formed (`dyadic_norms.py`). Everything is
+in integers and rationals, norms and bounds rounded up to multiples of 2^-64; P, P', m are hints, as are the tokens'
+plane, which only what attention leaves out depends on, and the frequencies with which P' turns, which only the cost
+does. A checker that forms N, Y and S finds no less than what is claimed: what was bounded here it adds up. For its
+rounding of Ũ to 2^-48 room is left.
 
-Frugally, skip terms are cut down along P' as well, S̃ = (X - m) P' H + m W_U, off by |Y"| |T[:,c]| + |A"| |D'| |H[:,c]|
-with A" = (X - m) P'. That is tried first. Everything is in integers and rationals; P, P' and m are hints. Ũ is rounded
-to 2^-48, and what that moves is added. Norms, r_i and the last sum are rounded up to multiples of 2^-64. A checker that
-forms N and S finds no less than what is claimed.
-
-Cost: `thin_operations`. Its own small collapse is in it, and no other is needed: p d d_mlp and d d_mlp p of the full
-one become (p + d) r d_mlp and d r' d_mlp. Signs are sorted (`Signs`), not compared one by one.
+Cost: `thin_items`. Its own small collapse is in it, and no other is needed.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
-from quadlens.model.collapse import attended_streams
-from quadlens.model.config import Config
-from quadlens.model.dyadic import DYADICS, Dyadic
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.evaluate import margins
 from quadlens.model.integers import integers
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound, significant
 from quadlens.proofs.arcs import ArcHints, neuron_groups
-from quadlens.proofs.low_rank import DIRECTION_BITS, Streams, arcs_spectrum, directions, floats, stacked, token_mean
-from quadlens.proofs.moments import scores_and_residual
-from quadlens.proofs.operations import mixing_operations, product
-from quadlens.proofs.plan import ArcPlan, Group, Signs, correction_sizes
+from quadlens.proofs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
+from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, floats_of, hint
+from quadlens.proofs.margins import MarginTally
+from quadlens.proofs.plan import ArcPlan, Group, Signs, correction_sizes, hidden_sums
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
+from quadlens.proofs.thin_items import Counted, thin_items
+from quadlens.proofs.thin_streams import Side, Streams, sides, streams_of
+from quadlens.proofs.turning import planes, settled_bounds
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
-# Ũ is rounded to this many bits after the point, so that all sums over neurons are of short integers.
+# A checker rounds Ũ to this many bits after the point; room is left for that.
 INPUT_BITS = 48
-# Norms and bounds are rounded up to this many bits after the point.
-NORM_BITS = 64
-# (r, r') as multiples of the natural rank m of W_L and something more, r = f m + g, r' = m + h; and whether frugally.
-ATTEMPTS = ((2, 0, 0, True), (2, 2, 0, True), (2, 2, 0, False), (2, 6, 2, False), (3, 6, 4, False))
-# Sets of tokens are counted in words of so many bits.
-WORD = 64
-
-
-def thin_items(config: Config, r: int, r_out: int, frugal: bool, ends: int, mispredicted: int) -> dict[str, int]:
-    """What a proof with ranks r and r' counts, item by item; F ends and Q mispredicted neurons as for `moments`.
-
-    Streams go by heads or by OV, whichever is cheaper.
-    """
-    p, d, n = config.p, config.d_model, config.d_mlp
-    positions = len(config.attention)
-    # a's tokens, b's where they are others, and one row for what each position adds; the heads' value biases.
-    rows = [p] * (1 if config.b_token_offset == 0 else 2) + [1] * positions
-    streams = sum(mixing_operations(config, n) for n in rows) + product(1, config.n_heads * config.d_head, d)
-    # Rows added, scaled by attention and joined: both tokens, and '=' where there is one; then less their means.
-    streams += (6 + positions - 1) * p * d + (positions - 2) * 2 * d + 2 * positions * d
-    streams += (p if config.read_position < 2 else 1) * d + 2 * p * d
-    # b_out and b_U join; both sides times W_U, or along P' with their norms and back.
-    skips = p * d + p * p + (4 * p * d * r_out + 4 * p * r_out * p + 4 * d * p + 10 * p if frugal else 4 * p * d * p)
-    # F, the norms of W_in and of F, |N|; D; A and its norms, |Y|.
-    reading = 2 * d * r * n + 2 * d * n + 2 * r * n + 5 * n + 2 * d * r * r + 3 * r * r
-    reading += 2 * (2 * p * d * r + 2 * p * d + 2 * p * r + 5 * p)
-    # A F and m W_in with the bias, added and rounded.
-    inputs = 2 * 2 * p * r * n + 4 * d * n + n + 4 * p * n
-    # The same for W_out and W_U; r_i and s_i.
-    writing = 2 * n * d * r_out + 2 * d * r_out * p + 2 * d * r_out**2 + 3 * r_out**2
-    writing += 2 * (n * d + n * r_out + d * p + r_out * p) + 5 * (n + p) + 6 * n
-    writing += 2 * n * r_out * p + 2 * p * n
-    # Each neuron's U_b sorted, each U_a searched for among them; unions and flips as sets, each flip found and removed.
-    depth, words = math.ceil(math.log2(p)) + 1, math.ceil(p / WORD)
-    signs = 2 * p * depth * n + words * (2 * n + 1) * p + 2 * (ends + p * p + 2 * mispredicted)
-    sums = (r_out + 1) * (4 * p * n + 2 * ends + 2 * mispredicted) + mispredicted
-    scores = (2 * r_out + 2) * p**3 + 5 * n + 6 * p + 5 * p**2
-    return {
-        "attention: streams": streams,
-        "skip terms": skips,
-        "W_in along directions": reading,
-        "inputs of neurons": inputs,
-        "W_out, W_U along directions": writing,
-        "signs": signs,
-        "sums over neurons": sums,
-        "scores and margins": scores,
-    }
-
-
-def thin_operations(config: Config, r: int, r_out: int, frugal: bool, ends: int, mispredicted: int) -> int:
-    """All items."""
-    return sum(thin_items(config, r, r_out, frugal, ends, mispredicted).values())
+# (r, r') as multiples of the natural rank m of W_L and something more, r = f m + g, r' = m + h; cheapest first.
+ATTEMPTS = (
+    *((2, -1, 0), (2, 0, 0), (2, 1, 0), (2, 2, 0), (2, 1, 1), (2, 4, 0), (2, 2, 2), (2, 4, 2), (2, 6, 2), (2, 6, 4)),
+    *((3, 6, 4), (4, 8, 8)),
+)
+# An attempt that leaves an input this many logits short of being proved, by the logits in float64, is not carried out.
+SHORT = 1.0
+# Directions whose part of every neuron's input is at most so many logits, all together, are bounded and not added up.
+NOT_ADDED = 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Ũ_a and Ũ_b in integers over 2^INPUT_BITS, each within Y[a] N[i] + A[a] F[i] + 2^-INPUT_BITS / 2 of U.
+    """Ũ_a and Ũ_b, and what the bound on |U - Ũ| is made of.
 
     Attributes:
-        U_a: Ũ_a.
-        U_b: Ũ_b, with b_in.
-        Y_a: |Y[a]|, rounded up, as are all norms.
-        Y_b: The same for b.
-        A_a: |A[a]| |D|.
-        A_b: The same for b.
-        N: |N[:,i]|.
-        F: |F[:,i]|.
+        U_a: Ũ_a in integers over 2^shift.
+        U_b: The same for b, with all that is constant.
+        shift: Exponent of their denominator.
+        F: Pᵀ W_in.
+        D: |D|.
+        N: |N[:,i]|, rounded up, as are all norms.
+        lengths: |F[:,i]|.
+        constant: The part of Ũ_b that no token brings.
+        added: r₀.
     """
 
     U_a: Shaped[np.ndarray, "p d_mlp"]
     U_b: Shaped[np.ndarray, "p d_mlp"]
-    Y_a: list[Fraction]
-    Y_b: list[Fraction]
-    A_a: list[Fraction]
-    A_b: list[Fraction]
+    shift: int
+    F: Dyadic
+    D: Fraction
     N: list[Fraction]
-    F: list[Fraction]
+    lengths: list[Fraction]
+    constant: list[Fraction]
+    added: int
 
 
 @dataclass(frozen=True, eq=False)
 class Writing:
-    """W_L ≈ Hᵀ B: functions and weights in integers, and bounds on what they leave out.
+    """W_L ≈ Hᵀ B, and bounds on what that leaves out.
 
     Attributes:
-        H: Functions of c, over 2^shift_h.
-        B: Weights of the neurons, over 2^shift_b.
-        shift_h: Exponent of the denominator of H.
-        shift_b: Exponent of the denominator of B.
+        H: Functions of c.
+        B: Weights of the neurons, by neuron.
+        D: |D'|.
+        kappa: κ, in one row.
         residual: r_i.
         spread: s_i.
-        off: Twice the largest |T[:,c]|, and twice |D'| times the largest |H[:,c]|.
+        H_length: The largest |H[:,c]|.
+        T_length: The largest |T[:,c]|.
     """
 
-    H: Shaped[np.ndarray, "r p"]
-    B: Shaped[np.ndarray, "r d_mlp"]
-    shift_h: int
-    shift_b: int
+    H: Dyadic
+    B: Dyadic
+    D: Fraction
+    kappa: Dyadic
     residual: list[Fraction]
     spread: list[Fraction]
-    off: tuple[Fraction, Fraction]
+    H_length: Fraction
+    T_length: Fraction
+
+    def unread(self, side: Side, D: Fraction) -> list[Fraction]:
+        """How much skip terms may differ between two answers beside H, for each token; D is the reading side's |D|.
+
+        (X - m) W_U = (X - m) P' H + (X - m) T, and (X - m) T = (X - m) P' D' H + (X - m)(1 - P'P'ᵀ) T.
+        """
+        at_T = 2 * max(Fraction(1), self.D) * self.T_length
+        at_H = 2 * (1 + self.D) * self.H_length
+        return [
+            (length * (1 + D) + y) * (at_T + self.D * at_H) + rest * at_H
+            for length, y, rest in zip(side.lengths, side.Y, side.rest, strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
 class ThinHints:
-    """Arcs, and the directions and means that were tried, as integers over 2^DIRECTION_BITS.
+    """Arcs, and what was tried: integers over 2^DIRECTION_BITS.
 
     Attributes:
         arcs: Of Ũ.
         P: Directions of the reading side.
         P_out: Directions of the writing side, P'.
+        Q: The tokens' plane.
         means: m_a and m_b.
+        turns: Frequencies with which pairs of columns of P' turn.
+        counted: What the cost depends on.
     """
 
     arcs: ArcHints
     P: Shaped[np.ndarray, "d r"]
     P_out: Shaped[np.ndarray, "d r_out"]
+    Q: Shaped[np.ndarray, "d q"]
     means: Shaped[np.ndarray, "2 d"]
+    turns: tuple[int, ...]
+    counted: Counted
 
     def to_json(self) -> dict[str, Any]:
         """The arcs' hints, and the integers."""
@@ -182,7 +166,9 @@ class ThinHints:
             **self.arcs.to_json(),
             "directions": self.P.tolist(),
             "directions_out": self.P_out.tolist(),
+            "directions_tokens": self.Q.tolist(),
             "means": self.means.tolist(),
+            "turns": list(self.turns),
         }
 
 
@@ -211,29 +197,43 @@ class Thin:
                 "thin cuts down the residual stream of a relu transformer with constant attention; this model is none: "
                 "use the strategy auto",
             )
-        groups = neuron_groups(anatomy)
+        groups, streams = neuron_groups(anatomy), streams_of(model)
         rank, most = max(1, arcs_spectrum(anatomy.layer).natural_rank), model.config.d_model
-        best: Proof | None = None
-        for factor, more, more_out, frugal in ATTEMPTS:
-            proof = self._attempt(model, groups, min(most, factor * rank + more), min(most, rank + more_out), frugal)
-            if best is None or proof.certified.sum() > best.certified.sum():
+        leads, best = margins(anatomy.layer), None
+        ranks = [(max(1, min(most, f * rank + g)), min(most, rank + h)) for f, g, h in ATTEMPTS]
+        for last, (r, r_out) in enumerate(dict.fromkeys(ranks), 1 - len(set(ranks))):
+            proof = self._attempt(model, streams, groups, r, r_out, None if best is None and last == 0 else leads)
+            if proof is not None and (best is None or proof.certified.sum() > best.certified.sum()):
                 best = proof
-            if best.certified.all():
+            if best is not None and best.certified.all():
                 break
         if best is None:
             raise RuntimeError("no rank was tried")
         return best
 
-    def _attempt(self, model: Weights, groups: tuple[Group, ...], r: int, r_out: int, frugal: bool) -> Proof:
-        p, streams = model.config.p, attended_streams(model, DYADICS, thrifty=True)
-        means = token_mean(streams[0]), token_mean(streams[1])
-        P = directions(stacked(streams), floats(model.W_in), r)
-        P_out = directions(floats(model.W_out), floats(model.W_U[:, :p]), r_out)
-        read, write = reading(model, streams, P, means), writing(model, P_out)
-        skips = cut_skip_terms(model, streams, means, P_out, write) if frugal else skip_terms(model, streams)
+    def _attempt(
+        self,
+        model: Weights,
+        streams: Streams,
+        groups: tuple[Group, ...],
+        r: int,
+        r_out: int,
+        leads: Float[np.ndarray, "p p"] | None,
+    ) -> Proof | None:
+        """The theorem along so many directions; None where what is left out clearly exceeds the true leads, if any."""
+        p, task = model.config.p, model.config.task
+        P_out, turns = writing_directions(model, groups, r_out)
+        write = writing(model, streams, P_out, turns)
+        P, added = reading_directions(model, streams, write, r)
+        Q = streams.token_plane()
+        both = sides(streams, P, P_out, Q)
+        read = reading(model, streams, P, both, added)
+        rho, loss = (sum_of_sides(x) for x in (rho_of(read, write, both), loss_of(read, write, both)))
+        if leads is not None and (leads - np.asarray(rho + loss, dtype=float))[leads > 0].min(initial=0.0) < -SHORT:
+            return None
         order = np.concatenate([group.neurons for group in groups])
-        margins, rho, loss, plan = thin_margins(model.config.task, read, write, skips, order)
-        left = np.array([[margins[a, b] - rho[a, b] - loss[a, b] for b in range(p)] for a in range(p)], dtype=object)
+        lead, g, signs, plan = thin_margins(task, read, write, both, order)
+        left = lead - rho - loss
         certified = np.asarray(left > 0, dtype=bool)
         reason = None
         if not certified.all():
@@ -241,179 +241,205 @@ class Thin:
             reason = (
                 f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
                 f"{model.config.task.question(a, b)}, where the score leads by "
-                f"{significant(margins[a, b], 'down', 4)}, and the terms 'output residual' and 'input residual' may "
+                f"{significant(lead[a, b], 'down', 4)}, and the terms 'output residual' and 'input residual' may "
                 f"take {bound(rho[a, b])} and {bound(loss[a, b])} along {r} and {r_out} directions"
             )
+        margin = min(left[certified]) if certified.any() else None
+        needed = np.asarray(rho + loss, dtype=float) + float(margin or 0)
+        counted = Counted(
+            r=r,
+            added=added,
+            r_out=r_out,
+            q=Q.shape[1],
+            turned=len(turns),
+            ends=plan.counted_ends,
+            mispredicted=plan.mispredicted,
+            comparisons=signs.comparisons(),
+            answers=looked_at(task, g, write, turns, needed),
+        )
         return Proof(
             strategy=self.facts.name,
             certified=certified,
-            margin=min(left[certified]) if certified.any() else None,
+            margin=margin,
             exact=False,
             witnesses=(),
             hints=ThinHints(
                 ArcHints(groups, plan),
                 integers(P, DIRECTION_BITS),
                 integers(P_out, DIRECTION_BITS),
-                np.concatenate([integers(mean, DIRECTION_BITS) for mean in means]),
+                integers(Q, DIRECTION_BITS),
+                np.concatenate([integers(mean, DIRECTION_BITS) for mean in streams.means]),
+                turns,
+                counted,
             ),
-            operations=thin_operations(model.config, r, r_out, frugal, plan.counted_ends, plan.mispredicted),
+            operations=sum(thin_items(model.config, counted).values()),
             own_collapse=self.facts.own_collapse,
             terms={"output residual": _worst(rho), "input residual": _worst(loss)},
             reason=reason,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Skips:
-    """S_a and S_b, or what stands for them, with bounds on how much the difference between two answers is off."""
-
-    S_a: Dyadic
-    S_b: Dyadic
-    off_a: list[Fraction]
-    off_b: list[Fraction]
-
-
-def skip_terms(model: Weights, streams: Streams) -> Skips:
-    """Both exactly."""
-    p, W_U, exact = model.config.p, _unembedding(model), [Fraction(0)] * model.config.p
-    X_a, X_b = streams
-    after = X_b + Dyadic.from_floats(model.b_out[None]).repeated(p)
-    S_b = after @ W_U + Dyadic.from_floats(model.b_U[None, :p]).repeated(p)
-    return Skips(X_a @ W_U, S_b, exact, exact)
+def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) -> tuple[Dyadic, tuple[int, ...]]:
+    """P', its columns turned into the planes of the frequencies that H has most of, and those; hints."""
+    W_U, cyclic = floats(model.W_U[:, : model.config.p]), model.config.task.cyclic
+    P = directions(floats(model.W_out), W_U, r_out)
+    if cyclic is None:
+        return P, ()
+    columns = floats_of(P)
+    n = model.config.p
+    waves = columns.T @ W_U @ np.exp(2j * np.pi / n * np.outer(cyclic.of_c, [group.k for group in groups]))
+    largest = np.argsort(-np.linalg.norm(waves, axis=0), kind="stable")[: r_out // 2]
+    turned = np.hstack([waves[:, j, None].view(float).reshape(r_out, 2) for j in largest])
+    Q, R = np.linalg.qr(np.hstack([turned, np.eye(r_out)]))
+    return hint(columns @ (Q * np.where(np.diag(R) < 0, -1.0, 1.0))), tuple(int(groups[j].k) for j in largest)
 
 
-def cut_skip_terms(model: Weights, streams: Streams, means: tuple[Dyadic, Dyadic], P: Dyadic, write: Writing) -> Skips:
-    """Both along the directions that W_out writes to, by the theorem; constants exactly."""
-    p, W_U = model.config.p, _unembedding(model)
-    H, D, found = P.transposed() @ W_U, _norm(_defect(P)), []
-    constants = means[0] @ W_U, (means[1] + Dyadic.from_floats(model.b_out[None])) @ W_U
-    constants = constants[0], constants[1] + Dyadic.from_floats(model.b_U[None, :p])
-    for X, mean, constant in zip(streams, means, constants, strict=True):
-        off = _minus(X, mean.repeated(p))
-        A = off @ P
-        left = _left(_squares(off), _squares(A), D)
-        sizes = [y * write.off[0] + _up_root(a) * write.off[1] for y, a in zip(left, _squares(A), strict=True)]
-        found.append((A @ H + constant.repeated(p), sizes))
-    (S_a, off_a), (S_b, off_b) = found
-    return Skips(S_a, S_b, off_a, off_b)
+def reading_directions(model: Weights, streams: Streams, write: Writing, r: int) -> tuple[Dyadic, int]:
+    """P, columns that matter most first, and how many inputs are added up along; hints."""
+    P = floats_of(directions(streams.centred, floats(model.W_in), r))
+    weights = np.abs(P.T @ floats(model.W_in)) @ np.array([float(s) for s in write.spread])
+    sizes = np.abs(streams.centred @ P).max(axis=0) * weights
+    order = np.argsort(-sizes, kind="stable")
+    without = np.cumsum(sizes[order][::-1])[::-1]
+    return hint(P[:, order]), max(1, int(np.count_nonzero(without > NOT_ADDED)))
 
 
-def _unembedding(model: Weights) -> Dyadic:
-    return Dyadic.from_floats(model.W_U[:, : model.config.p])
-
-
-def reading(model: Weights, streams: Streams, P: Dyadic, means: tuple[Dyadic, Dyadic]) -> Reading:
+def reading(model: Weights, streams: Streams, P: Dyadic, both: tuple[Side, Side], added: int) -> Reading:
     """Ũ and the norms that bound its error, by the theorem."""
-    p = model.config.p
-    W_in = Dyadic.from_floats(model.W_in)
-    F, D = P.transposed() @ W_in, _norm(_defect(P))
-    sides = []
-    biases = None, Dyadic.from_floats(model.b_in[None])
-    for X, mean, bias in zip(streams, means, biases, strict=True):
-        off = _minus(X, mean.repeated(p))
-        A = off @ P
-        U = A @ F + (mean @ W_in if bias is None else mean @ W_in + bias).repeated(p)
-        squares = _squares(A)
-        sides.append((_rounded(U), _left(_squares(off), squares, D), [D * _up_root(x) for x in squares]))
-    (U_a, Y_a, A_a), (U_b, Y_b, A_b) = sides
-    squares = _squares(F.transposed())
-    N = _left(_squares(W_in.transposed()), squares, D)
-    return Reading(U_a, U_b, Y_a, Y_b, A_a, A_b, N, [_up_root(x) for x in squares])
+    p, W_in = model.config.p, Dyadic.from_floats(model.W_in)
+    F, D = P.transposed() @ W_in, norm(defect(P))
+    constant = (streams.means[0] + streams.means[1]) @ W_in + Dyadic.from_floats(model.b_in[None])
+    F_0 = _rows(F, added)
+    U_a, U_b = (_rows(side.A.transposed(), added).transposed() @ F_0 for side in both)
+    U_b = U_b + constant.repeated(p)
+    shift, of_F = max(U_a.shift, U_b.shift), squares(F.transposed())
+    N = left_out(squares(W_in.transposed()), of_F, D)
+    constants = [Fraction(int(x), 1 << constant.shift) for x in constant.numerators.entries()]
+    U = integers(U_a, shift), integers(U_b, shift)
+    return Reading(*U, shift, F, D, N, [up_root(x) for x in of_F], constants, added)
 
 
-def writing(model: Weights, P: Dyadic) -> Writing:
+def writing(model: Weights, streams: Streams, P: Dyadic, turns: tuple[int, ...]) -> Writing:
     """H, B and the bounds r_i and s_i, by the theorem."""
-    W_out, W_U = Dyadic.from_floats(model.W_out), _unembedding(model)
-    B, H, D = W_out @ P, P.transposed() @ W_U, _norm(_defect(P))
-    of_B, of_H = _squares(B), _squares(H.transposed())
-    Y, T = _left(_squares(W_out), of_B, D), _left(_squares(W_U.transposed()), of_H, D)
-    off = 2 * max(T), 2 * D * _up_root(max(of_H))
-    residual = [_up(y * off[0] + _up_root(b) * off[1]) for y, b in zip(Y, of_B, strict=True)]
-    waves = B @ H
-    table, unit = integers(waves, waves.shift), 1 << waves.shift
-    spread = [Fraction(int(max(row) - min(row)), unit) + left for row, left in zip(table, residual, strict=True)]
-    return Writing(integers(H, H.shift), integers(B, B.shift).T, H.shift, B.shift, residual, spread, off)
+    W_out, W_U = Dyadic.from_floats(model.W_out), Dyadic.from_floats(model.W_U[:, : model.config.p])
+    B, H, D = W_out @ P, P.transposed() @ W_U, norm(defect(P))
+    of_B, of_H = squares(B), squares(H.transposed())
+    Y, T = left_out(squares(W_out), of_B, D), left_out(squares(W_U.transposed()), of_H, D)
+    T_length, H_length = max(T), up_root(max(of_H))
+    residual = [up(2 * (y * T_length + up_root(b) * D * H_length)) for y, b in zip(Y, of_B, strict=True)]
+    spread = residual
+    for together in planes(turns, P.shape[1]):
+        widest = 2 * max(lengths(_columns(H.transposed(), together)))
+        spread = [s + widest * b for s, b in zip(spread, lengths(_columns(B, together)), strict=True)]
+    constant = streams.means[0] + streams.means[1] + Dyadic.from_floats(model.b_out[None])
+    kappa = constant @ W_U + Dyadic.from_floats(model.b_U[None, : model.config.p])
+    return Writing(H, B, D, kappa, residual, [up(s) for s in spread], H_length, T_length)
 
 
 def thin_margins(
-    task: Task, read: Reading, write: Writing, skips: Skips, order: Int[np.ndarray, " d_mlp"]
-) -> tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"], ArcPlan]:
-    """Margins of the scores, ρ, and Σ_i s_i e_i for every input, as rationals; and the plan."""
-    S_a, S_b = skips.S_a, skips.S_b
-    shift = max(INPUT_BITS + max(write.shift_b + write.shift_h, NORM_BITS), S_a.shift, S_b.shift)
-    finer = shift - INPUT_BITS - write.shift_b - write.shift_h
-    weights = write.B[:, order] * (1 << finer)
-    unit_w = 1 << (shift - INPUT_BITS)
-    residual = np.array([int(write.residual[i] * unit_w) for i in order], dtype=object)
+    task: Task, read: Reading, write: Writing, both: tuple[Side, Side], order: Int[np.ndarray, " d_mlp"]
+) -> tuple[Shaped[np.ndarray, "p p"], Float[np.ndarray, "p p m"], Signs, ArcPlan]:
+    """Margins of the scores as rationals, g in float64, the signs, and the plan."""
+    p, skips = task.n, [side.skip for side in both]
+    shift = max(read.shift + write.B.shift, *(skip.shift for skip in skips))
+    weights = integers(write.B, shift - read.shift).T[:, order]
     U_a, U_b = read.U_a[:, order], read.U_b[:, order]
-    plan = Signs.of(U_a, U_b).plan_by_sets()
+    signs = Signs.of(U_a, U_b)
+    plan = signs.plan_by_sets()
     sizes = correction_sizes(U_a, U_b, plan)
-    tables = integers(S_a, shift), integers(S_b, shift)
-    scores, rho = scores_and_residual(task, U_a, U_b, tables, write.H, weights, residual, plan, sizes, shift)
-    by_N = sum((s * x for s, x in zip(write.spread, read.N, strict=True)), Fraction(0))
-    by_F = sum((s * x for s, x in zip(write.spread, read.F, strict=True)), Fraction(0))
-    # Ũ_a and Ũ_b are each rounded by at most half of 2^-INPUT_BITS.
-    rounding = sum(write.spread, Fraction(0)) / (1 << INPUT_BITS)
-    of_a, of_b = (
-        [y * by_N + a * by_F + off for y, a, off in zip(Y, A, passed, strict=True)]
-        for Y, A, passed in ((read.Y_a, read.A_a, skips.off_a), (read.Y_b, read.A_b, skips.off_b))
+    of_a, of_b = (integers(skip, shift).T for skip in skips)
+    g = [
+        hidden_sums(row, U_a, U_b, plan, sizes).reshape(p, p) + x[:, None] + y[None, :]
+        for row, x, y in zip(weights, of_a, of_b, strict=True)
+    ]
+    whole = max(shift + write.H.shift, write.kappa.shift)
+    H, kappa = integers(write.H, whole - shift), integers(write.kappa, whole)[0]
+    tally = MarginTally(task)
+    for c in range(p):
+        score = np.full((p, p), kappa[c], dtype=object)
+        for f, coordinate in enumerate(g):
+            score = score + coordinate * H[f, c]
+        tally.take(c, score)
+    exact = np.vectorize(lambda n: Fraction(int(n), 1 << whole), otypes=[object])
+    coordinates = np.stack([np.array([[int(x) / (1 << shift) for x in row] for row in one]) for one in g], axis=-1)
+    return exact(tally.answers(whole).margins), coordinates, signs, plan
+
+
+def rho_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[list[Fraction], list[Fraction]]:
+    """ρ, as a number for each a and one for each b; halves of both sums are rounded up."""
+    unit, r0 = 1 << read.F.shift, read.added
+    F = integers(read.F, read.F.shift)[:r0]
+    linear = [sum((r * int(x) for r, x in zip(write.residual, row, strict=True)), Fraction(0)) / unit for row in F]
+    largest = [
+        sum((r * abs(int(x)) for r, x in zip(write.residual, row, strict=True)), Fraction(0)) / unit for row in F
+    ]
+    constant = sum((r * (x + abs(x)) for r, x in zip(write.residual, read.constant, strict=True)), Fraction(0))
+    found = []
+    for side, more in zip(both, (Fraction(0), constant), strict=True):
+        rows = integers(side.A, side.A.shift)[:, :r0]
+        sums = (
+            sum(
+                (int(x) * low + abs(int(x)) * high for x, low, high in zip(row, linear, largest, strict=True)),
+                Fraction(0),
+            )
+            for row in rows
+        )
+        found.append([up((x / (1 << side.A.shift) + more) / 2) for x in sums])
+    return found[0], found[1]
+
+
+def loss_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[list[Fraction], list[Fraction]]:
+    """Σ_i s_i e_i and what skip terms leave out, as a number for each a and one for each b."""
+    by_N, by_F = (
+        sum((s * x for s, x in zip(write.spread, sizes, strict=True)), Fraction(0)) for sizes in (read.N, read.lengths)
     )
-    loss = np.array([[_up(x + y + rounding) for y in of_b] for x in of_a], dtype=object)
-    unit = 1 << shift
-    exact = np.vectorize(lambda n: Fraction(int(n), unit), otypes=[object])
-    return exact(scores.margins), exact(rho), loss, plan
+    unit, bounded = 1 << read.F.shift, integers(read.F, read.F.shift)[read.added :]
+    by_g = [
+        sum((s * abs(int(x)) for s, x in zip(write.spread, row, strict=True)), Fraction(0)) / unit for row in bounded
+    ]
+    # A checker moves Ũ_a and Ũ_b by at most half of 2^-INPUT_BITS each, and takes that off once more.
+    room = 2 * sum(write.spread, Fraction(0)) / (1 << INPUT_BITS)
+    found = []
+    for side in both:
+        A = integers(side.A, side.A.shift)[:, read.added :]
+        others = [
+            sum((abs(int(x)) * w for x, w in zip(row, by_g, strict=True)), room * (1 << side.A.shift)) for row in A
+        ]
+        found.append(
+            [
+                up(y * by_N + length * read.D * by_F + other / (1 << side.A.shift) + skip)
+                for y, length, other, skip in zip(side.Y, side.lengths, others, write.unread(side, read.D), strict=True)
+            ]
+        )
+    return found[0], found[1]
 
 
-def _rounded(x: Dyadic) -> Shaped[np.ndarray, "rows columns"]:
-    """Integers over 2^INPUT_BITS, each within half of one."""
-    fine = x if x.shift > INPUT_BITS else x.at_shift(INPUT_BITS + 1)
-    extra = fine.shift - INPUT_BITS
-    return (integers(fine, fine.shift) + (1 << (extra - 1))) >> extra
+def looked_at(
+    task: Task, g: Float[np.ndarray, "p p m"], write: Writing, turns: tuple[int, ...], needed: Float[np.ndarray, "p p"]
+) -> int:
+    """How many inputs and wrong answers are compared one by one: those that `turning.py` does not settle."""
+    p = task.n
+    if not turns:
+        return p * p * (p - 1)
+    bounds = settled_bounds(task, g, floats_of(write.H), floats_of(write.kappa)[0], turns)
+    return int(np.count_nonzero(bounds <= needed[..., None]))
 
 
-def _defect(P: Dyadic) -> Dyadic:
-    """D = 1 - PᵀP, which is small because P is nearly orthonormal."""
-    _, r = P.shape
-    return _minus(Dyadic.from_floats(np.eye(r)), P.transposed() @ P)
+def sum_of_sides(both: tuple[list[Fraction], list[Fraction]]) -> Shaped[np.ndarray, "p p"]:
+    """x_a[a] + x_b[b]."""
+    return np.array([[x + y for y in both[1]] for x in both[0]], dtype=object)
 
 
-def _minus(x: Dyadic, y: Dyadic) -> Dyadic:
-    return x + y.scaled(-1.0)
+def _rows(x: Dyadic, count: int) -> Dyadic:
+    """The first rows."""
+    columns = x.shape[1]
+    return Dyadic.from_entries(count, columns, list(x.numerators.entries())[: count * columns], x.shift)
 
 
-def _squares(x: Dyadic) -> list[Fraction]:
-    """Squared Euclidean norms of the rows: a product and an addition per entry."""
-    unit = 1 << 2 * x.shift
-    return [Fraction(int(sum(n * n for n in row)), unit) for row in integers(x, x.shift)]
-
-
-def _left(whole: list[Fraction], along: list[Fraction], D: Fraction) -> list[Fraction]:
-    """At least the norms of what directions leave out of rows, from the squares of both and |D| (the theorem)."""
-    return [_up_root(max(x - (1 - D) * y, Fraction(0))) for x, y in zip(whole, along, strict=True)]
-
-
-def _norm(x: Dyadic) -> Fraction:
-    """Norm of all entries together (Frobenius), rounded up; it bounds what x does to the length of a vector."""
-    return _root(sum(int(n) ** 2 for n in x.numerators.entries()), x.shift)
-
-
-def _root(squares: int, shift: int) -> Fraction:
-    """The root of squares / 4^shift, rounded up to a multiple of 2^-NORM_BITS.
-
-    With x = squares 4^(NORM_BITS - shift) and n its whole part, x < n + 1 ≤ (isqrt(n) + 1)².
-    """
-    scaled = squares << 2 * (NORM_BITS - shift) if shift <= NORM_BITS else squares >> 2 * (shift - NORM_BITS)
-    return Fraction(math.isqrt(scaled) + 1, 1 << NORM_BITS)
-
-
-def _up_root(x: Fraction) -> Fraction:
-    """The root, rounded up to a multiple of 2^-NORM_BITS: with n the whole part of 4^NORM_BITS x, as for `_root`."""
-    return Fraction(math.isqrt((x.numerator << 2 * NORM_BITS) // x.denominator) + 1, 1 << NORM_BITS)
-
-
-def _up(x: Fraction) -> Fraction:
-    """Rounded up to a multiple of 2^-NORM_BITS."""
-    return Fraction(math.ceil(x * (1 << NORM_BITS)), 1 << NORM_BITS)
+def _columns(x: Dyadic, which: list[int]) -> Dyadic:
+    """Some columns."""
+    table = integers(x, x.shift)[:, which]
+    return Dyadic.from_entries(len(table), len(which), [int(n) for n in table.ravel()], x.shift)
 
 
 def _worst(table: Shaped[np.ndarray, "p p"]) -> Term:
