@@ -3,6 +3,7 @@
 
     python experiments/run.py [--until HH:MM] [--only 1,2,3] [--keep DIR]
     python experiments/run.py --only 0          # the 151 models of the population, trained again
+    python experiments/run.py --only 0 --kept --proofs   # prove again what has been measured
 
 Every model becomes one Parquet file in experiments/data/: a row per neuron, and the model's own values as JSON
 (zlib, base64) in the file's metadata under `model`: `experiments/data.py` reads both. A file is written whole or not at
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from data import read
 from product_waves import added_products, measured, plane_of, product_part
 
 import quadlens
@@ -344,6 +346,16 @@ def make(run: Run, keep: Path) -> Path:
     return write(run, neurons_of(study), values)
 
 
+def prove_again(run: Run, keep: Path) -> Path:
+    """Only the proofs of a model that has been measured, where its weights are still those."""
+    table, values = pq.read_table(DATA / f"{run.name}.parquet"), read(DATA / f"{run.name}.parquet").values
+    study = study_of(model_of(run, keep)[0])
+    proofs = {name: guarded(lambda name=name: proof(study, name)) for name in proof_names(run)}
+    if any(proofs[name].get("model_sha256") != one.get("model_sha256") for name, one in values["proofs"].items()):
+        raise RuntimeError("the weights are not those that were measured; measure it again")
+    return write(run, table.replace_schema_metadata(None), {**values, "proofs": proofs})
+
+
 def main() -> int:
     """Go through the list."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -353,10 +365,13 @@ def main() -> int:
     parser.add_argument("--names", default="", help="only models whose name contains this")
     parser.add_argument("--again", action="store_true", help="measure what has been measured")
     parser.add_argument("--kept", action="store_true", help="train nothing: only models whose weights are there")
+    parser.add_argument("--proofs", action="store_true", help="of what has been measured, prove again and nothing else")
+    parser.add_argument("--share", default="0/1", help="I/N: every Nth model from the Ith on, for N processes at once")
     options = parser.parse_args()
     DATA.mkdir(exist_ok=True)
     options.keep.mkdir(parents=True, exist_ok=True)
-    for run in [*registered(), *population()]:
+    first, step = (int(n) for n in options.share.split("/"))
+    for run in [*registered(), *population()][first::step]:
         if str(run.experiment) not in options.only or options.names not in run.name:
             continue
         # Weights are written before the line that says how long they took.
@@ -364,10 +379,11 @@ def main() -> int:
             continue
         if options.until and datetime.datetime.now().strftime("%H:%M") >= options.until:
             break
-        if (DATA / f"{run.name}.parquet").is_file() and not options.again:
+        known = (DATA / f"{run.name}.parquet").is_file()
+        if known != options.proofs and not (known and options.again):
             continue
         try:
-            path = make(run, options.keep)
+            path = (prove_again if options.proofs else make)(run, options.keep)
         except Exception as error:  # one model that fails costs no other; its name is on stderr
             print(f"{run.name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             continue
