@@ -262,14 +262,11 @@ def evaluate(model: "ModelLike | Tables[Any]" = "pizza") -> Any:
     3481
     """
     from quadlens.model.evaluate import evaluate as evaluate_collapsed
-    from quadlens.model.sequence import SequenceConfig
     from quadlens.model.tables import Tables
-    from quadlens.sequences.evaluate import evaluate_sequence
 
     if isinstance(model, Tables):
         return evaluate_collapsed(model)
-    mine = study(model)
-    return evaluate_sequence(mine.model) if isinstance(mine.model.config, SequenceConfig) else mine.evaluation
+    return study(model).evaluate()
 
 
 @checked
@@ -291,16 +288,8 @@ def explain(
     >>> quadlens.explain("pizza").key_frequencies
     (5, 9, 11)
     """
-    from quadlens.explanation import explain as explain_anatomy
-    from quadlens.explanation import needs_outline, outline
-    from quadlens.sequences.explain import explain_sequence, reads_sequences
-
-    mine = study(model)
-    if reads_sequences(mine.model):
-        return explain_sequence(mine.model)
-    if needs_outline(mine.model):
-        return outline(mine.anatomy)
-    return mine.explanation if logits and rng is None else explain_anatomy(mine.anatomy, logits, rng)
+    found: Explanation | Outline | SequenceExplanation = study(model).explain(logits, rng)
+    return found
 
 
 @checked
@@ -387,14 +376,7 @@ def certify(model: "ModelLike" = "pizza", strategy: str = "auto", *, checkable: 
     >>> quadlens.certify("pizza").verdict
     'CERTIFIED'
     """
-    from quadlens.model.sequence import SequenceConfig
-    from quadlens.sequences.certificate import certify_sequence, check_strategy
-
-    mine = study(model)
-    if isinstance(mine.model.config, SequenceConfig):
-        check_strategy(strategy)
-        return certify_sequence(mine.model, mine.sha256)
-    return mine.certify(strategy, checkable)
+    return study(model).certify(strategy, checkable)
 
 
 @checked

@@ -1,6 +1,6 @@
 """`quadlens import`, `export` and `build`: others' files in and out, a model by hand."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -174,26 +174,19 @@ def _directory(
 
 def _described(source: Path, output: Path | None, imported: "Imported") -> dict[str, Any]:
     """What is said about a checkpoint that was read."""
-    from quadlens.model import sha256
-    from quadlens.model.evaluate import about
-    from quadlens.model.sequence import SequenceConfig
+    from quadlens.studies import study_of
 
-    model, config = imported.model, imported.model.config
-    described: object = config
-    if isinstance(described, SequenceConfig):
-        what: dict[str, Any] = {"task": described.task.name}
-        about_it: dict[str, Any] = {"config": described.to_dict()}
-    else:
-        what, about_it = {"p": config.p}, {**about(model, model.collapse()), "config": config.to_dict()}
+    study = study_of(imported)
     return {
         "source": str(source),
         "output": None if output is None else str(output),
         "format": imported.format,
-        "sha256": sha256(model),
-        **what,
+        "sha256": study.sha256,
+        **{name: value for name, value in study.sizes.items() if name != "d_mlp"},
         "correct": imported.correct,
         "pairs": imported.pairs,
-        **about_it,
+        **study.about,
+        "config": study.model.config.to_dict(),
         "notes": list(imported.notes),
     }
 
@@ -244,20 +237,23 @@ def build(
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training."""
     from quadlens.errors import BadConfig
-    from quadlens.model import Recipe, build_mlp, build_transformer, save, sha256
-    from quadlens.model.handmade import default_keys
+    from quadlens.model import Recipe, Weights, build_mlp, build_transformer, save, sha256
+    from quadlens.model.handmade import default_keys, plant_error
 
     check_model_name(output)
     key_list = default_keys(p) if keys is None else parse_integers("--keys", keys)
     recipe = Recipe(p, key_list, neurons, jitter, noise, missing, scale, seed)
-    model = build_transformer(recipe) if architecture == "transformer" else build_mlp(recipe)
+    builders: dict[str, tuple[Callable[[Recipe], Weights], Callable[..., Weights] | None]] = {
+        "transformer": (build_transformer, None),
+        "mlp": (build_mlp, plant_error),
+    }
+    builder, planter = builders[architecture]
+    model = builder(recipe)
     if plant is not None:
-        from quadlens.model.handmade import plant_error
-
         tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
-        if len(tokens) != 2 or architecture != "mlp":
+        if len(tokens) != 2 or planter is None:
             raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
-        model = plant_error(model, *tokens)
+        model = planter(model, *tokens)
     save(model, output)
     d_mlp = model.config.d_mlp
     value = {"output": str(output), "p": p, "d_mlp": d_mlp, "keys": list(key_list), "sha256": sha256(model)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,6 @@ from quadlens.cli.output import Output
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from quadlens.pages import Report
 
 MOST_WORKERS = 4
 
@@ -63,26 +62,14 @@ def report(
         "page": str(made.page),
         "page_bytes": made.page_bytes,
         "files": list(made.files),
-        **_what_it_shows(made),
+        **made.results.shown,
+        "verdict": made.verdict,
         "model_sha256": made.results.sha256,
         "seconds": seconds,
     }
 
     size = f"{made.page_bytes / 1e6:.1f} MB, {len(made.files)} files, {seconds:.0f} s"
     out.say(value, f"{made.page}: open it in a browser ({size})")
-
-
-def _what_it_shows(made: "Report") -> dict[str, Any]:
-    from quadlens.sequences.explain import reads_sequences
-
-    if reads_sequences(made.results.model):
-        return {"verdict": made.verdict}
-    certificate, keys = made.results.certificate, list(made.results.keys)
-    return {
-        "p": made.results.p,
-        "key_frequencies": keys if made.results.no_waves is None else None,
-        "verdict": certificate.verdict if certificate else None,
-    }
 
 
 def explore(

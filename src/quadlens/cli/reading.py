@@ -118,7 +118,7 @@ def explain(
     from quadlens.explanation import needs_outline, outline
     from quadlens.model import load
     from quadlens.model.evaluate import about
-    from quadlens.sequences.explain import explain_sequence, reads_sequences
+    from quadlens.sequences.explain import explain_sequence
     from quadlens.spectrum.anatomy import Anatomy
 
     if neurons is not None:
@@ -126,7 +126,7 @@ def explain(
 
         check_frame_path(neurons)
     anatomy = Anatomy(load(model))
-    if reads_sequences(anatomy.model):
+    if anatomy.config.on_sequences:
         if neurons is not None or no_logits or seed is not None:
             raise BadConfig("a network on sequences has no --neurons, --no-logits and --seed; leave them out")
         steps = explain_sequence(anatomy.model)

@@ -18,11 +18,10 @@ def certified_words(
 ) -> bool:
     """Whether it is a network on sequences: then it is decided, and the certificate written."""
     from quadlens.model.atomic import check_writable
-    from quadlens.model.sequence import SequenceConfig
     from quadlens.numbers import decimals, significant
     from quadlens.sequences.certificate import certify_sequence, check_strategy
 
-    if not isinstance(loaded.config, SequenceConfig):
+    if not loaded.config.on_sequences:
         return False
     check_strategy(strategy)
     if output is not None:
@@ -58,12 +57,11 @@ def evaluated_words(
     from dataclasses import asdict
 
     from quadlens.errors import BadConfig
-    from quadlens.model.sequence import SequenceConfig
     from quadlens.model.sequence_forward import sequence_config
     from quadlens.numbers import significant
     from quadlens.sequences.evaluate import evaluate_sequence
 
-    if not isinstance(loaded.config, SequenceConfig):
+    if not loaded.config.on_sequences:
         return False
     if exact:
         raise BadConfig("all inputs of a network on sequences are more than --exact could try; use quadlens certify")

@@ -56,7 +56,7 @@ def absences(study: Study) -> tuple[dict[str, Any], ...]:
     elif cyclic is None:
         found.append("task")
     if layer.is_additive:
-        found.append("constant" if study.config.attention else "none")
+        found.append(study.config.attends or "none")
     elif cyclic is None or study.p > LARGEST_SHARED:
         found.append("unshared" if cyclic is None else "many")
     return tuple(ABSENT[key] for key in found)

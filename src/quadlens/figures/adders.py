@@ -28,7 +28,7 @@ NEAR = 0.024
 
 
 def _axis_of(study: Study) -> dict[str, Axis] | None:
-    axis = None if study.steps is None else study.steps.axis
+    axis = study.axis
     return None if axis is None else {"axis": axis}
 
 

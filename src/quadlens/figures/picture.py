@@ -92,7 +92,7 @@ class Family:
 
     def of(self, study: Study) -> tuple[Picture, ...]:
         """Its pictures of one model; () where the model has none."""
-        if (study.steps is not None) != self.on_sequences:
+        if study.on_sequences != self.on_sequences:
             return ()
         found = None if self.needs_waves and study.no_waves is not None else self.values(study)
         return tuple(self._picture(study, one) for one in ((found,) if isinstance(found, Mapping) else found or ()))

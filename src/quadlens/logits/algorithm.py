@@ -135,7 +135,7 @@ def algorithm_measures(
     """All three measures as published; with `rng`, of `samples` triples that it draws instead of their 100."""
     triples = published_triples(layer.p) if rng is None else draw_triples(layer.p, rng, samples)
     both = gradients(model, layer, triples)
-    cosine, inside = both.cosines(), both.in_span(token_span(model)).cosines()
+    cosine, inside = both.cosines(), both.in_span(both.span).cosines()
     return AlgorithmMeasures(
         gradient_symmetricity=float(cosine.mean()) if len(cosine) else None,
         gradient_symmetricity_in_span=float(inside.mean()) if len(inside) else None,
@@ -198,7 +198,7 @@ def vocabulary(model: Weights) -> Float[np.ndarray, "tokens d"]:
 
 
 def _table(model: Weights) -> Float[np.ndarray, "tokens d"]:
-    return model.W_E if model.config.has_stream else model.W_a
+    return model.tensors[model.config.embedding]
 
 
 def circularity(
@@ -224,10 +224,17 @@ def circularity(
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b, a row a triple."""
+    """∂logit(a,b,c)/∂E_a and ∂logit(a,b,c)/∂E_b, one row per triple.
+
+    Attributes:
+        of_a: By the vector of a.
+        of_b: By the vector of b.
+        span: Orthonormal basis of the directions in which the vectors of tokens differ.
+    """
 
     of_a: Float[np.ndarray, "n d"]
     of_b: Float[np.ndarray, "n d"]
+    span: Float[np.ndarray, "r d"]
 
     def cosines(self) -> Float[np.ndarray, " m"]:
         """Cosine between the two of each triple; triples with a zero gradient are left out."""
@@ -237,23 +244,21 @@ class Gradients:
 
     def in_span(self, basis: Float[np.ndarray, "r d"]) -> "Gradients":
         """Their components along an orthonormal basis."""
-        return Gradients(self.of_a @ basis.T, self.of_b @ basis.T)
+        return Gradients(self.of_a @ basis.T, self.of_b @ basis.T, np.eye(len(basis)))
 
 
 def gradients(model: Weights, layer: FloatTables, triples: Int[np.ndarray, "n 3"]) -> Gradients:
-    """Both gradients of each triple; an MLP's tokens are one-hot, and its gradients are over all p coordinates."""
+    """Both gradients of each triple; an MLP's tokens are one-hot: its gradients are over p coordinates, all of use."""
     if model.config.has_stream:
-        return Gradients(*token_gradients(model, triples[:, :2], triples[:, 2]))
+        return Gradients(*token_gradients(model, triples[:, :2], triples[:, 2]), token_span(model))
     a, b, c = triples.T
     through = NONLINEARITIES[layer.activation].derivative(layer.U_a[a] + layer.U_b[b]) * layer.W_L[c]
-    return Gradients(through @ layer.U_a.T, through @ layer.U_b.T)
+    return Gradients(through @ layer.U_a.T, through @ layer.U_b.T, np.eye(layer.p))
 
 
 def token_span(model: Weights) -> Float[np.ndarray, "r d"]:
-    """Orthonormal basis of the directions in which embedding vectors differ; one-hot tokens differ in all of them."""
+    """Orthonormal basis of the directions in which the embedding vectors of a transformer differ."""
     p = model.config.p
-    if not model.config.has_stream:
-        return np.eye(p)
     W_E = model.W_E.astype(np.float64)
     tokens = [W_E[:p]] if model.config.b_token_offset == 0 else [W_E[:p], W_E[model.config.b_token_offset :][:p]]
     _, size, basis = np.linalg.svd(np.concatenate([x - x.mean(axis=0) for x in tokens]), full_matrices=False)

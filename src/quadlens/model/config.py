@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -26,6 +26,9 @@ from quadlens.model.tensor_names import (
     own_name,
 )
 from quadlens.schema import parse_dataclass
+
+if TYPE_CHECKING:
+    from quadlens.model.sequence import SequenceConfig
 
 EOS_POSITIONS = 3
 MAX_LAYERS = 4
@@ -155,6 +158,8 @@ class Config(Displayed):
         hidden: The hidden layers of an MLP before its last.
         bias: Whether an MLP has biases, b_in and b_out; a transformer always has, and an MLP with `hidden` must.
     """
+
+    on_sequences: ClassVar[bool] = False
 
     p: int
     d_model: int
@@ -371,6 +376,40 @@ class Config(Displayed):
         if self.softmax is None:
             return "constant"
         return "mixture" if any(self.attention) or self.softmax.scale != 1.0 else "softmax"
+
+    @property
+    def attends(self) -> AttentionKind | None:
+        """The same; None of a network that has no attention."""
+        return self.attention_kind
+
+    @property
+    def adds_by(self) -> str:
+        """What adds the part of a and the part of b, in words."""
+        return "attention"
+
+    @property
+    def embedding(self) -> str:
+        """The tensor that has the vectors of tokens as rows."""
+        return "W_E"
+
+    @property
+    def is_collapsed(self) -> bool:
+        """Whether the weights are the tables of the collapsed model themselves: U_a, U_b and W_L."""
+        return False
+
+    def need_sequences(self) -> "SequenceConfig":
+        """The config of a network on sequences.
+
+        Raises:
+            BadConfig: of any other network.
+        """
+        raise BadConfig("this network answers pairs; expected one on sequences, with a SequenceConfig")
+
+    def need_pairs(self, why: str) -> None:
+        """Raise BadConfig with this sentence where a network does not answer pairs."""
+
+    def need_stream(self, why: str, settings: tuple[str, ...] = ()) -> None:
+        """Raise BadConfig with this sentence where there is no residual stream that attention writes to."""
 
     @property
     def positions_seen(self) -> int:

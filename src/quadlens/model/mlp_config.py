@@ -28,6 +28,29 @@ class MLPConfig(Config):
         return False
 
     @property
+    def attends(self) -> None:
+        """There is no attention."""
+
+    @property
+    def adds_by(self) -> str:
+        """What adds the part of a and the part of b, in words."""
+        return "the first layer"
+
+    @property
+    def embedding(self) -> str:
+        """The first layer embeds one-hot tokens: its rows are a's vectors."""
+        return "W_a"
+
+    @property
+    def is_collapsed(self) -> bool:
+        """With one hidden layer, without biases and norms."""
+        return not (self.hidden or self.bias or self.norms)
+
+    def need_stream(self, why: str, settings: tuple[str, ...] = ()) -> None:
+        """There is none."""
+        raise BadConfig(why, settings=settings)
+
+    @property
     def _widths(self) -> list[int]:
         return [*(layer.width for layer in self.hidden), self.d_mlp]
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -91,6 +91,8 @@ class TaskSpec:
     tokens: int | None = None
     largest: int | None = None
     automaton: Automaton | None = None
+    # No renaming of elements makes a task on sequences addition.
+    cyclic: ClassVar[None] = None
 
     def to_json(self) -> dict[str, Any]:
         """As files have it: what is left out is not written."""
@@ -118,6 +120,8 @@ class SequenceConfig(Displayed):
         rope: How queries and keys are rotated by position: pairs of the first and the second half, or neighbours.
         mask: `causal`, or a tensor of 0 and 1 for each head (rows are queries, columns keys).
     """
+
+    on_sequences: ClassVar[bool] = True
 
     d_vocab: int
     d_vocab_out: int
@@ -185,6 +189,14 @@ class SequenceConfig(Displayed):
     def names(self) -> dict[str, str]:
         """Our short names and the names in the file."""
         return {short: SEQUENCE_NAMES[short] for short in self.shapes}
+
+    def need_sequences(self) -> "SequenceConfig":
+        """This config, as the one that is asked for."""
+        return self
+
+    def need_pairs(self, why: str) -> None:
+        """Raise BadConfig with this sentence: the network reads more than a pair."""
+        raise BadConfig(why)
 
     @property
     def task_tensors(self) -> dict[str, np.ndarray]:

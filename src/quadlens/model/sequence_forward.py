@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES, apply_activation
 from quadlens.model.norm import Norm
 from quadlens.model.sequence import SequenceConfig
@@ -29,10 +28,7 @@ def sequence_config(weights: Weights) -> SequenceConfig:
     Raises:
         BadConfig: for any other network.
     """
-    config: object = weights.config
-    if not isinstance(config, SequenceConfig):
-        raise BadConfig("this network answers pairs; expected one on sequences, with a SequenceConfig")
-    return config
+    return weights.config.need_sequences()
 
 
 def tensor(weights: Weights, name: str) -> Float[np.ndarray, "..."]:

@@ -9,16 +9,9 @@ from typing import Any
 
 from quadlens import __version__
 from quadlens.pages.directory import FORMAT, MANIFEST
-from quadlens.sequences.explain import reads_sequences
 from quadlens.studies import Study
 
 PACKAGES = ("numpy", "scipy", "matplotlib", "Jinja2", "polars", "python-flint", "safetensors")
-
-
-def _sizes(study: Study) -> dict[str, Any]:
-    config: Any = study.model.config
-    what = {"task": config.task.name} if reads_sequences(study.model) else {"p": study.p}
-    return {**what, "d_mlp": config.d_mlp}
 
 
 def write_manifest(directory: Path, study: Study, command: str) -> dict[str, Any]:
@@ -28,7 +21,7 @@ def write_manifest(directory: Path, study: Study, command: str) -> dict[str, Any
         "format": FORMAT,
         "version": 1,
         "command": command,
-        "model": {"name": study.name, "sha256": study.sha256, **_sizes(study)},
+        "model": {"name": study.name, "sha256": study.sha256, **study.sizes},
         "versions": {
             "python": platform.python_version(),
             "quadlens": __version__,

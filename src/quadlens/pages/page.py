@@ -55,7 +55,7 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         alone=alone,
         doubles=doubles,
         says_nothing=NO_INTEGRAL,
-        is_mlp=not study.config.has_stream,
+        adds_by=study.config.adds_by,
         strongest=study.strongest_keys,
         most=MAX_FREQUENCIES,
         angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None) if first else None,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from quadlens import __version__
-from quadlens.errors import BadConfig
 from quadlens.figures.registry import all_pictures
 from quadlens.numbers import at_most
 from quadlens.pages.directory import replaced_directory
@@ -30,9 +29,7 @@ def sequence_page(
 
     config: Any = study.model.config
     progress("what each step reads")
-    explanation = study.steps
-    if explanation is None:
-        raise BadConfig("this network answers pairs; expected one on sequences")
+    explanation = study.explain()
     axis, pictures = explanation.axis, all_pictures(study)
     certificate = certify_sequence(study.model, study.sha256, progress) if proofs else None
     facts = [

@@ -17,7 +17,6 @@ from quadlens.pages.page import page_html
 from quadlens.pages.render import drawers, render, write_rendered
 from quadlens.pages.sequence import sequence_page
 from quadlens.pages.tables import page_tables
-from quadlens.sequences.explain import reads_sequences
 from quadlens.studies import Study, study_of
 from quadlens.studies.played_run import run_to_play
 
@@ -42,7 +41,7 @@ class Report(Displayed):
         files: Every file, relative to the directory.
         page_bytes: Size of the page.
         results: What it shows.
-        verdict: What the proof says, of a network on sequences.
+        verdict: What the proof says; None without one.
     """
 
     directory: Path
@@ -84,7 +83,7 @@ def report(
     results = study_of(model) if proofs else study_of(model).without_proofs()
     named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
     command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + ("" if proofs else " --no-proofs")
-    if reads_sequences(results.model):
+    if results.on_sequences:
         page, files, verdict = sequence_page(results, output, command, proofs, progress)
         return Report(output, output / PAGE, files, len(page.encode()), results, verdict)
     with drawers(workers) as pool:
@@ -137,4 +136,5 @@ def write_report(
         page = page_html(results, rendered, EXPLORER if explorer is not None else None)
         (fresh / PAGE).write_text(page, encoding="utf-8")
         manifest = write_manifest(fresh, results, command)
-    return Report(output, output / PAGE, tuple(manifest["files"]), len(page.encode()), results)
+    verdict = results.certificate.verdict if results.certificate else None
+    return Report(output, output / PAGE, tuple(manifest["files"]), len(page.encode()), results, verdict)

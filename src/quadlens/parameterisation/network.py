@@ -96,8 +96,7 @@ def parameterise(anatomy: Anatomy, constant: bool = True, double: bool = True, e
             when there is no key frequency.
     """
     model, config = anatomy.model, anatomy.config
-    if not config.has_stream:
-        raise BadConfig("this network has no residual stream, so there are no planes to find; give a transformer")
+    config.need_stream("this network has no residual stream, so there are no planes to find; give a transformer")
     groups = fit_groups(anatomy, constant, double, embedding)
     if not groups:
         raise BadConfig("no neuron reads and writes one frequency most, so there is nothing to write with few numbers")

@@ -131,7 +131,7 @@ def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str
 
 def check_pair(network: Weights, simple: Weights) -> None:
     """BadConfig unless every matrix of one is that of the other plus noise, and the collapse is exact."""
-    if network.config != simple.config or network.config.no_collapse or not network.config.attention:
+    if network.config != simple.config or network.config.no_collapse or network.config.attends != "constant":
         raise BadConfig("expected two networks of one layer, with one config, whose attention is constant")
 
 

@@ -106,7 +106,7 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
     a mean over the neurons in clusters. None for an MLP and for a task without frequencies.
     """
     config, layer = study.config, study.anatomy.layer
-    if not config.has_stream or config.task.cyclic is None:
+    if config.attends is None or config.task.cyclic is None:
         return None
     found = algorithm_measures(study.model, layer, right_logits(layer))
     lens = study.lens_if_any

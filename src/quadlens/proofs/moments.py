@@ -240,8 +240,7 @@ def scores_and_residual(
 def _suits_float64(model: Weights) -> bool:
     """Whether float64 holds the collapsed model exactly: the weights are U and W_L themselves, in float32."""
     return (
-        not model.config.has_stream
-        and not model.config.bias
+        model.config.is_collapsed
         and model.config.activation == "relu"
         and model.config.task.is_addition
         and model.config.p % 2 == 1

@@ -28,11 +28,9 @@ def collapse_operations(config: Config) -> int:
     """Multiplications and additions of the matrix products of a collapse without tricks.
 
     OV = Σ_h W_V W_O, the two token streams times OV, then times W_in and W_U, and W_out W_U; the products with one row
-    (biases, '=') are counted too. An MLP is its own collapse and costs nothing. With softmax, `softmax_operations` come
-    on top; what no gate multiplies then has OV in it only where attention has a constant part.
+    (biases, '=') are counted too. An MLP, of d_model = 0, is its own collapse and costs nothing. With softmax,
+    `softmax_operations` come on top; what no gate multiplies has OV in it only where attention is constant in part.
     """
-    if not config.has_stream:
-        return 0
     p, d, d_mlp = config.p, config.d_model, config.d_mlp
     out = product(d_mlp, d, p) + softmax_operations(config)
     if config.softmax is not None and not any(config.attention):

@@ -190,7 +190,8 @@ class Thin:
         anatomy = anatomy_of(subject)
         model = anatomy.model
         config = model.config
-        if not config.has_stream or config.no_collapse is not None or config.activation not in self.facts.activations:
+        suits = config.attends == "constant" and config.no_collapse is None
+        if not suits or config.activation not in self.facts.activations:
             return nothing_proved(
                 self.facts.name,
                 model.config.p,

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.model.sequence import SequenceConfig
 from quadlens.model.sequence_forward import after_attention
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, fit, percent
@@ -181,12 +180,6 @@ class SequenceExplanation(Displayed):
         """One sentence after the other."""
         for sentence in self.sentences():
             console.print(sentence, markup=False, soft_wrap=True)
-
-
-def reads_sequences(weights: Weights) -> bool:
-    """Whether a network reads sequences, and not pairs."""
-    config: object = weights.config
-    return isinstance(config, SequenceConfig)
 
 
 def explain_sequence(weights: Weights) -> SequenceExplanation:

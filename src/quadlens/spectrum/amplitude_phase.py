@@ -99,7 +99,7 @@ def attended_paths(params: Weights) -> tuple[Float[np.ndarray, "p d_mlp"], Float
 
 def attended_spectra(model: Weights) -> AttendedSpectra | None:
     """Spectra of the OV parts; None for a model without constant attention."""
-    if not model.config.has_stream or model.config.softmax is not None:
+    if model.config.attends != "constant":
         return None
     path_a, path_b = attended_paths(model)
     return AttendedSpectra(amplitude_phase(path_a), amplitude_phase(path_b))

@@ -98,9 +98,8 @@ class Anatomy:
         Raises:
             BadConfig: when the network has no attention.
         """
-        if not self.config.has_stream:
-            words = "this network has no attention, whose path could be read alone; leave phases=attention out"
-            raise BadConfig(words, settings=("phases",))
+        words = "this network has no attention, whose path could be read alone; leave phases=attention out"
+        self.config.need_stream(words, settings=("phases",))
         spectra = self.spectra
         own = {0: spectra.path_b, 1: spectra.path_a}.get(self.config.read_position, spectra.input)
         return find_clusters(replace(spectra, input=own))

@@ -323,7 +323,7 @@ def _with_waves(anatomy: Anatomy, angle: Float[np.ndarray, " d_mlp"], keep: Wave
     U_a = _waves(collapsed.U_a, turned, k_in, keep)[names.of_a]
     U_b = _waves(collapsed.U_b, turned, k_in, keep)[names.of_b]
     W_L = _waves(collapsed.W_L, out, k_out, keep)[names.of_c]
-    if not anatomy.config.has_stream and not anatomy.config.bias:
+    if anatomy.config.is_collapsed:
         return Weights.mlp(anatomy.config, U_a, U_b, W_L.T)
     skip = anatomy.layer
     return as_transformer(Tables(task, collapsed.activation, U_a, U_b, W_L, skip.S_a, skip.S_b))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -12,16 +12,17 @@ from jaxtyping import Float
 from quadlens.arguments import check_argument
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadWeights, WrongArgument, kind_of, within_float64
-from quadlens.explanation import Explanation, Outline, explain, outline
+from quadlens.explanation import Explanation, Outline, explain, needs_outline, outline
 from quadlens.infinite_width import Lens, lens
 from quadlens.integration import Integration
 from quadlens.logits.parts import skip_shares
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, bundled_names, resolve
 from quadlens.model.config import Config
-from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, evaluate, margins
+from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, about, evaluate, margins
 from quadlens.model.formats.memory import from_transformer, is_transformer_lens
 from quadlens.model.native import load_with_sha256, sha256
+from quadlens.model.sequence import SequenceConfig
 from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
 from quadlens.proofs import Certificate, Prover, best_certificate
@@ -29,12 +30,14 @@ from quadlens.proofs.budget import WaterfallStep, waterfall
 from quadlens.proofs.produce import strategies
 from quadlens.published import PopulationSummary, Published, read_population, read_published
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
-from quadlens.sequences.explain import SequenceExplanation, explain_sequence, reads_sequences
 from quadlens.spectrum import Anatomy
 from quadlens.spectrum.irreps import Irreps, find_irreps
 from quadlens.studies.rules import RuleErrors, rule_errors
 from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles
+
+if TYPE_CHECKING:
+    from quadlens.sequences.explain import Axis
 
 # Frequencies that get pictures of their own; a model without structure has dozens of faint clusters.
 MAX_FREQUENCIES = 8
@@ -58,7 +61,10 @@ class Study(Displayed):
         file: The model's file; None for a model in memory.
         file_sha256: Its SHA-256.
         with_proofs: Whether proofs are part of the study; without them `certificates` is empty.
+        on_sequences: Whether it is of a network on sequences, which has figures of its own.
     """
+
+    on_sequences: ClassVar[bool] = False
 
     anatomy: Anatomy
     name: str = IN_MEMORY
@@ -164,10 +170,35 @@ class Study(Displayed):
         task = self.config.task
         return find_irreps(task) if task.cyclic is None and task.is_group else None
 
-    @cached_property
-    def steps(self) -> SequenceExplanation | None:
-        """What each step of a network on sequences reads; None of a network that answers pairs."""
-        return explain_sequence(self.model) if reads_sequences(self.model) else None
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Modulus and width, as reports have them in their manifest."""
+        return {"p": self.p, "d_mlp": self.config.d_mlp}
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What the JSON of a report says of the model."""
+        return {"p": self.p, "key_frequencies": list(self.keys) if self.no_waves is None else None}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the JSON of several commands says of a model."""
+        return about(self.model, self.anatomy.layer)
+
+    @property
+    def axis(self) -> "Axis | None":
+        """What is drawn of networks on sequences."""
+        return None
+
+    def evaluate(self) -> Any:
+        """Accuracy, margins and loss: `evaluation`, or of a network on sequences a `SequenceEvaluation`."""
+        return self.evaluation
+
+    def explain(self, logits: bool = True, rng: np.random.Generator | None = None) -> Any:
+        """`explanation`, or what can be said of the model; parameters as for `quadlens.explain`."""
+        if needs_outline(self.model):
+            return outline(self.anatomy)
+        return self.explanation if logits and rng is None else explain(self.anatomy, logits, rng)
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -327,8 +358,6 @@ class Study(Displayed):
         Raises:
             BadConfig: for a model with too many logits to look at.
         """
-        if self.steps is not None:
-            return self
         self._check_size("a report looks at all inputs")
         waves = self.no_waves is None
         steps: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -383,17 +412,25 @@ def study_of(model: Any, name: str | None = None) -> Study:
     if isinstance(model, str | Path):
         path = resolve(model)
         loaded, digest = load_with_sha256(path)
-        return Study(Anatomy(loaded), name or path.name.removesuffix(SUFFIX), path, digest)
+        return _study(Anatomy(loaded), name or path.name.removesuffix(SUFFIX), path, digest)
     if isinstance(model, Anatomy | Weights):
-        return Study(model if isinstance(model, Anatomy) else Anatomy(model), name or IN_MEMORY)
+        return _study(model if isinstance(model, Anatomy) else Anatomy(model), name or IN_MEMORY)
     if is_transformer_lens(model):
         name, model = name or type(model).__name__, from_transformer(model)
         print(model.summary())
     if isinstance(getattr(model, "model", None), Weights):  # what import_file returns
-        return Study(Anatomy(model.model), name or IN_MEMORY)
+        return _study(Anatomy(model.model), name or IN_MEMORY)
     if isinstance(getattr(model, "params", None), Weights):  # what training returns
-        return Study(Anatomy(model.params), name or IN_MEMORY).given(history=model.history)
+        return _study(Anatomy(model.params), name or IN_MEMORY).given(history=model.history)
     raise WrongArgument(_what_to_pass(model))
+
+
+def _study(anatomy: Anatomy, name: str, file: Path | None = None, file_sha256: str | None = None) -> Study:
+    """The study of this kind of network."""
+    from quadlens.studies.sequence_study import SequenceStudy
+
+    of_config: dict[type, type[Study]] = {SequenceConfig: SequenceStudy}
+    return of_config.get(type(anatomy.config), Study)(anatomy, name, file, file_sha256)
 
 
 def _what_to_pass(model: object) -> str:

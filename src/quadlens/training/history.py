@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.errors import BadFile
-from quadlens.model.sequence import SequenceConfig
 from quadlens.model.weights import Weights
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
@@ -76,7 +75,7 @@ class Recorder:
 
     def add_spectrum(self, epoch: int, model: Weights) -> None:
         """Record the power of every frequency, summed over neurons; a task without frequencies has none to record."""
-        if isinstance(model.config, SequenceConfig) or model.config.task.cyclic is None:
+        if model.config.task.cyclic is None:
             return
         layer = model.collapse()
         collapsed = (layer if layer.is_additive else layer.with_mean_gates()).as_addition()

@@ -19,7 +19,6 @@ from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.registry import recognise
 from quadlens.model.formats.tasks import with_task
-from quadlens.model.sequence import SequenceConfig
 from quadlens.model.task import Task
 from quadlens.model.weights import Pairs
 
@@ -142,8 +141,8 @@ def from_transformer(
 
     def read(one: Feed) -> Imported:
         found = _read(checkpoint, facts, one, hints, vocabulary, why)
-        if isinstance(found.model.config, SequenceConfig):
-            raise BadConfig(f"{source}: {task} is a task on sequences; save the state dict and import the file")
+        words = f"{source}: {task} is a task on sequences; save the state dict and import the file"
+        found.model.config.need_pairs(words)
         return with_task(found, hints, source)
 
     imported = read(feed)

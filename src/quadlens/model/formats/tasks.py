@@ -12,7 +12,6 @@ from quadlens.model.evaluate import evaluate
 from quadlens.model.formats.facts import agreed
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.groups import group_orders
-from quadlens.model.sequence import SequenceConfig
 from quadlens.model.sequence_sample import sampled
 from quadlens.model.task import Task, task_by_name, task_from_file, task_from_table
 from quadlens.model.weights import Weights
@@ -38,9 +37,9 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     name = hints.task if given is None else given.name if given.by_formula else None
     claims: list[tuple[str, str | None]] = [("the setting task", name), ("the file's config", imported.task)]  # type: ignore[list-item]
     found = agreed("the task", source, claims, "task")
-    if isinstance(imported.model.config, SequenceConfig):
-        correct, drawn, told = sampled(imported.model)
-        return dataclasses.replace(imported, notes=(*imported.notes, told), correct=correct, pairs=drawn)
+    if imported.model.config.on_sequences:
+        correct, tried, told = sampled(imported.model)
+        return dataclasses.replace(imported, notes=(*imported.notes, told), correct=correct, pairs=tried)
     model, own = imported.model, _Own(imported.model)
     task, said = model.config.task, "neither the file nor a setting says another" if found is None else found[1]
     try:

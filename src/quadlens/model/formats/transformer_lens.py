@@ -218,10 +218,9 @@ def uniform_softmax(model: Weights, format_name: str) -> Uniform:
 
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
-    if not model.config.has_stream or model.config.no_tables is not None:
-        if model.config.no_tables is not None:
-            raise BadConfig(f"{model.config.no_tables}; only one layer without norms is written so far. Use quadlens")
-        raise BadConfig(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
+    if model.config.no_tables is not None:
+        raise BadConfig(f"{model.config.no_tables}; only one layer without norms is written so far. Use quadlens")
+    model.config.need_stream(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
     params, config = model, model.config
     weight = 1 / len(config.attention)
     if config.softmax is not None:
