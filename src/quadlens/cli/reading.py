@@ -126,7 +126,7 @@ def explain(
 
         check_frame_path(neurons)
     anatomy = Anatomy(load(model))
-    if anatomy.config.on_sequences:
+    if anatomy.model.config.on_sequences:
         if neurons is not None or no_logits or seed is not None:
             raise BadConfig("a network on sequences has no --neurons, --no-logits and --seed; leave them out")
         steps = explain_sequence(anatomy.model)

@@ -430,7 +430,7 @@ def _study(anatomy: Anatomy, name: str, file: Path | None = None, file_sha256: s
     from quadlens.studies.sequence_study import SequenceStudy
 
     of_config: dict[type, type[Study]] = {SequenceConfig: SequenceStudy}
-    return of_config.get(type(anatomy.config), Study)(anatomy, name, file, file_sha256)
+    return of_config.get(type(anatomy.model.config), Study)(anatomy, name, file, file_sha256)
 
 
 def _what_to_pass(model: object) -> str:
