@@ -1,6 +1,8 @@
-"""The paper's last appendix over the population: tables and figure of docs/appendix.md, from `data/0_*.parquet`.
+"""What the documents say of the models of the population that were trained again, from `data/0_*.parquet`.
 
-python experiments/appendix.py [--write docs/appendix.md] [--pictures docs/pictures]
+    python experiments/appendix.py [--write docs/appendix.md docs/lens.md docs/certificates.md] [--pictures DIR]
+
+With --write, tables and sentences replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
 """
 
 import argparse
@@ -15,10 +17,12 @@ from matplotlib.figure import Figure
 from quadlens.figures.canvas import canvas
 from quadlens.figures.style import write_figures
 from quadlens.numbers import at_least, at_most, decimals
+from quadlens.population.lens_columns import failing, lens_values
 from quadlens.table import Table
 
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)
+POPULATION = 151
 WIDE = ("least", "10 %", "median", "90 %", "most")
 
 
@@ -92,36 +96,180 @@ def draw(models: list[dict[str, Any]]) -> Figure:
 
 def network(model: dict[str, Any]) -> dict[str, Any]:
     """The rung that is a network with planes."""
-    return next(rung for rung in model["appendix"]["ladder"] if rung["name"].startswith("as a network"))
+    return rung_of(model, "as a network, with planes")
+
+
+def rung_of(model: dict[str, Any], name: str, after: str = "") -> dict[str, Any]:
+    """A rung by its name; of several with one name the first after the rung `after`."""
+    rungs = model["appendix"]["ladder"]
+    first = [rung["name"] for rung in rungs].index(after) if after else 0
+    return next(rung for rung in rungs[first:] if rung["name"] == name)
+
+
+def right(rung: dict[str, Any]) -> bool:
+    """Whether every input is answered right."""
+    return bool(rung["right"] == rung["inputs"])
+
+
+def of(count: int, whole: int) -> str:
+    """So many of so many, in words."""
+    return f"all {whole}" if count == whole else f"{count} of {whole}"
+
+
+def seeds(numbers: list[int]) -> str:
+    """Seeds in words, at most eight of them."""
+    shown = ", ".join(map(str, numbers[:8])) + (", …" if len(numbers) > 8 else "")
+    return f"seed{'s' if len(numbers) != 1 else ''} {shown}"
+
+
+def which(models: list[dict[str, Any]]) -> str:
+    """Which models a page is about."""
+    if len(models) == POPULATION:
+        return f"All {POPULATION} models of the [population](population.md) were trained again, because their weights were not kept"
+    return f"The {POPULATION} models of the [population](population.md) are being trained again, because their weights were not kept; {len(models)} are measured"
+
+
+def appendix_words(models: list[dict[str, Any]]) -> str:
+    """What follows from the tables."""
+    n, inputs = len(models), models[0]["p"] ** 2
+    twelve = sum(right(rung_of(model, "+ double wave")) for model in models)
+    without = [model["seed"] for model in models if not right(network(model))]
+    rows = {
+        row["name"]: [one["appendix"]["bounds"][at] for one in models]
+        for at, row in enumerate(models[0]["appendix"]["bounds"])
+    }
+    linear = sum(
+        row["proved"] > 0 for name in ("norms", "operator norms", "planes", "multiplied") for row in rows[name]
+    )
+    before = sum(row["proved"] == inputs for name in ("tables", "inputs") for row in rows[name])
+    whole = [row["proved"] == inputs for row in rows["coordinates"]]
+
+    def medians(proved: bool) -> str:
+        some = [at for at, one in enumerate(whole) if one == proved]
+        if not some:
+            return "none"
+        by = float(np.median([rows["exact"][at]["together"] for at in some]))
+        return f"by {at_most(by, 1)} logits, margin {at_least(float(np.median([network(models[at])['margin'] for at in some])), 1)}"
+
+    thin = [model["proofs"]["thin"] for model in models]
+    proved = sum(one["verdict"] == "CERTIFIED" for one in thin)
+    weights = models[0]["planes"]["weights"]
+    middle = sorted(one["flops"] for one in thin)[(n - 1) // 2] / weights
+    least = min(one["margin_lower_bound"] for one in thin if one["margin_lower_bound"] is not None)
+    nothing = (
+        "No linear row proves an input of any model" if not linear else f"Linear rows prove some input {linear} times"
+    )
+    nor = (
+        "and no row without coordinates all inputs of one"
+        if not before
+        else f"rows without coordinates all {before} times"
+    )
+    failed = f"; the file with planes fails on {len(without)} ({seeds(without)})" if without else ""
+    return "\n".join(
+        [
+            f"- Twelve numbers or so (of three keys; four of each key) answer every input of {of(twelve, n)}{failed}.",
+            f"- {nothing}, {nor}; with coordinates all inputs of {of(sum(whole), n)} are proved. What networks differ by from their few numbers, and the few numbers' margin, medians: where all inputs are proved {medians(True)}; where not, {medians(False)}.",
+            f"- `thin`, which keeps the network's own directions in place of planes fitted to waves, proves all inputs of {of(proved, n)}, in {at_most(middle, 1)} operations per weight in the median. Its first attempt that proves every input is the one that is kept, so that little margin may be left: {at_least(least, 2)} at least; in {sum(bool(one['float32_certified']) for one in thin)} of the {n} it is enough for float32 execution too.",
+        ]
+    )
+
+
+def thin_words(models: list[dict[str, Any]]) -> str:
+    """What `thin` takes of brute force, everything included."""
+    thin = [model["proofs"]["thin"] for model in models]
+    proved = sum(one["verdict"] == "CERTIFIED" for one in thin)
+    shares = sorted(100 * one["cost_share"] for one in thin)
+    dear = sum(one["flops"] > one["brute_force_collapse_flops"] for one in thin)
+    margins = [
+        (one["margin_lower_bound"], model["seed"])
+        for one, model in zip(thin, models, strict=True)
+        if one["margin_lower_bound"]
+    ]
+    return (
+        f"{which(models)}. `thin` proves all inputs of {of(proved, len(models))}, for {at_least(shares[0], 1)} – {at_most(shares[-1], 1)} % of brute force, "
+        f"{at_most(shares[(len(shares) - 1) // 2], 1)} % in the median (more key frequencies need more directions; {dear or 'none'} cost more than the collapse alone), "
+        f"with margins from {at_least(min(margins)[0], 2)} (seed {min(margins)[1]}) to {at_least(max(margins)[0], 2)} (seed {max(margins)[1]})."
+    )
+
+
+def thin_table(models: list[dict[str, Any]]) -> Table:
+    """The first eight seeds."""
+    lines = []
+    for model in sorted(models, key=lambda one: one["seed"])[:8]:
+        one = model["proofs"]["thin"]
+        terms = ", ".join(at_most(one["terms"][name], 2) for name in ("output residual", "input residual"))
+        share, margin = at_most(100 * one["cost_share"], 1), one["margin_lower_bound"]
+        per = at_most(one["flops"] / model["planes"]["weights"], 1)
+        lines.append([str(model["seed"]), f"{share} %", per, "–" if margin is None else at_least(margin, 2), terms])
+    header = (
+        "seed",
+        "`thin`: operations, all included",
+        "per weight",
+        "margin proved",
+        "output residual, input residual",
+    )
+    return Table("Thin", header, lines)
+
+
+def lens_words(models: list[dict[str, Any]]) -> str:
+    """How many integrate, with and without a chain, and which do not."""
+    rows = [{"seed": model["seed"], **lens_values(model["lens"], "")} for model in models]
+    chained, others = ([row for row in rows if bool(row["lens_chains"]) == chain] for chain in (True, False))
+    counts = [sum(row["lens_integrates"] for row in some) for some in (rows, others, chained)]
+    text = (
+        f"Over the population: {which(models).replace('All', 'all', 1).replace('The', 'the', 1)} (the same seeds; not the same bits on another machine). Of the {len(rows)}, `quadlens population` says, {counts[0]} integrate by the rule, "
+        f"{counts[1]} of {len(others)} without a chain and {counts[2]} of {len(chained)} with one."
+    )
+    for row in rows:
+        if not row["lens_integrates"]:
+            chains = "; ".join(", ".join(map(str, chain)) for chain in row["lens_chains"])
+            values = ", ".join(f"`{name}` {decimals(row[f'lens_{name}'], 3)}" for name in failing(row))
+            text += f" Seed {row['seed']}, {f'with the chain {chains}' if chains else 'without a chain'}, fails in {values}."
+    apart = [row["lens_joint"] - row["lens_shared"] for row in chained if row["lens_integrates"]]
+    if apart:
+        low, high = -min(apart), max(apart)
+        text += (
+            f" In the {len(apart)} with a chain that do, `joint` is at most {at_most(max(low, 0.0), 3)} below `shared` ({sum(x < 0 for x in apart)} times) "
+            f"and at most {at_most(max(high, 0.0), 3)} above it."
+        )
+    return text
 
 
 def main() -> None:
     """Models whose appendix was measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--write", type=Path, default=None)
+    parser.add_argument("--write", type=Path, nargs="*", default=[])
     parser.add_argument("--pictures", type=Path, default=None)
     options = parser.parse_args()
     models = [one.values for one in measured_models(0)]
     models = [
         model for model in models if "bounds" in (model.get("appendix") or {}) and "flops" in model["proofs"]["thin"]
     ]
-    tables = {"population-ladder": ladder_table(models), "population-bounds": bound_table(models)}
+    tables = {
+        "population-ladder": ladder_table(models),
+        "population-bounds": bound_table(models),
+        "population-thin-seeds": thin_table(models),
+    }
     words = {name: table.to_markdown() for name, table in tables.items()}
-    shown = decimals(float(np.median([network(model)["margin"] for model in models])), 2)
-    print(f"{len(models)} models, seeds {sorted(model['seed'] for model in models)}; median margin {shown}")
+    words["population-which"] = which(models) + (
+        " (`experiments/data/0_*.parquet` has each with everything that needs its weights). "
+        "Quantiles are models; margins and R² are rounded down, bounds up."
+    )
+    words |= {"population-words": appendix_words(models), "population-thin": thin_words(models)}
+    words["population-lens"] = lens_words([one.values for one in measured_models(0)])
+    print(f"{len(models)} models")
     if options.pictures is not None:
         write_figures([("appendix-population", draw(models))], options.pictures, ("svg",))
-    if options.write is None:
+    if not options.write:
         print("\n\n".join(words.values()))
-        return
-    text = options.write.read_text(encoding="utf-8")
-    put = BLOCK.sub(
-        lambda old: (
-            f"<!-- table: {old[1]} -->\n\n{words[old[1]]}\n\n<!-- end of table -->" if old[1] in words else old[0]
-        ),
-        text,
-    )
-    options.write.write_text(put, encoding="utf-8")
+    for page in options.write:
+        put = BLOCK.sub(
+            lambda old: (
+                f"<!-- table: {old[1]} -->\n\n{words[old[1]]}\n\n<!-- end of table -->" if old[1] in words else old[0]
+            ),
+            page.read_text(encoding="utf-8"),
+        )
+        page.write_text(put, encoding="utf-8")
 
 
 if __name__ == "__main__":
