@@ -19,6 +19,7 @@ from scipy import stats
 
 from data import Measured, measured_models
 from quadlens.figures.style import style
+from quadlens.numbers import at_least, at_most
 
 HERE = Path(__file__).parent
 BASELINE = 8 / (3 * np.pi)
@@ -59,7 +60,7 @@ def most(name: str, prediction: str, holds: Sequence[bool], share: float = 0.8) 
     k, m = sum(holds), len(holds)
     low, high = (float(x) for x in stats.binomtest(k, m).proportion_ci()) if m else (0.0, 1.0)
     p = float(stats.binomtest(k, m, 0.5, alternative="greater").pvalue) if m else 1.0
-    return Test(name, prediction, f"{k} of {m} (95 % interval {low:.2f} … {high:.2f})", p, m > 0 and k >= share * m)
+    return Test(name, prediction, f"{k} of {m} (95 % interval {interval(low, high, 2)})", p, m > 0 and k >= share * m)
 
 
 def within(name: str, prediction: str, values: Sequence[float], margin: float) -> Test:
@@ -70,7 +71,7 @@ def within(name: str, prediction: str, values: Sequence[float], margin: float) -
     mean, error = float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x)))
     p = max(float(stats.t.sf((margin + side * mean) / error, len(x) - 1)) for side in (1, -1))
     low, high = stats.t.interval(0.95, len(x) - 1, mean, error)
-    return Test(name, prediction, f"mean {mean:.3f} ({low:.3f} … {high:.3f})", p, abs(mean) < margin)
+    return Test(name, prediction, f"mean {mean:.3f} ({interval(low, high, 3)})", p, abs(mean) < margin)
 
 
 def above_zero(name: str, prediction: str, values: Sequence[float]) -> Test:
@@ -79,7 +80,7 @@ def above_zero(name: str, prediction: str, values: Sequence[float]) -> Test:
     p = float(stats.wilcoxon(x, alternative="greater").pvalue) if len(x) and np.any(x) else 1.0
     low, high = np.quantile(_resampled(x, np.median), [0.025, 0.975]) if len(x) else (np.nan, np.nan)
     middle = float(np.median(x)) if len(x) else np.nan
-    return Test(name, prediction, f"median {middle:.3f} ({low:.3f} … {high:.3f}), {len(x)} models", p, middle > 0)
+    return Test(name, prediction, f"median {middle:.3f} ({interval(low, high, 3)}), {len(x)} models", p, middle > 0)
 
 
 def larger(name: str, prediction: str, x: Sequence[float], y: Sequence[float], least: float = 0.5) -> Test:
@@ -91,6 +92,13 @@ def larger(name: str, prediction: str, x: Sequence[float], y: Sequence[float], l
     return Test(
         name, prediction, f"AUC {area:.3f} ({len(x)} against {len(y)} models)", float(found.pvalue), area >= least
     )
+
+
+def interval(low: float, high: float, digits: int) -> str:
+    """Both ends, rounded outwards."""
+    if np.isnan(low) or np.isnan(high):
+        return "–"
+    return f"{at_least(float(low), digits)} … {at_most(float(high), digits)}"
 
 
 def _resampled(x: np.ndarray, statistic: Callable[..., Any]) -> np.ndarray:
@@ -187,10 +195,10 @@ def integration() -> tuple[str, Any]:
         above_zero("1e", "median of spacing above 0", [c["spacing"] for c in controls]),
     ]
     more = [
-        f"`shared` from {min(shared):.3f} to {max(shared):.3f}, median {np.median(shared):.3f}; `shared_permuted` "
-        f"at most {max(c['shared_permuted'] for c in controls):.2f}.",
-        f"`resampled_even` at least {min(c['resampled_even'] for c in controls):.4f}, `resampled_half` at most "
-        f"{max(c['resampled_half'] for c in controls):.3f}.",
+        f"`shared` from {at_least(min(shared), 3)} to {at_most(max(shared), 3)}, median {np.median(shared):.3f}; `shared_permuted` "
+        f"at most {at_most(max(c['shared_permuted'] for c in controls), 2)}.",
+        f"`resampled_even` at least {at_least(min(c['resampled_even'] for c in controls), 4)}, `resampled_half` at most "
+        f"{at_most(max(c['resampled_half'] for c in controls), 3)}.",
         f"`residual` R² ≥ 0.8 in {share([c['residual'] >= 0.8 for c in controls])} models (stated: fewer than "
         f"half); median {np.median([c['residual'] for c in controls]):.2f}; with weights permuted below 0.1 in "
         f"{share([c['residual_permuted'] < 0.1 for c in controls])} (stated: at least 80 %).",
@@ -364,7 +372,7 @@ def width_law() -> tuple[str, Any]:
         Test(
             "3b",
             "α in [0.35, 0.8], interval excludes 1",
-            f"α = {alpha:.2f} ({low:.2f} … {high:.2f})",
+            f"α = {alpha:.2f} ({interval(low, high, 2)})",
             None,
             bool(0.35 <= alpha <= 0.8 and high < 1),
         ),
