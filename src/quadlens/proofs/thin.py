@@ -66,7 +66,7 @@ INPUT_BITS = 48
 # (r, r') as multiples of the natural rank m of W_L and something more, r = f m + g, r' = m + h; cheapest first.
 ATTEMPTS = (
     *((2, -1, 0), (2, 0, 0), (2, 1, 0), (2, 2, 0), (2, 1, 1), (2, 4, 0), (2, 2, 2), (2, 4, 2), (2, 6, 2), (2, 6, 4)),
-    *((3, 6, 4), (4, 8, 8)),
+    *((3, 6, 4), (4, 8, 8), (5, 8, 14), (7, 8, 24)),
 )
 # An attempt that leaves an input this many logits short of being proved, by the logits in float64, is not carried out.
 SHORT = 1.0
