@@ -118,7 +118,6 @@ def explain(
     from quadlens.explanation import needs_outline, outline
     from quadlens.model import load
     from quadlens.model.evaluate import about
-    from quadlens.sequences.explain import explain_sequence
     from quadlens.spectrum.anatomy import Anatomy
 
     if neurons is not None:
@@ -129,6 +128,8 @@ def explain(
     if anatomy.model.config.on_sequences:
         if neurons is not None or no_logits or seed is not None:
             raise BadConfig("a network on sequences has no --neurons, --no-logits and --seed; leave them out")
+        from quadlens.sequences.explain import explain_sequence
+
         steps = explain_sequence(anatomy.model)
         out.emit({"model": model, **steps.to_dict()} if out.json else {}, steps.render)
         return

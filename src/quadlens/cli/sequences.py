@@ -17,12 +17,12 @@ def certified_words(
     out: Output, model: str, loaded: "Weights", digest: str, strategy: str, output: Path | None
 ) -> bool:
     """Whether it is a network on sequences: then it is decided, and the certificate written."""
+    if not loaded.config.on_sequences:
+        return False
     from quadlens.model.atomic import check_writable
     from quadlens.numbers import decimals, significant
     from quadlens.sequences.certificate import certify_sequence, check_strategy
 
-    if not loaded.config.on_sequences:
-        return False
     check_strategy(strategy)
     if output is not None:
         check_writable(output)
@@ -54,6 +54,8 @@ def evaluated_words(
     out: Output, model: str, loaded: "Weights", digest: str, sample: int | None, seed: int, exact: bool
 ) -> bool:
     """Whether it is a network on sequences: then some words are tried in float64."""
+    if not loaded.config.on_sequences:
+        return False
     from dataclasses import asdict
 
     from quadlens.errors import BadConfig
@@ -61,8 +63,6 @@ def evaluated_words(
     from quadlens.numbers import significant
     from quadlens.sequences.evaluate import evaluate_sequence
 
-    if not loaded.config.on_sequences:
-        return False
     if exact:
         raise BadConfig("all inputs of a network on sequences are more than --exact could try; use quadlens certify")
     result = evaluate_sequence(loaded, sample, seed)

@@ -7,21 +7,12 @@ in `thin`, which counts it. The formulas are `brute_force_operations`, `arcs_ope
 of the first three are compared in the tests with what arrays that count do on small models.
 """
 
-from quadlens.model.collapse import by_heads
 from quadlens.model.config import Config
 
 
 def product(rows: int, inner: int, columns: int) -> int:
     """A product of matrices of these sizes: one multiplication and one addition per term."""
     return 2 * rows * inner * columns
-
-
-def mixing_operations(config: Config, rows: int) -> int:
-    """So many rows on their way through attention, the cheaper way (`collapse.attended_parts`)."""
-    inner, d = config.n_heads * config.d_head, config.d_model
-    if by_heads(config, rows):
-        return product(rows, d, inner) + product(rows, inner, d)
-    return product(d, inner, d) + product(rows, d, d)
 
 
 def collapse_operations(config: Config) -> int:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from quadlens.model.sequence_forward import sequence_config
-from quadlens.sequences.explain import Axis, SequenceExplanation, explain_sequence
 from quadlens.studies.study import Study
 
 if TYPE_CHECKING:
@@ -13,6 +11,7 @@ if TYPE_CHECKING:
 
     from quadlens.sequences.certificate import SequenceCertificate
     from quadlens.sequences.evaluate import SequenceEvaluation
+    from quadlens.sequences.explain import Axis, SequenceExplanation
 
 
 class SequenceStudy(Study):
@@ -23,7 +22,7 @@ class SequenceStudy(Study):
     @property
     def sizes(self) -> dict[str, Any]:
         """Task and width, as reports have them in their manifest."""
-        config = sequence_config(self.model)
+        config = self.model.config.need_sequences()
         return {"task": config.task.name, "d_mlp": config.d_mlp}
 
     @property
@@ -37,12 +36,14 @@ class SequenceStudy(Study):
         return {}
 
     @cached_property
-    def steps(self) -> SequenceExplanation:
+    def steps(self) -> "SequenceExplanation":
         """What each step reads."""
+        from quadlens.sequences.explain import explain_sequence
+
         return explain_sequence(self.model)
 
     @property
-    def axis(self) -> Axis | None:
+    def axis(self) -> "Axis | None":
         """What is drawn of a step that reads one number; None where none does."""
         return self.steps.axis
 
@@ -52,7 +53,7 @@ class SequenceStudy(Study):
 
         return evaluate_sequence(self.model)
 
-    def explain(self, logits: bool = True, rng: "np.random.Generator | None" = None) -> SequenceExplanation:
+    def explain(self, logits: bool = True, rng: "np.random.Generator | None" = None) -> "SequenceExplanation":
         """What each step reads; there are no other parts to choose."""
         return self.steps
 

@@ -20,7 +20,6 @@ from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, bundled_names, resolve
 from quadlens.model.config import Config
 from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, about, evaluate, margins
-from quadlens.model.formats.memory import from_transformer, is_transformer_lens
 from quadlens.model.native import load_with_sha256, sha256
 from quadlens.model.sequence import SequenceConfig
 from quadlens.model.tables import FloatTables, Tables
@@ -415,6 +414,8 @@ def study_of(model: Any, name: str | None = None) -> Study:
         return _study(Anatomy(loaded), name or path.name.removesuffix(SUFFIX), path, digest)
     if isinstance(model, Anatomy | Weights):
         return _study(model if isinstance(model, Anatomy) else Anatomy(model), name or IN_MEMORY)
+    from quadlens.model.formats.memory import from_transformer, is_transformer_lens
+
     if is_transformer_lens(model):
         name, model = name or type(model).__name__, from_transformer(model)
         print(model.summary())
