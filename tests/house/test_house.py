@@ -74,8 +74,7 @@ def test_the_residual_stream_is_written_out_in_three_places() -> None:
     places = {name for name in found(r"@ [^\n]*W_O|W_O[^\n]* @|\"W_O\"\]\)") if not name.startswith("model/formats")}
     assert places <= {
         *("model/forward.py", "model/collapse.py", "training/cpu.py", "training/device.py", "training/sequence.py"),
-        "proofs/checker_limits.py",
-        *("model/sequence_forward.py", "sequences/tables.py"),  # norms and positions; float64, and enclosed for proofs
+        "model/sequence_forward.py",  # norms and positions; float64, and enclosed for proofs
         "parameterisation/network.py",  # follows planes, not tokens, through W_V and W_O
         "parameterisation/norms.py",  # norms of what goes through them, and of noise
     }, places

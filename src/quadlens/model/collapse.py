@@ -147,10 +147,16 @@ def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> 
         )
     ]
     # Every position brings each head's value bias as often as it is attended to, and softmax adds up to its scale.
-    bias = sum_of(_row(ring, block["b_V"][h]) @ ring.of(block["W_O"][h]) for h in range(config.n_heads))
+    bias = sum_of(value_biases(weights, ring))
     times = [*config.attention, *([config.softmax.scale] if config.softmax else [])]
     constant = sum_of([_row(ring, block["b_O"]), *(ring.scaled(bias, alpha) for alpha in times)])
     return parts[0], sum_of([parts[1], *(ring.repeated(x, p) for x in (constant, *parts[2:]))])
+
+
+def value_biases(weights: Weights, ring: Ring[R]) -> list[Any]:
+    """What each head's value bias writes at full attention, one row each."""
+    block = weights.blocks[-1]
+    return [_row(ring, b_V) @ ring.of(W_O) for b_V, W_O in zip(block["b_V"], block["W_O"], strict=True)]
 
 
 def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> list[Any]:

@@ -76,6 +76,12 @@ def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclos
     return after_attention(weights, out)
 
 
+def written_by_heads(weights: Weights, n: Numbers) -> list[Numbers]:
+    """What the values of each head write to the residual stream, of normalised streams in balls."""
+    W_V, b_V, W_O = (balls(weights, name) for name in ("W_V", "b_V", "W_O"))
+    return [(n @ W_V[h] + b_V[h]) @ W_O[h] for h in range(sequence_config(weights).n_heads)]
+
+
 def after_attention(weights: Weights, out: Numbers) -> Numbers:
     """Logits of residual streams between attention and MLP, [input, d_model], of floats or of balls."""
     config, of = sequence_config(weights), partial(balls if out.dtype == object else tensor, weights)

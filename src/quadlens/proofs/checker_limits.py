@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from quadlens.model.activation import NONLINEARITIES
+from quadlens.model.collapse import value_biases
 from quadlens.model.config import Config
-from quadlens.model.dyadic import Dyadic
+from quadlens.model.dyadic import DYADICS, Dyadic
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
 from quadlens.proofs.proof import StrategyFacts
@@ -130,8 +131,7 @@ def _as_in_the_checker(model: Weights, exact: Tables[Dyadic]) -> tuple[Dyadic, l
     if not exact.gated:
         return U_b, []
     out = [Dyadic.from_floats(x) for x in (model.W_in, model.W_U[:, : model.config.p])]
-    for h in range(model.config.n_heads):
-        bias = Dyadic.from_floats(model.b_V[h][None]) @ Dyadic.from_floats(model.W_O[h])
+    for h, bias in enumerate(value_biases(model, DYADICS)):
         of_U, of_S = (bias @ x for x in out)
         U_b = U_b + of_U.scaled(-exact.scale).repeated(U_b.shape[0])
         for one in exact.gated:

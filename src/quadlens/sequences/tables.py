@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from quadlens.errors import BadConfig
-from quadlens.model.sequence_forward import balls, parts, seen, sequence_config, tensor
+from quadlens.model.sequence_forward import balls, parts, seen, sequence_config, tensor, written_by_heads
 from quadlens.model.sequence_task import SequenceTask, expand
 from quadlens.model.weights import Weights
 from quadlens.numbers import precision
@@ -81,8 +81,7 @@ class Network:
         tokens = np.tile(np.arange(config.d_vocab)[:, None], (1, length))
         with precision(ARB_BITS):
             x, n, q, k = parts(self.weights, tokens, True)
-            W_V, b_V, W_O = (balls(self.weights, name) for name in ("W_V", "b_V", "W_O"))
-            written = [(n @ W_V[h] + b_V[h]) @ W_O[h] for h in range(config.n_heads)]
+            written = written_by_heads(self.weights, n)
         return x, n, q, k, written
 
     @cached_property
