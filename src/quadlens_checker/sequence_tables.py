@@ -203,7 +203,11 @@ class Tables:
         return middle, radius
 
     def weights(self, head: int, query: int, own: int) -> dict[int, dict[int, int]]:
-        """w̃ of every position seen and every token there, in proportion to e^score, each known to `weight_error`.
+        """w̃ of every position seen and every token there, in proportion to e^score, each known to `weight_error`."""
+        return self.scaled_weights(head, query, own)[0]
+
+    def scaled_weights(self, head: int, query: int, own: int) -> tuple[dict[int, dict[int, int]], int]:
+        """`weights`, and the power of two that they are e^score times, about.
 
         A score is within error = e_q Σ|k| + e_k Σ|q| + d e_q e_k, rounded; with ε = error/2^P ≤ 2^-80 its exponential
         is within a factor e^±ε, and `exponential` within 1 ± 2^-110. m is cut to WEIGHT_BITS, and all are put over the
@@ -224,10 +228,11 @@ class Tables:
         places = [k for here in powers.values() for _, k in here.values()]
         highest, depth = max(places), min(max(places) - min(places), WEIGHT_RANGE)
         cut = 128 - WEIGHT_BITS
-        return {
+        found = {
             j: {v: (m >> cut << depth) >> min(highest - k, 10**6) for v, (m, k) in here.items()}
             for j, here in powers.items()
         }
+        return found, WEIGHT_BITS + depth - highest
 
 
 def weight_error(w: int) -> int:

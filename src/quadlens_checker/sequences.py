@@ -9,15 +9,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from operator import mul
+from functools import cached_property
 from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.cells import Attention, Cell, Ratio, View, cells_of, leaves_of
 from quadlens_checker.curves import Q
+from quadlens_checker.linear import Leads, Logits, linear
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 from quadlens_checker.sequence_file import Network
-from quadlens_checker.sequence_tables import P, Tables, eps_at
+from quadlens_checker.sequence_tables import P, Tables
 from quadlens_checker.tail import Box, Parts, Tail, proved, undecided
 
 U = limits.COORDINATE_BITS
@@ -43,8 +44,16 @@ class Seen:
     attentions: dict[int, Attention] = field(default_factory=dict)
     ratios: dict[tuple[int, int, int], Ratio] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.tail: Tail = self.prover.parts.at(self.query, self.own)
+    @cached_property
+    def tail(self) -> Tail:
+        """What follows attention."""
+        return self.prover.parts.at(self.query, self.own)
+
+    @cached_property
+    def leads(self) -> Leads:
+        """Where nothing follows attention."""
+        margin = max(1, math.ceil(self.prover.margin * (1 << P)))
+        return Leads(self.prover.logits, self.views[0], self.query, self.own, margin)
 
     def attention(self, head: int) -> Attention:
         """Of one head."""
@@ -83,6 +92,11 @@ class Prover:
         """Of the network."""
         return self.parts.tables
 
+    @cached_property
+    def logits(self) -> Logits:
+        """What values write into the logits, where nothing follows attention."""
+        return Logits(self.tables)
+
     @property
     def network(self) -> Network:
         """The network."""
@@ -94,7 +108,7 @@ class Prover:
         return [View.of(network.task, network.seen(h, query)) for h in range(network["n_heads"])]
 
     def step(self, number: int, hints: Any) -> tuple[int, int]:
-        """The words in wrong and in open leaves of a step, all its leaves being proved."""
+        """At least and at most so many words are wrong at a step, all its leaves being proved."""
         task = self.network.task
         query, letter, right = task.steps[number]
         fed = task.fed[query]
@@ -120,25 +134,26 @@ class Prover:
                 require(same, f"a cell of step {number} is in a leaf of another token or answer")
                 members.setdefault(leaf, []).append(part)
                 words[leaf] = words.get(leaf, 0) + count
-        views, seen = self.views(query), None
+        views, seen, least, most = self.views(query), None, 0, 0
         for leaf in ticking(sorted(members, key=lambda n: leaves[n]["own"]), self.clock):
             own = leaves[leaf]["own"]
             if seen is None or seen.own != own:
                 seen = Seen(self, query, own, views)
-            require(self.leaf(seen, leaves[leaf], members[leaf]), f"leaf {leaf} of step {number} is not proved")
-        kinds = {kind: sum(words[n] for n in members if leaves[n]["kind"] == kind) for kind in ("wrong", "open")}
-        return kinds["wrong"], kinds["open"]
+            proved = self.leaf(seen, leaves[leaf], members[leaf], words[leaf])
+            require(proved, f"leaf {leaf} of step {number} is not proved")
+            least, most = (x + y for x, y in zip((least, most), proved, strict=True))
+        return least, most
 
-    def leaf(self, seen: Seen, leaf: Any, cells: list[Cell]) -> bool:
-        """Whether a leaf is proved of its cells; an open one claims nothing."""
+    def leaf(self, seen: Seen, leaf: Any, cells: list[Cell], words: int) -> tuple[int, int] | None:
+        """How many of a leaf's words are wrong at least, and not proved right at most; None where it is not proved."""
         kind, answers, task = leaf["kind"], self.network.task.answers, self.network.task
         require(kind in ("right", "wrong", "open", "linear"), "unknown kind of leaf")
-        keys(leaf, ("kind", "own", "answer", *(("box",) if kind in ("right", "wrong") else ())), "a leaf")
-        if kind == "open":
-            return True
         right = answers[leaf["answer"]]
         if kind == "linear":
-            return linear(self, seen, right, cells)
+            return linear(seen.leads, leaf, right, cells, words)
+        keys(leaf, ("kind", "own", "answer", *(("box",) if kind != "open" else ())), "a leaf")
+        if kind == "open":
+            return 0, words
         placed = [[view.placed(task, cell) for cell in cells] for view in seen.views]
         sides = list(seen.sides())
         require(isinstance(leaf["box"], list) and len(leaf["box"]) == len(sides), "a box of another dimension")
@@ -147,12 +162,14 @@ class Prover:
             low, high = integers(ends, "box", 2, -limits.LARGEST_HINT, limits.LARGEST_HINT)
             for sign, end in ((1, low), (-1, -high)):
                 if not seen.ratio(head, k, sign).holds(end << (U - self.bits), placed[head]):
-                    return False
+                    return None
             box.append((low, high))
         if any(low > high for low, high in box):
-            return False
+            return None
         least = None if kind == "wrong" else max(1, math.ceil(self.margin * (1 << Q)))
-        return proved(seen.tail, self.at_tail(box, self.bits), right, least, self.clock)
+        if not proved(seen.tail, self.at_tail(box, self.bits), right, least, self.clock):
+            return None
+        return (words, words) if kind == "wrong" else (0, 0)
 
     def at_tail(self, box: list[tuple[int, int]], bits: int) -> Box:
         """A box over 2^bits as centres and radii over 2^Q, cut to what coordinates can be."""
@@ -184,62 +201,6 @@ class Prover:
         require(token not in right and leads, "the counter-example is not shown to be answered wrongly")
 
 
-def linear(prover: Prover, seen: Seen, right: frozenset[int], cells: list[Cell]) -> bool:
-    """Attention only, one head: the lead over each other token is a ratio itself.
-
-    logit(r) - logit(c) = (Σ_j w_j (u_j · D + β) / Σ_j w_j) / S, with D what `Parts.lead` reads, β = base · D, and S the
-    norm's root, 1 without a norm; and S is convex, so that no value is larger than its largest at base + u_j. With a
-    norm the constants must be 0.
-    """
-    network = prover.network
-    require(network["d_mlp"] == 0 and network["n_heads"] == 1 and len(right) == 1, "a linear leaf of another network")
-    view, (token,), written = seen.views[0], tuple(right), prover.tables.written[0]
-    attention, places = seen.attention(0), [view.placed(network.task, cell) for cell in cells]
-    largest = root(prover, seen) if network.norms["final"] else 1 << Q
-    stream = prover.parts.stream(seen.query, seen.own)
-    require(max(map(abs, stream)) < 1 << (P + 40), "a stream beyond 2^40")
-    goal = max(1, math.ceil(prover.margin * largest))
-    for other in ticking(range(network["d_vocab_out"]), prover.clock):
-        if other == token:
-            continue
-        direction, constant = prover.parts.lead(token, other)
-        if network.norms["final"]:
-            require(exactly_zero(network, token, other), "a linear leaf behind a norm with a bias")
-            constant = 0
-        size = sum(map(abs, direction.v))
-        base = (sum(a * b for a, b in zip(stream, direction.v, strict=True)) >> (2 * P - Q)) + constant - 4
-        values = {
-            j: {v: along(row, e, direction.v, size) for v, (row, e) in written[j].items()} for j in attention.weights
-        }
-        ratio = attention.ratio(values, 1)
-        if not ratio.holds((goal - base + 1) << (U - Q), places):
-            return False
-    return True
-
-
-def along(row: list[int], e: int, v: list[int], size: int) -> tuple[int, int]:
-    """Row · v and its error over 2^P: the row is known to e, and v, whose entries' sizes add up to `size`, to 2^27."""
-    return sum(map(mul, row, v)) >> P, (e * (size + (len(v) << 27)) + (sum(map(abs, row)) << 27) >> P) + 2
-
-
-def root(prover: Prover, seen: Seen) -> int:
-    """No less than √(mean x² + eps) of any stream before the final norm, over 2^Q; less its mean, where that is."""
-    norm, most = prover.network.norms["final"], 0
-    for j in seen.attention(0).weights:
-        for row, e in prover.tables.written[0][j].values():
-            x = [a + b for a, b in zip(prover.parts.stream(seen.query, seen.own), row, strict=True)]
-            mean = sum(x) // len(x) if norm and norm.layer else 0
-            most = max(most, sum((abs(n - mean) + 2 * e + 8) ** 2 for n in x) // len(x) + 1)
-    return (math.isqrt(most + (eps_at(norm, 2 * P) + 1 if norm else 0)) >> (P - Q)) + 2
-
-
-def exactly_zero(network: Network, token: int, other: int) -> bool:
-    """Whether no constant is added to the difference of two logits."""
-    bias, (norm, _), (U_rows, _) = network.row("b_U"), network.tensors["ln_final_b"], network.tensors["W_U"]
-    inner = sum(b * (row[token] - row[other]) for b, row in zip(norm[0], U_rows, strict=True))
-    return bias[token] == bias[other] and inner == 0
-
-
 def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock: Clock) -> Counts:
     """Prove every leaf of every step and the counter-example, if there is one, and count."""
     keys(hints, ("bits", "basis", "steps"), "hints")
@@ -258,4 +219,4 @@ def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock
     if example is not None:
         prover.goes_wrong(example)
     least = max([int(example is not None), *(wrong for wrong, _ in found)])
-    return Counts(task.inputs, least, min(task.inputs, sum(wrong + left for wrong, left in found)))
+    return Counts(task.inputs, least, min(task.inputs, sum(most for _, most in found)))

@@ -149,9 +149,9 @@ def step_hints(prover: Prover, number: int) -> dict[str, Any]:
         box = [[int(np.floor(x * 2.0**BITS - slack)), int(np.ceil(y * 2.0**BITS + slack))] for x, y in ends]
         leaf = {"kind": "right", "own": own, "answer": cell.look_up(task, letter, right), "box": box}
         seen = Seen(prover, query, own, prover.views(query))
-        if not prover.leaf(seen, leaf, [cell]):
+        if not prover.leaf(seen, leaf, [cell], 0):
             leaf["kind"] = "wrong"
-            if not prover.leaf(seen, leaf, [cell]):
+            if not prover.leaf(seen, leaf, [cell], 0):
                 leaf = {name: leaf[name] for name in ("own", "answer")} | {"kind": "open"}
         entries.append(len(leaves))
         leaves.append(leaf)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from quadlens.model.margins import leads_of_set
 from quadlens.model.sequence_forward import after_attention, forward
-from quadlens.model.sequence_task import Words
+from quadlens.model.sequence_task import SequenceTask, Words
 from quadlens.numbers import precision
 from quadlens.sequences.cells import Cells
 from quadlens.sequences.tables import Network, StepTables
@@ -63,7 +63,7 @@ def attack(
     for _ in range(ROUNDS):
         gradient = _gradient(network, stream, point, int(cells.answer[at]))
         costs = [n @ gradient - e[..., heads] @ (gradient * point) for n, e in zip(N, E, strict=True)]
-        word = _shortest(network, cells, at, costs)
+        word = shortest_word(task, costs, cells.first, [(int(cells.state[at]), tuple(cells.letters[at].tolist()))])
         found = Found(word_margin(network, word, step), step, tuple(word[0].tolist()))
         if found.margin >= best.margin:
             break
@@ -88,12 +88,19 @@ def _gradient(
     return np.nan_to_num((margins[:k] - margins[k:]) / (2 * step))
 
 
-def _shortest(network: Network, cells: Cells, at: int, costs: list[Float[np.ndarray, "_ _"]]) -> Words:
-    """The word of a cell with the smallest sum of costs."""
-    task, word = network.task, np.zeros((1, network.task.letters), dtype=np.int64)
-    first, last = cells.first, cells.last
-    word[0, first:last] = cells.letters[at]
-    # Beginnings that lead to the cell's state, forwards, remembering how.
+def shortest_word(
+    task: SequenceTask, costs: list[Float[np.ndarray, "_ _"]], first: int, cells: list[tuple[int, tuple[int, ...]]]
+) -> Words:
+    """The word with the smallest sum of costs, [state before, letter] of each letter, of some cells.
+
+    Args:
+        task: The task.
+        costs: Of each letter.
+        first: The first letter of the cells' window.
+        cells: Of each, its state before the window and its letters.
+    """
+    word = np.zeros((1, task.letters), dtype=np.int64)
+    # Beginnings that lead to a state, forwards, remembering how.
     sums, came = np.zeros(1), []
     for letter in range(first):
         table = task.next[letter]
@@ -103,19 +110,25 @@ def _shortest(network: Network, cells: Cells, at: int, costs: list[Float[np.ndar
         sums, how = np.full(task.states[letter + 1], np.inf), np.zeros(task.states[letter + 1], dtype=np.int64)
         sums[reached], how[reached] = total[order[starts]], order[starts]
         came.append(how)
-    state = int(cells.state[at])
-    for letter in range(first - 1, -1, -1):
-        state, word[0, letter] = divmod(int(came[letter][state]), task.alphabets[letter])
-    # Ends from the cell's upper boundary, backwards.
+    # Ends from the cells' upper boundary, backwards.
+    last = first + len(cells[0][1])
     ends, choice = np.zeros(task.states[-1]), []
     for letter in range(task.letters - 1, last - 1, -1):
         total = costs[letter] + ends[task.next[letter]]
         choice.append(total.argmin(axis=1))
         ends = total.min(axis=1)
-    state = int(cells.after[at])
-    for letter, best in zip(range(last, task.letters), reversed(choice), strict=True):
-        word[0, letter] = best[state]
-        state = int(task.next[letter][state, word[0, letter]])
+    best = np.inf
+    for begin, letters in cells:
+        found, after = sums[begin], begin
+        for letter, a in enumerate(letters, first):
+            found, after = found + costs[letter][after, a], int(task.next[letter][after, a])
+        if found + ends[after] < best:
+            best, state, end, word[0, first:last] = found + ends[after], begin, after, letters
+    for letter in range(first - 1, -1, -1):
+        state, word[0, letter] = divmod(int(came[letter][state]), task.alphabets[letter])
+    for letter, chosen in zip(range(last, task.letters), reversed(choice), strict=True):
+        word[0, letter] = chosen[end]
+        end = int(task.next[letter][end, word[0, letter]])
     return word
 
 

@@ -21,6 +21,7 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, double_below
 from quadlens.sequences.attack import Found, true_margin
 from quadlens.sequences.decide import OPEN, RIGHT, WRONG, Group, StepProof
+from quadlens.sequences.linear import LINEAR, LinearStep, is_linear
 from quadlens.sequences.tables import HINT_BITS, Network
 from quadlens.sequences.tail import Tail
 
@@ -45,7 +46,7 @@ class SequenceCertificate(Displayed):
 
     network: Network
     model_sha256: str
-    steps: tuple[StepProof, ...]
+    steps: tuple[StepProof | LinearStep, ...]
     worst: Found
     seconds: float
 
@@ -80,7 +81,7 @@ class SequenceCertificate(Displayed):
     @cached_property
     def margin(self) -> Fraction | None:
         """A lower bound of the margin at every step of every input proved right; None where none is."""
-        margins = [leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind == RIGHT]
+        margins = [leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind in (RIGHT, LINEAR)]
         if not self.certified_inputs:
             return None
         return Fraction(int(min(margins, default=1.0) * CLAIMED * 2.0**60), 1 << 60)
@@ -157,6 +158,7 @@ class SequenceCertificate(Displayed):
             "certified_inputs": self.certified_inputs,
             "wrong_inputs": list(self.wrong_inputs),
             "accuracy_lower_bound": double_below(Fraction(self.certified_inputs, self.inputs)),
+            "accuracy_upper_bound": -double_below(Fraction(self.wrong_inputs[0] - self.inputs, self.inputs)),
             "counter_example": self.counter_example,
             "margin_lower_bound": double_below(self.margin),
             "margin_attained": self.worst_margin[1],
@@ -186,7 +188,7 @@ class SequenceCertificate(Displayed):
             "hints": {
                 "bits": HINT_BITS,
                 "basis": [rows.tolist() for rows in self.network.basis],
-                "steps": [_step(step) for step in self.steps],
+                "steps": [step.hints() if isinstance(step, LinearStep) else _step(step) for step in self.steps],
             },
             "counter_example": example if self.is_wrong else None,
         }
@@ -274,7 +276,8 @@ def certify_sequence(
     tail = Tail(network)
     numbers = range(len(network.task.steps))
     progress("bounding what attention brings")
-    steps = tuple(StepProof(network, tail, i) for i in numbers)
+    linear = is_linear(network)
+    steps = tuple(LinearStep(network, i) if linear else StepProof(network, tail, i) for i in numbers)
     worst = min((found for step in steps for found in step.attacks()), key=lambda found: found.margin)
     aim = AIM * worst.margin if worst.margin > 0 else LEAST_AIM
     for i, step in enumerate(steps):

@@ -49,6 +49,25 @@ class StepTables:
     stream: Interval
 
 
+@dataclass(frozen=True, eq=False)
+class DirectTables:
+    """One step's tables where logits are what attention writes and the query's own stream, times W_U.
+
+    Attributes:
+        own: The tokens that the query's position may have.
+        w: e^{score - shift}, [own token, token, position].
+        shift: [own token].
+        logits: What each token at each position would write into the logits, [token, position, logit].
+        base: What the query's own stream and the biases write, [own token, logit].
+    """
+
+    own: tuple[int, ...]
+    w: Interval
+    shift: Float[np.ndarray, " z"]
+    logits: Interval
+    base: Interval
+
+
 class Network:
     """A network on sequences with its task, and everything that is computed of it once."""
 
@@ -128,7 +147,7 @@ class Network:
         config, task = self.config, self.task
         query = task.steps[number][0]
         own = np.flatnonzero(self.occurs[query])
-        weight = [self._softmax(query, own, h) for h in range(config.n_heads)]
+        weight = [self._softmax(query, own, h)[0] for h in range(config.n_heads)]
         E = Interval(*(np.stack([getattr(one, end) for one in weight], axis=3) for end in ("lo", "hi")))
         values, rest = self._values
         # [own, token, position, …]
@@ -148,8 +167,22 @@ class Network:
             stream = Interval.of_balls(self._balls[0][own, query] + balls(self.weights, "b_O")) + rest
         return StepTables(tuple(own.tolist()), tuple(sums_N), tuple(sums_E), N_constant, E_constant, stream)
 
-    def _softmax(self, query: int, own: Int[np.ndarray, " z"], head: int) -> Interval:
-        """w_j(v), [own, token, position], 0 where the head does not see; the largest that may occur is about 1."""
+    def direct(self, number: int) -> "DirectTables":
+        """The tables of one step of a network whose one head leads to the logits with nothing in between."""
+        query = self.task.steps[number][0]
+        own = np.flatnonzero(self.occurs[query])
+        w, shift = self._softmax(query, own, 0)
+        with precision(ARB_BITS):
+            stream = Interval.of_balls(self._balls[0][own, query] + balls(self.weights, "b_O"))
+            written = Interval.of_balls(self._balls[4][0][:, : query + 1])
+        W, b = tensor(self.weights, "W_U"), Interval.exactly(tensor(self.weights, "b_U"))
+        return DirectTables(tuple(own.tolist()), w, shift, written @ W, stream @ W + b)
+
+    def _softmax(self, query: int, own: Int[np.ndarray, " z"], head: int) -> tuple[Interval, Float[np.ndarray, " z"]]:
+        """w_j(v) = e^{score - shift}, [own, token, position], 0 where the head does not see; and the shift.
+
+        The largest that may occur is about 1.
+        """
         config, (_, _, q, k, _) = self.config, self._balls
         at = seen(self.weights, query, head)
         with precision(ARB_BITS):
@@ -163,7 +196,7 @@ class Network:
             found = Interval.of_balls(np.exp(scores))
         w = _zero((len(own), config.d_vocab, query + 1))
         w.lo[:, :, at], w.hi[:, :, at] = np.maximum(found.lo, 0.0), found.hi
-        return w
+        return w, shift[:, 0, 0]
 
 
 def _exact(x: Float[np.ndarray, "..."]) -> Any:
