@@ -1,6 +1,6 @@
 """How often the largest of K tokens is answered right: proved bounds over all 64^K inputs, and brute force at K = 4.
 
-    python experiments/max_of_k.py DIR                  # every max*.safetensors of DIR: one row each in data/max_of_k.csv
+    python experiments/max_of_k.py DIR                  # max*.safetensors of DIR: one row each in data/max_of_k.csv
     python experiments/max_of_k.py DIR --brute          # also try every input, K = 4
     python experiments/max_of_k.py --table              # what docs/sequences.md shows of them
 

@@ -11,7 +11,7 @@ Read `limits` (what is refused), `reading` and `model_file` (what comes from out
 `collapse` (the exact model), `exponential`, `gates` and `activations` (what is not rational), `arcs`, `moments`,
 `thin` and `direct` (the theorems), `verdict`, and `guard` (time and memory). Of sequences: `automata` and
 `sequence_file` (what comes from outside), `sequence_tables` and `cells` (attention), `curves` and `tail` (what follows
-it), `sequences` and `sequence_verdict`. Longer proofs are in
+it), `histogram` and `linear` (where nothing does), `sequences` and `sequence_verdict`. Longer proofs are in
 docs/certificates.md, short ones in the docstrings.
 """
 

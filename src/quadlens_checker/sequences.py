@@ -141,7 +141,7 @@ class Prover:
                 seen = Seen(self, query, own, views)
             proved = self.leaf(seen, leaves[leaf], members[leaf], words[leaf])
             require(proved, f"leaf {leaf} of step {number} is not proved")
-            least, most = (x + y for x, y in zip((least, most), proved, strict=True))
+            least, most = least + (proved or (0, 0))[0], most + (proved or (0, words[leaf]))[1]
         return least, most
 
     def leaf(self, seen: Seen, leaf: Any, cells: list[Cell], words: int) -> tuple[int, int] | None:
