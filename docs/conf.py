@@ -11,7 +11,7 @@ import quadlens  # noqa: E402
 project = "quadlens"
 author = "the quadlens authors"
 version = release = quadlens.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "notebooks"]
 exclude_patterns = ["_build", "data", "_ext"]
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 
@@ -45,6 +45,22 @@ def _escape_bars(app, what, name, obj, options, lines):  # noqa: ANN001, ANN202,
     lines[:] = [line if ">>>" in line else line.replace("|", r"\|") for line in lines]
 
 
+_kept = {}
+
+
+def _keep(app, what, name, obj, options, lines):  # noqa: ANN001, ANN202, PLR0917
+    """A property's sentence, before napoleon, which takes what is before a colon for a type."""
+    if what == "property" and not any(line.strip() in ("Raises:", "Returns:") for line in lines):
+        _kept[name] = list(lines)
+
+
+def _restore(app, what, name, obj, options, lines):  # noqa: ANN001, ANN202, PLR0917
+    """The same sentence, after napoleon."""
+    lines[:] = _kept.pop(name, lines)
+
+
 def setup(app):  # noqa: ANN001, ANN201
     """Called by Sphinx."""
-    app.connect("autodoc-process-docstring", _escape_bars)
+    app.connect("autodoc-process-docstring", _keep, priority=400)
+    app.connect("autodoc-process-docstring", _restore, priority=550)
+    app.connect("autodoc-process-docstring", _escape_bars, priority=600)

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
 LONGEST_REPR = 199
-LONGEST_TUPLE = 4
+# Of a value that is part of others.
+LONGEST_INNER = 119
+LONGEST_TUPLE, LONGEST_WORD = 4, 40
 C = TypeVar("C", bound=type)
 
 
@@ -30,6 +32,8 @@ class Displayed(ABC):
 def short(cls: C) -> C:
     """A dataclass whose `repr` is one short line: of an array its shape, of a value in it the type alone.
 
+    Fields that find no room are left out.
+
     >>> from dataclasses import dataclass
     >>> @short
     ... @dataclass
@@ -41,8 +45,13 @@ def short(cls: C) -> C:
     """
 
     def line(self: Any) -> str:
-        known = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
-        return _cut(f"{type(self).__name__}({', '.join(f'{name}={_brief(value)}' for name, value in known)})")
+        shown = f"{type(self).__name__}("
+        for number, field in enumerate(dataclasses.fields(self)):
+            more = f"{', ' if number else ''}{field.name}={_brief(getattr(self, field.name))}"
+            if len(shown) + len(more) > LONGEST_INNER - len(", …)"):
+                return f"{shown}, …)"
+            shown += more
+        return f"{shown})"
 
     cls.__repr__ = line  # type: ignore[assignment]
     return cls
@@ -64,7 +73,16 @@ def _brief(value: Any) -> str:
         return f"({', '.join(map(_brief, value))})"
     if isinstance(value, dict):
         return f"{len(value)} entries"
-    return f"{value:.6g}" if isinstance(value, float) else repr(value)[:40]
+    return f"{value:.6g}" if isinstance(value, float) else _word(repr(value))
+
+
+def _word(text: str) -> str:
+    return text if len(text) <= LONGEST_WORD else f"{text[: LONGEST_WORD - 1]}…"
+
+
+def claim(kind: str, number: str, quantity: str) -> str:
+    """A bound as one short line: the number with all its digits, and what it is about."""
+    return f"{kind}({number}, {_word(quantity)!r}, …)"
 
 
 def facts_html(title: str, facts: dict[str, object]) -> str:

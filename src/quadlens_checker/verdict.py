@@ -47,6 +47,8 @@ class CheckReport:
     Attributes:
         verdict: VERIFIED, all claims hold; REJECTED, they are not proved; TIMEOUT, the time was too short to tell.
         reason: why, in words.
+        seconds: what the check took.
+        model_sha256: SHA-256 of the model file that was checked; None where it could not be read.
         statement: of a verified certificate, what is proved, in words.
         claims: of a verified certificate, what was proved again.
         cost: of a verified certificate, the operations it says that its proof takes; no claim, and not checked.

@@ -275,19 +275,34 @@ def test_a_task_by_name_table_or_file(tmp_path: Path) -> None:
     assert read.model.config.task == quadlens.task(table)
 
 
-def test_values_are_short_one_level_in(study: quadlens.Study) -> None:
-    """And all the way down, but for exact numbers, which are written out."""
+def test_values_are_short_all_the_way_down(study: quadlens.Study) -> None:
+    """A public value shows itself in 200 characters, what it holds in 120, however deep, exact numbers included."""
     import dataclasses
+
+    public = {getattr(quadlens, name) for name in quadlens.__all__}
 
     def walk(value: Any, path: str, depth: int) -> list[str]:
         inner = [("[0]", x) for x in value[:1]] if isinstance(value, tuple) else []
         if dataclasses.is_dataclass(value):
             inner = [(f".{one.name}", getattr(value, one.name)) for one in dataclasses.fields(value)]
-        ours = type(value).__module__.startswith("quadlens")
-        long = [f"{path}: {len(repr(value))}"] if ours and len(repr(value)) > (500 if depth > 1 else 200) else []
-        return long + [one for name, x in inner if depth < 4 for one in walk(x, path + name, depth + 1)]
+        ours, most = type(value).__module__.startswith("quadlens"), 200 if type(value) in public else 120
+        long = (
+            [f"{path}: {repr(value)[:300]}"]
+            if ours and not (len(repr(value)) < most and "\n" not in repr(value))
+            else []
+        )
+        return long + [one for name, x in inner if depth < 5 for one in walk(x, path + name, depth + 1)]
 
-    values = {"explanation": study.explanation, "bounds": study.bounds, "lens": study.lens,
-              "certificate": study.certify("moments"), "cluster": study.explanation.clusters[0]}  # fmt: skip
+    adder = quadlens.study("adder")
+    values = {"study": study, "explanation": study.explanation, "bounds": study.bounds, "lens": study.lens,
+              "certificate": study.certify("moments"), "cluster": study.explanation.clusters[0],
+              "evaluation": study.evaluation, "outline": quadlens.explain("clock"), "config": study.config,
+              "tables": study.collapsed, "task": study.config.task, "weights": study.model,
+              "parameterised": quadlens.parameterise(study), "history": quadlens.history("pizza"),
+              "recipe": quadlens.Recipe(p=11, keys=(1, 2), neurons=20), "training": quadlens.TrainConfig(),
+              "sequences": adder, "sequence weights": adder.model, "sequence certificate": quadlens.certify(adder),
+              "sequence explanation": quadlens.explain(adder)}  # fmt: skip
     assert [line for name, value in values.items() for line in walk(value, name, 0)] == []
+    assert study.bounds is not None
+    assert repr(study.bounds.bounded[0].relative_exact).startswith("Exact(0.032400357")
     assert repr(study.explanation.clusters[0]).startswith("Cluster(p=59, k=5, neurons=int64[176], ")

@@ -1,5 +1,7 @@
 """The site builds without a warning and without a network, with every tutorial executed; the wheel stands alone."""
 
+import dataclasses
+import inspect
 import json
 import os
 import re
@@ -7,9 +9,11 @@ import subprocess
 import sys
 import time
 import zipfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 import quadlens
@@ -51,10 +55,64 @@ def test_a_tutorial_takes_seconds(path: Path) -> None:
     assert time.process_time() - began < 20
 
 
+def notebook_of(path: Path) -> Any:
+    """The notebook that the site offers of a tutorial."""
+    pytest.importorskip("myst_nb", reason="the extra 'docs' is not installed")
+    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+    try:
+        return import_module("notebooks").notebook_of(path.read_text(encoding="utf-8"))
+    finally:
+        sys.path.pop(0)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_notebook_has_the_cells_of_its_page(path: Path) -> None:
+    notebook, text = notebook_of(path), path.read_text(encoding="utf-8")
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.source for cell in code] == [cell.strip() for cell in CELL.findall(text)]
+    assert [cell.metadata.get("tags") for cell in code].count(["hide-cell"]) == 2
+    assert {cell.cell_type for cell in notebook.cells} == {"markdown", "code"}
+    words = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert re.search(r"^# .*", text, re.M)[0] in words  # type: ignore[index]
+    for target in re.findall(r"\]\(([^)]*)\)", words):
+        assert target.startswith("https://") or (path.parent / target).with_suffix(".md").is_file(), target
+
+
+def test_a_notebook_runs(tmp_path: Path) -> None:
+    client = pytest.importorskip("nbclient", reason="the extra 'docs' is not installed")
+    notebook = notebook_of(TUTORIALS[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT / "src"))
+        client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert "right: " in notebook.cells[-2].outputs[0].text
+
+
 def test_every_public_name_has_an_entry() -> None:
     said = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     names = [name for name in dir(quadlens) if not name.startswith("_") and name not in ("edit", "figures")]
     assert [name for name in names if not re.search(rf"quadlens\.{name}$", said, re.M)] == []
+
+
+def test_every_value_is_listed_with_its_members() -> None:
+    """On the page by `:members:`; fields are in the docstring's Attributes, and the rest has docstrings."""
+    said = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    values = [value for name in quadlens.__all__ if inspect.isclass(value := getattr(quadlens, name))]
+    for value in (value for value in values if not issubclass(value, Exception)):
+        assert f".. autoclass:: quadlens.{value.__name__}\n   :members:\n" in said
+    inner = [
+        getattr(import_module(module), name)
+        for module, name in re.findall(r":: (quadlens\.\S+)\.([A-Z]\w+)$", said, re.M)
+    ]
+    assert len(inner) >= 10
+    for value in {*values, *inner}:
+        described = "".join((one.__doc__ or "").partition("Attributes:")[2] for one in value.__mro__)
+        if dataclasses.is_dataclass(value):
+            names = [one.name for one in dataclasses.fields(value) if not one.name.startswith("_")]
+            assert [name for name in names if not re.search(rf"^ +(\w+, )*{name}\b.*: ", described, re.M)] == [], value
+        members = {name: getattr(value, name) for name in vars(value) if not name.startswith("_")}
+        callables = [name for name, one in members.items() if inspect.isfunction(one) or isinstance(one, property)]
+        assert [name for name in callables if not inspect.getdoc(members[name])] == [], value
 
 
 @pytest.mark.timeout(900)
@@ -66,6 +124,10 @@ def test_the_site_builds_without_a_warning_and_cuts_no_table(tmp_path: Path, req
     for page in pages:
         loaded = re.findall(r'<(?:script|img|iframe|link)[^>]*?(?:src|href)="(https?:[^"]*)"', page.read_text("utf-8"))
         assert loaded == [], page
+    for path in TUTORIALS:
+        there = tmp_path / "site" / "tutorials" / path.name
+        assert f'href="{path.stem}.ipynb"' in there.with_suffix(".html").read_text("utf-8")
+        assert json.loads(there.with_suffix(".ipynb").read_text("utf-8")) == notebook_of(path)
     # Skipped from here on where there is no browser.
     chromium: Any = request.getfixturevalue("chromium")
     wide = "e => e.scrollWidth > e.clientWidth + 1"

@@ -76,10 +76,10 @@ class LogitExplanation(Displayed):
 
     def _facts(self) -> dict[str, object]:
         both = {"all logits": self.r2.all_logits, "absolute part": self.r2.abs_component}
+        words = {name: {"pizza": one.pizza, "clock": one.clock} for name, one in both.items()}
         return {
-            f"R² {form} of {name}": "none" if r2 is None else f"{r2:.4f}"
-            for name, one in both.items()
-            for form, r2 in {"pizza": one.pizza, "clock": one.clock}.items()
+            f"R² of {name}": ", ".join(f"{form} {'none' if r2 is None else f'{r2:.4f}'}" for form, r2 in forms.items())
+            for name, forms in words.items()
         }
 
     @property

@@ -31,6 +31,7 @@ SHUFFLES = 200
 SAME = 0.01
 
 
+@short
 @dataclass(frozen=True)
 class Fits:
     """What is predicted of single neurons, over one cluster or all; None where there is nothing to predict.

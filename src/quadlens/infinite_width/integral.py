@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Complex, Float
 
+from quadlens.display import short
 from quadlens.infinite_width.waves import PlaneCluster
 from quadlens.model.activation import Nonlinearity
 
@@ -77,6 +78,7 @@ def angles(cluster: PlaneCluster) -> Float[np.ndarray, " n"]:
     return 2 * np.pi * (cluster.k * np.arange(cluster.n) % cluster.n) / cluster.n
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class SharedFunction:
     """g(d, θ) = Re Σ_m F_m(d) e^{imθ} with g_i(d, θ) ≈ ρ_i g(d, θ + φ_i) for every neuron of a cluster.

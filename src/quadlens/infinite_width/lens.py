@@ -120,6 +120,7 @@ class LensCluster:
         }
 
 
+@short
 @dataclass(frozen=True)
 class R2:
     """R² of all logits, the mean over c left out; nothing is fitted to logits.

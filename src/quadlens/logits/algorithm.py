@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.gradients import token_gradients
 from quadlens.model.tables import FloatTables
@@ -48,6 +49,7 @@ class Reference:
 REFERENCES: dict[Algorithm, Reference] = {"pizza": Reference(0.9937, 0.17), "clock": Reference(0.3336, 0.85)}
 
 
+@short
 @dataclass(frozen=True)
 class AlgorithmMeasures:
     """The measures of one model; None where a measure has no meaning (no gradient, no variance).

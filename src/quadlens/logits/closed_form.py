@@ -12,6 +12,7 @@ from quadlens.logits.regression import cos_2u, cos_u, r2_of, regress
 BLOCK_FLOATS = 1 << 22
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
     """Σ_k (C_k |cos u| + D_k cos 2u) cos(k w (a+b-c)), and how well it does (`sec:identity-component-relu`).
@@ -92,6 +93,7 @@ def closed_forms(parts: LogitParts) -> ClosedForms:
     )
 
 
+@short
 @dataclass(frozen=True)
 class WeakSpot:
     """The distance at which one key frequency's pizza logit is smallest.

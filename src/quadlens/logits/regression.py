@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.display import short
 from quadlens.logits.parts import LogitParts, Part
 
 
@@ -65,6 +66,7 @@ def r2_of(part: Part, amplitude: Float[np.ndarray, "K p"]) -> float | None:
     return explained / part.variance
 
 
+@short
 @dataclass(frozen=True)
 class ClockPizza:
     """R² of the two forms the literature gives the logits (`sec:secondary-freqs`).
@@ -80,6 +82,7 @@ class ClockPizza:
     pizza_and_secondary: float | None
 
 
+@short
 @dataclass(frozen=True)
 class ClockPizzaTable:
     """The three regressions of the paper."""

@@ -20,6 +20,7 @@ from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster
 
 
+@short
 @dataclass(frozen=True)
 class Shared:
     """The function that a frequency's neurons share (the module's formulas).

@@ -54,6 +54,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.config import Config
 from quadlens.model.exact import collapse_exactly
@@ -72,6 +73,7 @@ FLOAT32_EXECUTION = (
 )
 
 
+@short
 @dataclass(frozen=True)
 class Float32Bound:
     """bound_: |float32 logit - real logit| ≤ error for all a, b, c; None when the theorem does not apply.

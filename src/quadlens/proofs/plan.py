@@ -27,6 +27,7 @@ MAX_ENDS_PER_INPUT = 30
 BLOCK_BYTES = 1 << 25
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class ArcPlan:
     """Predicted arcs and mispredicted neurons of all inputs (a, b), a among some rows of U_a and b among all of U_b.

@@ -19,6 +19,7 @@ Verdict = Literal["CERTIFIED", "PARTLY", "UNPROVED"]
 MAX_WITNESSES = 100
 
 
+@short
 @dataclass(frozen=True)
 class Term:
     """One named part of an error budget.

@@ -7,6 +7,7 @@ what it cost to compute travel with it.
 import math
 from dataclasses import dataclass, replace
 
+from quadlens.display import claim
 from quadlens.numbers import at_most, between, decimals
 
 # What every claim of this package rests on, and nothing else.
@@ -76,6 +77,9 @@ class UpperBound:
         if not (math.isfinite(self.value) and self.value >= 0):
             raise ValueError(f"an upper bound of a size must be finite and not negative, got {self.value}")
 
+    def __repr__(self) -> str:
+        return claim("UpperBound", f"≤ {self.value}", self.quantity)
+
     def __add__(self, other: "UpperBound") -> "UpperBound":
         """Bound of the sum; values are added upwards, costs and assumptions are joined."""
         _same_kind(self, other)
@@ -134,6 +138,9 @@ class Exact:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper):
             raise ValueError(f"an enclosure needs finite ends with lower ≤ upper, got [{self.lower}, {self.upper}]")
+
+    def __repr__(self) -> str:
+        return claim("Exact", f"{self.lower} … {self.upper}", self.quantity)
 
     def __add__(self, other: "Exact") -> "Exact":
         """Enclosure of the sum of the two quantities."""

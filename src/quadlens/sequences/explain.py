@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.display import Displayed
+from quadlens.display import Displayed, short
 from quadlens.model.sequence_forward import after_attention
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, fit, percent
@@ -42,6 +42,7 @@ class Share:
     high: float
 
 
+@short
 @dataclass(frozen=True)
 class StepReading:
     """What one step reads.

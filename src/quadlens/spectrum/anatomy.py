@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from quadlens.display import short
 from quadlens.errors import BadConfig, within_float64
 from quadlens.model.collapse import collapse
 from quadlens.model.config import Config
@@ -23,6 +24,7 @@ from quadlens.spectrum.cluster import (
 from quadlens.spectrum.harmonics import Harmonics, find_harmonics
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class Anatomy:
     """What explanation, quadrature and proofs all start from; nothing is computed before it is asked for.

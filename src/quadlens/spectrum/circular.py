@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from quadlens.display import short
 from quadlens.spectrum.amplitude_phase import TURN, wrap
 from quadlens.spectrum.cluster import Cluster
 
@@ -53,6 +54,7 @@ def interval_widths(angle: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     return np.diff(alpha, append=alpha[:1] + TURN)
 
 
+@short
 @dataclass(frozen=True)
 class Uniformity:
     """How evenly angles cover the circle.
@@ -93,6 +95,7 @@ def _kuiper_p(kuiper: float, n: int) -> float:
     return float(np.clip(2 * ((4 * j2 - 1) * np.exp(-2 * j2)).sum(), 0.0, 1.0))
 
 
+@short
 @dataclass(frozen=True)
 class ClusterPhases:
     """ψ against 2φ, and the spacing of φ, in one cluster (observations four and five of `sec:other-models`).

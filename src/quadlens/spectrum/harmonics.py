@@ -98,6 +98,7 @@ def multiples_of(primary: int, p: int) -> tuple[Int[np.ndarray, " half"], Bool[n
     return table[1:], mirrored[1:]
 
 
+@short
 @dataclass(frozen=True)
 class HarmonicFit:
     """The phase relation θ = mφ + π among the neurons that share primary and r-th frequency.

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from quadlens.arguments import checked
-from quadlens.display import Displayed
+from quadlens.display import Displayed, short
 from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
@@ -59,6 +59,7 @@ class NoSnapshots(BadFile):
     command: str | None = None
 
 
+@short
 @dataclass(frozen=True)
 class Snapshot:
     """What one snapshot says; None where a number has no meaning for the model, or was not asked for.

@@ -383,9 +383,8 @@ class Study(Displayed):
             )
 
     def _facts(self) -> dict[str, object]:
-        known = {"name": self.name, "p": self.p, "d_mlp": self.config.d_mlp, "activation": self.config.activation}
         computed = [name for name in ("evaluation", "explanation", "bounds", "proofs") if name in vars(self)]
-        return {**known, "computed": ", ".join(computed) or "nothing yet"}
+        return {"name": self.name, **self.model.config.brief, "computed": ", ".join(computed) or "nothing yet"}
 
     def _repr_html_(self) -> str:
         """What has been computed so far, for a notebook: showing a study computes nothing."""
