@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from quadlens.sequences.explain import SequenceExplanation
     from quadlens.studies import Study
 
 PAGE, PICTURES = Path("docs/gallery.md"), Path("docs/pictures/gallery")
@@ -43,16 +44,25 @@ def found_below(directories: Iterable[Path], wanted: Mapping[str, Mapping[str, A
     return {names[sha256]: path for sha256, path in hashes if sha256 in names}
 
 
+def on_sequences(study: "Study") -> "SequenceExplanation | None":
+    """What each step reads, of a network on sequences."""
+    import quadlens
+    from quadlens.sequences.explain import SequenceExplanation
+
+    found: object = quadlens.explain(study)
+    return found if isinstance(found, SequenceExplanation) else None
+
+
 def told(study: "Study") -> str:
     """What the network computes: one sentence of those that `explain` has for it."""
     import quadlens
 
-    found = quadlens.explain(study)
-    if study.steps is not None:
-        if study.steps.axis is not None:
-            return SENTENCE.split(study.steps.axis.words())[-1]
-        return min((step.words() for step in study.steps.steps[2:]), key=len)
-    sentences = SENTENCE.split(found.summary())
+    reading = on_sequences(study)
+    if reading is not None:
+        if reading.axis is not None:
+            return SENTENCE.split(reading.axis.words())[-1]
+        return min((step.words() for step in reading.steps[2:]), key=len)
+    sentences = SENTENCE.split(quadlens.explain(study).summary())
     lead = ("This model", "Key frequencies", "W_L is made of")
     return next(one for start in lead for one in sentences if one.startswith(start))
 
@@ -66,7 +76,7 @@ def facts(study: "Study") -> dict[str, Any]:
     begun = time.process_time()
     certificate = quadlens.certify(study)
     seconds = time.process_time() - begun
-    on_pairs = study.steps is None
+    on_pairs = on_sequences(study) is None
     said = summary(certificate) if on_pairs else certificate.summary()
     example = None if on_pairs else said["counter_example"]
     return {
@@ -89,16 +99,17 @@ def draw(study: "Study", axes: "Axes") -> str:
     """The figure that fits the network, on small axes; returns what there is to see."""
     from quadlens import figures
 
-    if study.steps is not None and study.steps.axis is not None:
+    reading = on_sequences(study)
+    if reading is not None and reading.axis is not None:
         figures.sequence_axis(study, ax=axes)
         for label in list(axes.texts):
             label.remove()
-        i = study.steps.axis.step
+        i = reading.axis.step
         axes.set(xlabel=f"what attention brings, per value of x{i} + y{i} + carry", ylabel=f"z{i - 1}")
-        axes.set_yticklabels(study.steps.axis.own)
+        axes.set_yticklabels([str(token) for token in reading.axis.own])
         return f"Intervals on an axis for every value of x{i} + y{i} + carry, on bands of the digit that wins"
-    if study.steps is not None:
-        _draw_attention(study, axes)
+    if reading is not None:
+        _draw_attention(reading, axes)
         return "Where attention looks at each step of decoding"
     if study.irreps is not None and study.model.config.task.cyclic is None:
         figures.irreps(study, ax=axes)
@@ -111,11 +122,11 @@ def draw(study: "Study", axes: "Axes") -> str:
     return "Neurons of one frequency at their phases, and the function that they share"
 
 
-def _draw_attention(study: "Study", axes: "Axes") -> None:
+def _draw_attention(reading: "SequenceExplanation", axes: "Axes") -> None:
     """Least attention of head 0 on each letter's positions, one row per step; constants are the last column."""
     import numpy as np
 
-    steps = study.steps.steps if study.steps is not None else ()
+    steps = reading.steps
     least = np.zeros((len(steps), len(steps) + 1))
     for row, step in enumerate(steps):
         for share in step.shares[0]:
@@ -140,8 +151,9 @@ def save_thumbnail(study: "Study", path: Path) -> str:
         axes = figure.subplots()
         said = draw(study, axes)
         axes.set_title("", loc="left")
-        if axes.get_legend() is not None:
-            axes.get_legend().remove()
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.remove()
         axes.tick_params(labelsize=8)
         stream = io.BytesIO()
         figure.savefig(stream, format="png", dpi=PIXELS)
