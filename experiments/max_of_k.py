@@ -25,8 +25,10 @@ from quadlens.sequences.certificate import certify_sequence
 from quadlens.sequences.tables import Network
 from quadlens_checker.sequence_verdict import verify_cells
 
+CERTIFY = "certify"
 DATA = Path(__file__).parent / "data" / "max_of_k.csv"
-FIELDS = ("model", "K", "seed", "inputs", "right_at_least", "right_at_most", "accuracy_low", "accuracy_high",
+# Rows that are not by certify are of an earlier state of this script: float64 with an allowance for rounding.
+FIELDS = ("model", "K", "seed", "by", "inputs", "right_at_least", "right_at_most", "accuracy_low", "accuracy_high",
           "sampled", "seconds", "check_seconds", "certificate_bytes", "brute_right", "brute_seconds")  # fmt: skip
 
 
@@ -57,10 +59,10 @@ def sampled(weights: Weights, n: int = 100_000) -> float:
 def table() -> None:
     """The rows of docs/sequences.md: ranges over the seeds of each K, rounded outwards."""
     rows = list(csv.DictReader(DATA.open()))
-    print("| K | inputs | seeds | accuracy between | widest gap, points | seconds to prove | to check | to try all |")
-    print("|---|---|---|---|---|---|---|---|")
-    for K in sorted({int(row["K"]) for row in rows}):
-        here = [row for row in rows if int(row["K"]) == K]
+    print("| K | by | inputs | seeds | accuracy between | widest gap, points | seconds | to check | to try all |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for K, by in sorted({(int(row["K"]), row["by"]) for row in rows}):
+        here = [row for row in rows if (int(row["K"]), row["by"]) == (K, by)]
         low, high = ([Fraction(int(r[f"right_at_{end}"]), 64**K) for r in here] for end in ("least", "most"))
         gap = max(b - a for a, b in zip(low, high, strict=True))
         medians = []
@@ -68,7 +70,8 @@ def table() -> None:
             seconds = sorted(float(row[name]) for row in here if row[name])
             medians.append(f"{seconds[len(seconds) // 2]:.1f}" if seconds else "–")
         between = f"{floor(10**5 * min(low)) / 1000:.3f} … {ceil(10**5 * max(high)) / 1000:.3f} %"
-        print(f"| {K} | 64^{K} | {len(here)} | {between} | {ceil(10**5 * gap) / 1000:.3f} | {' | '.join(medians)} |")
+        cells = K, by, f"64^{K}", len(here), between, f"{ceil(10**5 * gap) / 1000:.3f}", *medians
+        print(f"| {' | '.join(map(str, cells))} |")
     tried = [row for row in rows if row["brute_right"]]
     inside = [int(r["right_at_least"]) <= int(r["brute_right"]) <= int(r["right_at_most"]) for r in tried]
     print(f"\n{sum(inside)} of {len(inside)} counts by brute force are within their bounds.")
@@ -84,7 +87,8 @@ def row_of(path: Path, with_brute: bool) -> dict[str, str]:
     K, (least, most) = sequence_config(weights).n_ctx, found.wrong_inputs
     tried = brute(weights) if with_brute and K == 4 else ""
     low, high = (float(Fraction(found.inputs - wrong, found.inputs)) for wrong in (most, least))
-    about = (path.stem, K, path.stem.split("_")[-1], found.inputs, found.inputs - most, found.inputs - least, low, high)
+    counts = found.inputs, found.inputs - most, found.inputs - least
+    about = (path.stem, K, path.stem.split("_")[-1], CERTIFY, *counts, low, high)
     seconds = round(proved - began, 1), round(checked - proved, 1)
     last = (tried, round(time.process_time() - checked, 1) if tried else "")
     values = (*about, sampled(weights), *seconds, len(content), *last)
@@ -92,7 +96,7 @@ def row_of(path: Path, with_brute: bool) -> dict[str, str]:
 
 
 def main() -> None:
-    """Every network of a directory that has no row yet."""
+    """Every network of a directory that has no row by certify yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--table", action="store_true")
@@ -104,9 +108,9 @@ def main() -> None:
         return
     rows = list(csv.DictReader(DATA.open())) if DATA.exists() else []
     for path in sorted(options.directory.glob(options.only)):
-        if any(row["model"] == path.stem for row in rows):
+        if any(row["model"] == path.stem and row["by"] == CERTIFY for row in rows):
             continue
-        rows.append(row_of(path, options.brute))
+        rows = [*(row for row in rows if row["model"] != path.stem), row_of(path, options.brute)]
         print(rows[-1], flush=True)
         with DATA.open("w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
