@@ -1,22 +1,24 @@
-"""Decide every network on sequences in a directory of checkpoints, and print the table of docs/sequences.md.
+"""Decide every network on sequences in a directory of checkpoints: data/adders.csv, and the table of docs/sequences.md.
 
     python experiments/adders.py DIR [--keep OUT] [--only TEXT] [--seconds N] [--unchecked]
+    python experiments/adders.py --table        # what docs/sequences.md shows of data/adders.csv
 
 DIR has clones of the repositories that adders.toml names, each as OWNER/NAME, or any checkpoints that `quadlens
 import` reads. Each is read, decided by `quadlens certify` and, where that wrote a certificate, checked by `quadlens
 check`, one process each; seconds are of the processor, in this run. --keep leaves models, certificates
-and what was found in OUT, so that a run goes on where it was stopped.
+and what was found in OUT, so that a run goes on where it was stopped. Rows of networks that are not in DIR stay.
 """
 
 import argparse
+import csv
 import dataclasses
 import itertools
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,36 +29,43 @@ from typing import Any
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.model.native import load_file
 from quadlens.model.sequence_forward import sequence_config
-from quadlens.model.sequence_sample import answered_right, sample_words
+from quadlens.model.sequence_sample import answered_right
 from quadlens.model.sequence_task import expand
 
 FACTS = Path(__file__).with_suffix(".toml")
-TIMES = ("seconds to decide", "to check")
+DATA = Path(__file__).parent / "data" / "adders.csv"
+FIELDS = ("repository", "path", "stated", "verdict", "margin_proved", "margin_attained", "wrong_at_least",
+          "wrong_at_most", "drawn", "drawn_wrong", "input", "answer", "seconds", "checked", "check_seconds",
+          "check_megabytes", "certificate_megabytes")  # fmt: skip
+DRAWN = 20_000
+HEADER = ("checkpoint", "stated", "verdict", "margin, or an input and its answer", "wrong inputs", "seconds to decide",
+          "to check")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A command's exit code, what it printed, and its processor seconds."""
+    """A command's exit code, what it printed, its processor seconds and the most memory it had."""
 
     code: int
     out: str
     err: str
     seconds: float
+    megabytes: float = 0.0
 
 
 def quadlens(*words: str, limit: float) -> Ran:
-    """One command in a process of its own; code -1 where it took more than `limit` seconds by the clock."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    try:
-        run = subprocess.run(
-            [sys.executable, "-m", "quadlens", *words], capture_output=True, text=True, timeout=limit, check=False
-        )
-        code, out, err = run.returncode, run.stdout, run.stderr
-    except subprocess.TimeoutExpired:
-        code, out, err = -1, "", f"more than {limit:g} s"
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = sum(getattr(after, key) - getattr(before, key) for key in ("ru_utime", "ru_stime"))
-    return Ran(code, out, err, spent)
+    """One command in a process of its own; code -9 where it took more than `limit` seconds by the clock."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen([sys.executable, "-m", "quadlens", *words], stdout=out, stderr=err)
+        timer = threading.Timer(limit, process.kill)
+        timer.start()
+        _, status, used = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        said = out.read().decode(), err.read().decode()
+    return Ran(process.returncode, *said, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def facts_of(path: Path, facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
@@ -69,42 +78,35 @@ def facts_of(path: Path, facts: Sequence[Mapping[str, str]]) -> Mapping[str, str
 
 
 def several(n: int, up: bool = True) -> str:
-    """An exact count; three digits and a power of ten where it is long, rounded up or down."""
-    power = len(str(n)) - 3
+    """An exact count; four digits and a power of ten where it is long, rounded up or down."""
+    power = len(str(n)) - 4
     if n < 10**6:
         return f"{n:,}"
     digits = n // 10**power + (1 if up and n % 10**power else 0)
-    return f"{digits / 100:.2f}·10^{power + 2}"
+    return f"{digits / 1000:.3f}·10^{power + 3}"
 
 
-def told(summary: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Verdict; margin proved and attained, or an input with its answer; wrong inputs."""
+def facts(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What `quadlens certify` found, as fields."""
     least, most = summary["wrong_inputs"]
+    row = {"verdict": summary["verdict"], "wrong_at_least": least, "wrong_at_most": most}
+    row |= {"margin_proved": summary["margin_lower_bound"], "margin_attained": summary["margin_attained"]}
     example = summary["counter_example"]
-    if example is None and summary["margin_lower_bound"] is None:
-        return summary["verdict"], "", "–"
     if example is None:
-        proved = Decimal(summary["margin_lower_bound"]).normalize(Context(prec=4, rounding=ROUND_FLOOR))
-        margin = f"≥ {proved:f}, attained {summary['margin_attained']:.4g}"
-        return summary["verdict"], margin, "0" if most == 0 else f"at most {several(most)}"
+        return row
     asked, tokens = example["input"], example["answered"]
     if summary["task"].startswith("add:"):
         digits = list(itertools.takewhile(lambda token: token < 10, tokens))
-        shown = f"{asked[0]} + {asked[1]} → {sum(digit * 10**i for i, digit in enumerate(digits))}"
-    else:
-        shown = f"{asked} → {tokens}"
-    return summary["verdict"], shown, f"{several(least, up=False)} … {several(most)}"
+        answer = str(sum(digit * 10**i for i, digit in enumerate(digits)))
+        return row | {"input": f"{asked[0]} + {asked[1]}", "answer": answer}
+    return row | {"input": str(asked), "answer": str(tokens)}
 
 
-def sampled(model: Path) -> dict[str, Any]:
-    """What a sample of 4,000 inputs shows of a network that was not decided: nothing, or a wrong input and how many."""
+def drawn(model: Path) -> dict[str, int]:
+    """How many of DRAWN inputs, drawn evenly, are answered wrong in float64: what a proof should agree with."""
     weights = load_file(model)
-    words = sample_words(expand(sequence_config(weights)), 4_000, 5)
-    wrong = words[~answered_right(weights, words)]
-    if not len(wrong) or not sequence_config(weights).task.name.startswith("add:"):
-        return {}
-    x, y = (sum(int(part) * 10**i for i, part in enumerate(side[:-1])) for side in divmod(wrong[0], 10))
-    return {"verdict": "wrong, by a sample", "shown": f"{x} + {y}", "wrong": f"{len(wrong):,} of 4,000 drawn"}
+    words = expand(sequence_config(weights)).random_words(DRAWN, 0)
+    return {"drawn": DRAWN, "drawn_wrong": int((~answered_right(weights, words)).sum())}
 
 
 def once(result: Path, *words: str, limit: float) -> Ran:
@@ -117,70 +119,100 @@ def once(result: Path, *words: str, limit: float) -> Ran:
 
 
 def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """One row for each checkpoint."""
-    facts = tomllib.loads(FACTS.read_text(encoding="utf-8"))["adder"]
+    """One row for each checkpoint that is read."""
+    known = tomllib.loads(FACTS.read_text(encoding="utf-8"))["adder"]
     for path in checkpoints_in(directory):
         if given.only not in str(path):
             continue
-        fact, name = facts_of(path, facts), str(path.relative_to(directory))
+        fact, name = facts_of(path, known), str(path.relative_to(directory))
         model, certificate, read_as, decided_as, checked_as = (
             kept / f"{name.replace('/', '_')}.{end}"
             for end in ("safetensors", "cert.json", "read", "decided", "checked")
         )
         hints = [word for key in ("task", "activation") if key in fact for word in (f"--{key}", fact[key])]
         read = once(read_as, "import", str(path), "-o", str(model), *hints, limit=given.seconds)
-        row: dict[str, Any] = {"network": name, "claimed": fact.get("claimed", "–")}
+        row = {"repository": fact.get("repository", ""), "path": fact.get("path", name)}
+        row |= {"stated": fact.get("claimed", "–")}
         if read.code != 0:
             yield row | {"verdict": f"not read: {read.err.strip()[:200]}"}
             continue
-        row |= {"sample": json.loads(read.out)["correct"]}
         decided = once(decided_as, "certify", str(model), "-o", str(certificate), limit=given.seconds)
-        row |= {"decide": decided.seconds, "verdict": "not decided", "shown": decided.err.strip()[-200:]}
+        row |= {"seconds": round(decided.seconds, 1), "verdict": f"not decided: {decided.err.strip()[-200:]}"}
         if decided.out:
-            summary = json.loads(decided.out)
-            row |= dict(zip(("verdict", "shown", "wrong"), told(summary), strict=True))
-            row |= {"counter_example": summary["counter_example"]}
-        else:
-            row |= sampled(model)
+            row |= facts(json.loads(decided.out)) | drawn(model)
+        if certificate.is_file():
+            row |= {"certificate_megabytes": round(certificate.stat().st_size / 1e6, 2)}
         if certificate.is_file() and not given.unchecked:
             limits = ("--max-seconds", f"{given.seconds:g}")
             checked = once(checked_as, "check", str(certificate), str(model), *limits, limit=given.seconds + 10)
-            row |= {
-                "check": checked.seconds,
-                "checked": json.loads(checked.out)["verdict"] if checked.out else "FAILED",
-            }
+            said = json.loads(checked.out)["verdict"] if checked.out else "FAILED"
+            row |= {"checked": said, "check_seconds": round(checked.seconds, 1)}
+            row |= {"check_megabytes": round(checked.megabytes) or ""}
         yield row
 
 
-def line(row: Mapping[str, Any]) -> str:
+def line(row: Mapping[str, str]) -> str:
     """One line of the table."""
-    checked = "–" if "check" not in row else f"{row['check']:.1f} ({row['checked']})"
-    decide = "–" if "decide" not in row else f"{row['decide']:.1f}"
-    cells = (row["network"], row["claimed"], f"{row.get('sample', '–')} of 1,000", row["verdict"], row.get("shown", ""))
-    return f"| {' | '.join((*cells, row.get('wrong', '–'), decide, checked))} |"
+    short = row["path"] if row["path"].endswith("/best.pt") else Path(row["path"]).name
+    name = f"{row['repository'].partition('/')[0]}: `{short}`" if row["repository"] else row["path"]
+    verdict, most = "wrong", row["wrong_at_most"]
+    shown, wrong = f"{row['input']} → {row['answer']}", f"at least {several(int(row['wrong_at_least'] or 0), up=False)}"
+    if row["verdict"] == "CERTIFIED":
+        proved = Decimal(row["margin_proved"]).normalize(Context(prec=4, rounding=ROUND_FLOOR))
+        shown, wrong = f"≥ {proved:f}, attained {float(row['margin_attained']):.4g}", "0"
+        verdict = "**right on all**"
+    elif row["verdict"] != "WRONG":
+        verdict, shown, wrong = row["verdict"], "", f"at most {several(int(most))}" if most else "–"
+    elif most:
+        wrong = f"{several(int(row['wrong_at_least']), up=False)} … {several(int(most))}"
+    checked = row["check_seconds"] if row["checked"] == "VERIFIED" else row["checked"]
+    return f"| {' | '.join((name, row['stated'], verdict, shown, wrong, row['seconds'] or '–', checked or '–'))} |"
+
+
+def table(data: Path = DATA) -> str:
+    """The table of docs/sequences.md."""
+    with data.open(encoding="utf-8", newline="") as file:
+        lines = [line(row) for row in csv.DictReader(file)]
+    return "\n".join([f"| {' | '.join(HEADER)} |", f"|{'---|' * len(HEADER)}", *lines])
+
+
+def update(row: Mapping[str, Any], data: Path = DATA) -> None:
+    """Put a row in its place, or at the end."""
+    found: list[Mapping[str, Any]] = []
+    if data.is_file():
+        with data.open(encoding="utf-8", newline="") as file:
+            found = list(csv.DictReader(file))
+    key = (row["repository"], row["path"])
+    places = [i for i, one in enumerate(found) if (one["repository"], one["path"]) == key]
+    whole = dict.fromkeys(FIELDS, "") | {name: "" if value is None else value for name, value in row.items()}
+    found = [whole if i in places else one for i, one in enumerate(found)] + ([] if places else [whole])
+    with data.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
 
 
 def main() -> None:
-    """The table on stdout, line by line as networks are decided; all of it as JSON in OUT where --keep says so."""
+    """Rows of the data file as networks are decided, and their lines of the table on stdout."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--keep", type=Path, help="Where models, certificates and table.json are left.")
+    parser.add_argument("directory", type=Path, nargs="?")
+    parser.add_argument("--table", action="store_true", help="Only print the table.")
+    parser.add_argument("--keep", type=Path, help="Where models and certificates are left.")
     parser.add_argument("--only", default="", help="Only checkpoints with this in their path.")
     parser.add_argument("--seconds", type=float, default=600, help="For each command, by the clock.")
     parser.add_argument("--unchecked", action="store_true", help="Do not run the checker.")
     given = parser.parse_args()
+    if given.table or given.directory is None:
+        print(table())
+        return
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    header = ("network", "stated accuracy", "sample right", "verdict", "margin, or an input", "wrong inputs", *TIMES)
-    print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}")
     with tempfile.TemporaryDirectory() as scratch:
         kept = given.keep or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
-        found = []
         for row in rows(given.directory, kept, given):
-            found.append(row)
-            print(line(row), flush=True)
-            if given.keep is not None:
-                (kept / "table.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            update(row)
+            with DATA.open(encoding="utf-8", newline="") as file:
+                print(*(line(one) for one in csv.DictReader(file) if one["path"] == row["path"]), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

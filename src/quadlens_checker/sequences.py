@@ -12,14 +12,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from quadlens_checker import limits
+from quadlens_checker import counting, limits
 from quadlens_checker.cells import Attention, Cell, Ratio, View, cells_of, leaves_of
 from quadlens_checker.curves import Q
 from quadlens_checker.linear import Leads, Logits, linear
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 from quadlens_checker.sequence_file import Network
 from quadlens_checker.sequence_tables import P, Tables
-from quadlens_checker.tail import Box, Parts, Tail, proved, undecided
+from quadlens_checker.tail import Box, Parts, Side, Tail, proved, undecided
+from quadlens_checker.union import in_some
 
 U = limits.COORDINATE_BITS
 
@@ -69,6 +70,15 @@ class Seen:
             self.ratios[head, k, sign] = attention.ratio(values, sign)
         return self.ratios[head, k, sign]
 
+    @cached_property
+    def heads(self) -> list[counting.Head]:
+        """What words are counted by."""
+        of = self.prover.tables.coordinates
+        return [counting.Head(view, self.attention(h), self._values(of[h], h)) for h, view in enumerate(self.views)]
+
+    def _values(self, coordinates: Any, head: int) -> counting.Values:
+        return {j: coordinates[j] for j in self.attention(head).weights}
+
     def sides(self) -> Iterator[tuple[int, int, int]]:
         """(number of the coordinate, head, number within the head)."""
         place = 0
@@ -107,8 +117,8 @@ class Prover:
         network = self.network
         return [View.of(network.task, network.seen(h, query)) for h in range(network["n_heads"])]
 
-    def step(self, number: int, hints: Any) -> tuple[int, int]:
-        """At least and at most so many words are wrong at a step, all its leaves being proved."""
+    def step(self, number: int, hints: Any) -> tuple[int, int, list[Cell]]:
+        """At least and at most so many words are wrong at a step, all its leaves being proved; and its wrong cells."""
         task = self.network.task
         query, letter, right = task.steps[number]
         fed = task.fed[query]
@@ -139,22 +149,33 @@ class Prover:
             own = leaves[leaf]["own"]
             if seen is None or seen.own != own:
                 seen = Seen(self, query, own, views)
-            proved = self.leaf(seen, leaves[leaf], members[leaf], words[leaf])
-            require(proved, f"leaf {leaf} of step {number} is not proved")
-            least, most = least + (proved or (0, 0))[0], most + (proved or (0, words[leaf]))[1]
-        return least, most
+            found = self.leaf(seen, leaves[leaf], members[leaf], words[leaf])
+            require(found is not None, f"leaf {leaf} of step {number} is not proved")
+            few, many = found or (0, 0)
+            least, most = least + few, most + many
+        return least, most, [cell for n, cells in members.items() if leaves[n]["kind"] == "wrong" for cell in cells]
 
     def leaf(self, seen: Seen, leaf: Any, cells: list[Cell], words: int) -> tuple[int, int] | None:
         """How many of a leaf's words are wrong at least, and not proved right at most; None where it is not proved."""
-        kind, answers, task = leaf["kind"], self.network.task.answers, self.network.task
-        require(kind in ("right", "wrong", "open", "linear"), "unknown kind of leaf")
+        kind, answers = leaf["kind"], self.network.task.answers
+        require(kind in ("right", "wrong", "open", "linear", "counted"), "unknown kind of leaf")
         right = answers[leaf["answer"]]
         if kind == "linear":
             return linear(seen.leads, leaf, right, cells, words)
-        keys(leaf, ("kind", "own", "answer", *(("box",) if kind != "open" else ())), "a leaf")
+        boxed = ("kind", "own", "answer", *(("box",) if kind != "open" else ()))
+        keys(leaf, counting.KEYS if kind == "counted" else boxed, "a leaf")
         if kind == "open":
             return 0, words
-        placed = [[view.placed(task, cell) for cell in cells] for view in seen.views]
+        box = self.box_of(seen, leaf, cells)
+        if box is None or kind == "counted":
+            return self.counted(seen, leaf, box, cells) if box else None
+        if not self.decided(seen, box, right, kind == "right", None):
+            return None
+        return (words, words) if kind == "wrong" else (0, 0)
+
+    def box_of(self, seen: Seen, leaf: Any, cells: list[Cell]) -> Box | None:
+        """The box of a leaf over 2^bits, where every word of its cells is in it."""
+        placed = [[view.placed(self.network.task, cell) for cell in cells] for view in seen.views]
         sides = list(seen.sides())
         require(isinstance(leaf["box"], list) and len(leaf["box"]) == len(sides), "a box of another dimension")
         box: Box = []
@@ -164,12 +185,25 @@ class Prover:
                 if not seen.ratio(head, k, sign).holds(end << (U - self.bits), placed[head]):
                     return None
             box.append((low, high))
-        if any(low > high for low, high in box):
+        return None if any(low > high for low, high in box) else box
+
+    def decided(self, seen: Seen, box: Box, right: frozenset[int], good: bool, side: Side | None) -> bool:
+        """Whether all points of a box, or those on one side of a plane, are right by the margin, or wrong."""
+        least = max(1, math.ceil(self.margin * (1 << Q))) if good else None
+        return proved(seen.tail, self.at_tail(box, self.bits), right, least, self.clock, side)
+
+    def counted(self, seen: Seen, leaf: Any, box: Box, cells: list[Cell]) -> tuple[int, int] | None:
+        """The words that a leaf claims to be wrong at least, and not proved right at most, where it is proved."""
+        task, right = self.network.task, self.network.task.answers[leaf["answer"]]
+        plane = counting.Plane.of(leaf, len(box), len(seen.views), task.inputs)
+        ends = ((True, plane.right, 1), (False, plane.wrong, -1))
+        if not all(
+            self.decided(seen, box, right, good, Side(plane.slope, end, self.bits, sign)) for good, end, sign in ends
+        ):
             return None
-        least = None if kind == "wrong" else max(1, math.ceil(self.margin * (1 << Q)))
-        if not proved(seen.tail, self.at_tail(box, self.bits), right, least, self.clock):
-            return None
-        return (words, words) if kind == "wrong" else (0, 0)
+        found = counting.counted(task, seen.heads, plane, box, cells, self.bits)
+        (least, most), known = plane.words, found or (0, -1)
+        return plane.words if found and least <= known[0] and known[1] <= most else None
 
     def at_tail(self, box: list[tuple[int, int]], bits: int) -> Box:
         """A box over 2^bits as centres and radii over 2^Q, cut to what coordinates can be."""
@@ -218,5 +252,5 @@ def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock
     found = [prover.step(number, step) for number, step in enumerate(steps)]
     if example is not None:
         prover.goes_wrong(example)
-    least = max([int(example is not None), *(wrong for wrong, _ in found)])
-    return Counts(task.inputs, least, min(task.inputs, sum(most for _, most in found)))
+    least = max([int(example is not None), in_some(task, [cells for *_, cells in found]), *(few for few, *_ in found)])
+    return Counts(task.inputs, least, min(task.inputs, sum(many for _, many, _ in found)))

@@ -7,7 +7,7 @@ one unit, and is in e.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import mul
+from operator import mul, sub
 from typing import NamedTuple
 
 from quadlens_checker import limits
@@ -177,10 +177,18 @@ class Pieces:
             return None
         return self.tail.scale("final", [self.after(v) for v in self.tail.parts.axes["final"]])
 
-    def lead(self, token: int, other: int) -> tuple[int, Form]:
-        """No more than logit(token) - logit(other) on the whole box, and the form it comes from."""
+    def lead(self, token: int, other: int, plane: Form | None = None) -> tuple[int, Form]:
+        """No more than logit(token) - logit(other) on the whole box, and the form it comes from.
+
+        Or, where that is more, no more than the same less a plane.
+        """
         direction, bias = self.tail.parts.lead(token, other)
         form = self.after(direction)
+        if plane is not None:
+            together = form if self.factor is None else form.times(self.factor)
+            less = Form(together.c - plane.c, list(map(sub, together.a, plane.a)), together.e + plane.e)
+            low, least = self.lead(token, other)[0], less.c - less.radius + bias - 1
+            return max(low, least), less
         if self.factor is None:
             return form.c - form.radius + bias - 1, form
         low = form.c - form.radius
@@ -298,11 +306,28 @@ class Parts:
         return self.known[token, other]
 
 
-def proved(tail: Tail, box: Box, right: frozenset[int], margin: int | None, clock: Clock) -> bool:
-    """Whether on all of a box one right token leads every other one by `margin`, over 2^Q.
+class Side(NamedTuple):
+    """The points with sign · (Σ_k g_k r_k - end) ≥ 0; g and end are over 2^bits."""
+
+    slope: list[int]
+    end: int
+    bits: int
+    sign: int
+
+    def on(self, box: Box) -> Form:
+        """The form of sign · (Σ_k g_k r_k - end) on a box: every entry is rounded down, by less than one."""
+        g, bits = [self.sign * x for x in self.slope], self.bits
+        c = (sum(x * c for x, (c, _) in zip(g, box, strict=True)) >> bits) - (self.sign * self.end << Q >> bits)
+        return Form(c, [x * r >> bits for x, (_, r) in zip(g, box, strict=True)], len(box) + 2)
+
+
+def proved(
+    tail: Tail, box: Box, right: frozenset[int], margin: int | None, clock: Clock, side: Side | None = None
+) -> bool:
+    """Whether on all of a box, or of its part on one side of a plane, one right token leads all others by `margin`.
 
     Without a margin: whether some other token leads every right one. A box that does not show it is cut in two, where
-    the form that says least has most; MAX_CUTS at most.
+    the form that says least has most; MAX_CUTS at most. Margins are over 2^Q.
     """
     tokens = range(tail.parts.network["d_vocab_out"])
     others = [token for token in tokens if token not in right]
@@ -315,7 +340,10 @@ def proved(tail: Tail, box: Box, right: frozenset[int], margin: int | None, cloc
             return True
         clock(0)
         here = boxes.pop()
-        cut = undecided(tail, here, first, second, floor)
+        plane = side.on(here) if side else None
+        if plane and plane.c + plane.radius < 0:
+            continue
+        cut = undecided(tail, here, first, second, floor, plane)
         if cut is None:
             continue
         c, r = here[cut] if here else (0, 0)
@@ -326,13 +354,18 @@ def proved(tail: Tail, box: Box, right: frozenset[int], margin: int | None, cloc
     return False
 
 
-def undecided(tail: Tail, box: Box, first: list[int], second: list[int], floor: int) -> int | None:
-    """None where one of the first tokens leads all of the second by `floor`; else the coordinate to cut."""
+def undecided(
+    tail: Tail, box: Box, first: list[int], second: list[int], floor: int, plane: Form | None = None
+) -> int | None:
+    """None where one of the first tokens leads all of the second by `floor`; else the coordinate to cut.
+
+    With a plane f only points with f ≥ 0 matter, and a lead of f + floor on the whole box is enough.
+    """
     best: tuple[int, list[int]] | None = None
     try:
         pieces = Pieces.of(tail, box)
         for token in first:
-            leads = (pieces.lead(token, other) for other in second)
+            leads = (pieces.lead(token, other, plane) for other in second)
             least, form = min(leads, key=lambda lead: lead[0])
             if least >= floor:
                 return None

@@ -149,9 +149,9 @@ def step_hints(prover: Prover, number: int) -> dict[str, Any]:
         box = [[int(np.floor(x * 2.0**BITS - slack)), int(np.ceil(y * 2.0**BITS + slack))] for x, y in ends]
         leaf = {"kind": "right", "own": own, "answer": cell.look_up(task, letter, right), "box": box}
         seen = Seen(prover, query, own, prover.views(query))
-        if not prover.leaf(seen, leaf, [cell], 0):
+        if not prover.leaf(seen, leaf, [cell], 1):
             leaf["kind"] = "wrong"
-            if not prover.leaf(seen, leaf, [cell], 0):
+            if not prover.leaf(seen, leaf, [cell], 1):
                 leaf = {name: leaf[name] for name in ("own", "answer")} | {"kind": "open"}
         entries.append(len(leaves))
         leaves.append(leaf)
@@ -203,7 +203,7 @@ def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) 
 
 def counts(network: Network, hints: dict[str, Any]) -> tuple[int, int]:
     """Wrong words at least and at most, one by one, for a certificate without refined cells."""
-    wrong: list[int] = []
+    wrong: list[set[int]] = []
     left = 0
     for (query, letter, _), step in zip(network.task.steps, hints["steps"], strict=True):
         fed = network.task.fed[query]
@@ -215,6 +215,11 @@ def counts(network: Network, hints: dict[str, Any]) -> tuple[int, int]:
         kinds = []
         for word in words_of(network):
             kinds.append(kind[network.task.states(list(word))[low], word[low : high + 1]])
-        wrong.append(kinds.count("wrong"))
+        wrong.append({place for place, one in enumerate(kinds) if one == "wrong"})
         left += kinds.count("open")
-    return max(wrong), min(network.task.inputs, sum(wrong) + left)
+    chosen, least = list[set[int]](), 0
+    for here in sorted(wrong, key=len, reverse=True):
+        more = len(here) - sum(len(here & other) for other in chosen)
+        if more > 0:
+            chosen, least = [*chosen, here], least + more
+    return least, min(network.task.inputs, sum(map(len, wrong)) + left)

@@ -61,7 +61,7 @@ def attack(
     E = [one.middle[own] for one in tables.E]
     point, best = start, Found(np.inf, step, ())
     for _ in range(ROUNDS):
-        gradient = _gradient(network, stream, point, int(cells.answer[at]))
+        gradient = margin_gradient(network, stream, point, int(cells.answer[at]))
         costs = [n @ gradient - e[..., heads] @ (gradient * point) for n, e in zip(N, E, strict=True)]
         word = shortest_word(task, costs, cells.first, [(int(cells.state[at]), tuple(cells.letters[at].tolist()))])
         found = Found(word_margin(network, word, step), step, tuple(word[0].tolist()))
@@ -77,7 +77,7 @@ def attack(
     return best
 
 
-def _gradient(
+def margin_gradient(
     network: Network, stream: Float[np.ndarray, " d"], point: Float[np.ndarray, " k"], answer: int
 ) -> Float[np.ndarray, " k"]:
     """By central differences."""

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,14 +20,18 @@ from quadlens.model.sequence_forward import forward
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, double_below
 from quadlens.sequences.attack import Found, true_margin
-from quadlens.sequences.decide import OPEN, RIGHT, WRONG, Group, StepProof
+from quadlens.sequences.counting import count_open
+from quadlens.sequences.decide import COUNTED, GRAIN, MOST_CELLS, OPEN, RIGHT, Group, StepProof
 from quadlens.sequences.linear import LINEAR, LinearStep, is_linear
 from quadlens.sequences.tables import HINT_BITS, Network
 from quadlens.sequences.tail import Tail
+from quadlens.sequences.union import in_union
 
 SequenceVerdict = Literal["CERTIFIED", "WRONG", "PARTLY", "UNPROVED"]
 # Share of the smallest margin found that proofs aim at, and what they aim at where an input is wrong.
 AIM, LEAST_AIM = 0.96, 2.0**-10
+# Cells that a step may be refined into where an input is wrong: the rest is counted.
+ROOM_WHERE_WRONG = 30_000
 # What is claimed of what is proved, so that a checker that bounds a little worse agrees.
 CLAIMED = 1 - 2.0**-13
 
@@ -59,9 +63,9 @@ class SequenceCertificate(Displayed):
     def wrong_inputs(self) -> tuple[int, int]:
         """At least and at most so many inputs are answered wrong, exactly counted."""
         counts = [step.counted() for step in self.steps]
-        least = max(one[WRONG] for one in counts)
-        most = sum(one[WRONG] + one[OPEN] for one in counts)
-        return max(least, int(self.is_wrong)), min(self.inputs, most)
+        least = max(least for least, _ in counts)
+        joined = in_union(self.network.task, [list(step.wrong_cells()) for step in self.steps])
+        return max(int(self.is_wrong), least, joined), min(self.inputs, sum(most for _, most in counts))
 
     @property
     def is_wrong(self) -> bool:
@@ -81,7 +85,8 @@ class SequenceCertificate(Displayed):
     @cached_property
     def margin(self) -> Fraction | None:
         """A lower bound of the margin at every step of every input proved right; None where none is."""
-        margins = [leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind in (RIGHT, LINEAR)]
+        proved = (RIGHT, COUNTED, LINEAR)
+        margins = [leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind in proved]
         if not self.certified_inputs:
             return None
         return Fraction(int(min(margins, default=1.0) * CLAIMED * 2.0**60), 1 << 60)
@@ -218,7 +223,11 @@ def _step(step: StepProof) -> dict[str, Any]:
     for leaf in step.leaves:
         one: dict[str, Any] = {"kind": leaf.kind, "own": leaf.own, "answer": leaf.answer}
         if leaf.kind != OPEN:
-            one["box"] = [[int(end * 2.0**HINT_BITS) for end in ends] for ends in leaf.box.tolist()]
+            one["box"] = [_integers(ends) for ends in leaf.box.tolist()]
+        if leaf.plane is not None:
+            slope, at, *ends, words = leaf.plane
+            one |= {"slope": _integers(slope), "at": _integers(at), "words": list(words)}
+            one |= dict(zip(("right", "wrong", "bin"), _integers(ends), strict=True))
         leaves.append(one)
     cells: list[Any] = [None] * step.places
     for group in step.groups:
@@ -226,6 +235,10 @@ def _step(step: StepProof) -> dict[str, Any]:
         for place, entry in zip(np.asarray(group.place).tolist(), entries, strict=True):
             cells[place] = entry
     return {"leaves": leaves, "cells": cells}
+
+
+def _integers(numbers: Iterable[float]) -> list[int]:
+    return [int(number / GRAIN) for number in numbers]
 
 
 def _entries(group: Group, first: int, last: int) -> list[Any]:
@@ -280,7 +293,12 @@ def certify_sequence(
     steps = tuple(LinearStep(network, i) if linear else StepProof(network, tail, i) for i in numbers)
     worst = min((found for step in steps for found in step.attacks()), key=lambda found: found.margin)
     aim = AIM * worst.margin if worst.margin > 0 else LEAST_AIM
-    for i, step in enumerate(steps):
-        progress(f"step {i + 1} of {len(steps)}: {step.size:,} cells")
-        step.decide(aim)
+    by_cells = [step for step in steps if isinstance(step, StepProof)]
+    for step in by_cells:
+        step.room = MOST_CELLS if worst.margin > 0 else ROOM_WHERE_WRONG
+    for i, one in enumerate(steps):
+        progress(f"step {i + 1} of {len(steps)}: {one.size:,} cells")
+        one.decide(aim)
+    progress("counting what stays open")
+    count_open(by_cells, min(aim, LEAST_AIM))
     return SequenceCertificate(network, digest or sha256(weights), steps, worst, time.perf_counter() - began)

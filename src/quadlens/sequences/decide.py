@@ -19,13 +19,14 @@ from quadlens.sequences.interval import Interval
 from quadlens.sequences.reach import holds, search
 from quadlens.sequences.tables import HINT_BITS, Network, StepTables
 from quadlens.sequences.tail import Tail
+from quadlens.sequences.union import Fixed
 
-RIGHT, WRONG, OPEN = "right", "wrong", "open"
+RIGHT, WRONG, OPEN, COUNTED = "right", "wrong", "open", "counted"
 # Boxes are multiples of this, and so exact as integers in a certificate.
 GRAIN = 2.0**-HINT_BITS
 # Pieces that one box may be bisected into, and cells that a step may be refined into.
 MOST_PIECES, MOST_PIECES_AT_ONCE = 256, 50_000
-MOST_CELLS = 200_000
+MOST_CELLS, CROWDED = 200_000, 0.2
 # Cells of each step that are attacked.
 ATTACKED = 6
 
@@ -49,16 +50,37 @@ class Group:
     place: Int[np.ndarray, " n"] | None = None
 
 
+class Plane(NamedTuple):
+    """φ = Σ_k g_k r_k over a box, and what it says of the words in it (`counting`); numbers are multiples of GRAIN.
+
+    Attributes:
+        slope: g, one number per coordinate.
+        at: ρ, one number per head.
+        right: Points with φ at least this are right.
+        wrong: Points with φ at most this are wrong.
+        bin: By what sums are counted.
+        words: At least so many words of the cells are wrong, and at most so many not proved right.
+    """
+
+    slope: tuple[float, ...]
+    at: tuple[float, ...]
+    right: float
+    wrong: float
+    bin: float
+    words: tuple[int, int]
+
+
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """Cells with one box.
 
     Attributes:
-        kind: right, wrong or open.
+        kind: right, wrong, open or counted.
         own: Their own token.
         answer: Their right answer.
         box: [coordinate, end]; empty where open.
-        margin: A lower bound of the margin over the box, where right.
+        margin: A lower bound of the margin over the box, where right; of the words that are, where counted.
+        plane: What divides right words from wrong ones, where counted.
     """
 
     kind: str
@@ -66,6 +88,7 @@ class Leaf:
     answer: int
     box: Float[np.ndarray, "k 2"]
     margin: float
+    plane: Plane | None = None
 
 
 class Proposal(NamedTuple):
@@ -85,13 +108,15 @@ class StepProof:
         self.network, self.tail, self.number = network, tail, number
         self.tables: StepTables = network.step(number)
         self.leaves: list[Leaf] = []
+        self.room = MOST_CELLS
         groups, places = all_cells(network.task, self.tables, number)
-        self.groups = [self._group(cells, place) for cells, place in zip(groups, places, strict=True)]
+        self.groups = [self.group(cells, place) for cells, place in zip(groups, places, strict=True)]
         self.size = sum(len(group.cells) for group in self.groups)
         first, last = window(network.task, number)
         self.places = network.task.states[first] * prod(network.task.alphabets[first:last])
 
-    def _group(self, cells: Cells, place: Any = None) -> Group:
+    def group(self, cells: Cells, place: Any = None) -> Group:
+        """Cells with their boxes, and no leaf yet."""
         low, high = search(self.network.task, self.tables, cells, self.network.heads)
         pad = 1e-10 * (np.abs(low) + np.abs(high) + (high - low)) + 2 * GRAIN
         boxes = Interval(np.floor((low - pad) / GRAIN) * GRAIN, np.ceil((high + pad) / GRAIN) * GRAIN)
@@ -116,6 +141,12 @@ class StepProof:
         """Give every cell a leaf, right ones with a margin of `target` where that can be had."""
         self._decide(self.groups, target)
 
+    def by_boxes(self, group: Group, target: float) -> list[int]:
+        """Give leaves to the cells that boxes decide, together or each by itself; the others."""
+        ((proposals, hard),) = self._merged([group], target)
+        left = self._settled(group, proposals, hard)
+        return self._settled(group, *self._bisected(group, left, target))
+
     def _decide(self, groups: list[Group], target: float) -> None:
         """Merge, bisect, refine; and all again for the children."""
         children = []
@@ -129,9 +160,11 @@ class StepProof:
 
     def _refined(self, group: Group, hard: list[int], target: float) -> list[Group]:
         """The children of these cells, in one group; none, but leaves, where nothing is free or no room is left."""
-        side = self._side(group, np.array(hard))
+        side = self.side(group, np.array(hard))
         grown = self._size(group, side) * len(hard) if side else 0
-        if not side or self.size + grown > MOST_CELLS:
+        # Where there is little room, and most cells are hard, they are better counted than refined.
+        crowded = self.room < MOST_CELLS and len(hard) > CROWDED * len(group.cells)
+        if not side or crowded or self.size + grown > self.room:
             for lower in (0.9 * target, 0.75 * target, target / 2, target / 8, target * 2.0**-20):
                 hard = self._settled(group, *self._bisected(group, hard, lower))
             own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
@@ -141,7 +174,7 @@ class StepProof:
             return []
         self.size += grown
         cells, parent = group.cells.of(np.array(hard)).refined(self.network.task, self.tables, side)
-        child = self._group(cells)
+        child = self.group(cells)
         for k, i in enumerate(hard):
             first, last = np.searchsorted(parent, [k, k + 1])
             group.children[i] = (side, child, int(first), int(last))
@@ -190,8 +223,8 @@ class StepProof:
                 elif len(members) == 1:
                     hard.append(int(members[0]))
                 else:
-                    halves = _halves(groups[number].boxes, members, margins.influence[i])
-                    again += [(number, half) for half in halves]
+                    parts = halves(groups[number].boxes, members, margins.influence[i])
+                    again += [(number, half) for half in parts]
             queue = again
         return found
 
@@ -219,7 +252,7 @@ class StepProof:
             if 2 * left.sum() > MOST_PIECES_AT_ONCE:
                 alive[owner[left]] = False
                 break
-            pieces, owner = _bisect(pieces[left], found.influence[left]), np.tile(owner[left], 2)
+            pieces, owner = bisect(pieces[left], found.influence[left]), np.tile(owner[left], 2)
         proposals = [
             Proposal(np.array([hard[i]]), RIGHT if kinds[RIGHT][i] else WRONG, group.boxes[hard[i]], float(least[i]))
             for i in np.flatnonzero(alive)
@@ -245,7 +278,7 @@ class StepProof:
         table = task.next[cells.first - 1]
         return max(1, table.size // task.states[cells.first])
 
-    def _side(self, group: Group, hard: Int[np.ndarray, " n"]) -> str:
+    def side(self, group: Group, hard: Int[np.ndarray, " n"]) -> str:
         """Below or above: where letters move attention more; empty where nothing is free."""
         cells, task, heads = group.cells, self.network.task, self.network.heads
         centre = group.boxes.middle[hard].mean(axis=0)
@@ -264,18 +297,48 @@ class StepProof:
         high = above[0] + 0.1 * sum(above) if above else -1.0
         return "-" if low >= high else "+"
 
-    def counted(self) -> dict[str, int]:
-        """How many words are in cells of each kind, exactly."""
-        totals, task = {RIGHT: 0, WRONG: 0, OPEN: 0}, self.network.task
-        kinds = np.array([(RIGHT, WRONG, OPEN).index(leaf.kind) for leaf in self.leaves])
+    def drop_unused(self) -> None:
+        """Forget the leaves that no cell is in any more."""
+        groups = list(self.all_groups())
+        used = np.unique(np.concatenate([group.leaf for group in groups]))
+        used = used[used >= 0]
+        number = np.full(len(self.leaves) + 1, -1)
+        number[used] = np.arange(len(used))
+        for group in groups:
+            group.leaf = number[group.leaf]
+        self.leaves = [self.leaves[i] for i in used.tolist()]
+
+    def words_by_leaf(self) -> dict[int, int]:
+        """How many words are in the cells of each leaf, exactly."""
+        found, task = dict.fromkeys(range(len(self.leaves)), 0), self.network.task
         for group in self.all_groups():
-            cells, settled = group.cells, group.leaf >= 0
-            kind, state = kinds[group.leaf[settled]], cells.state[settled]
-            for number, name in enumerate(totals):
-                words = np.bincount(state[kind == number], minlength=task.states[cells.first])
-                begun = sum(int(n) * task.words_to[cells.first][s] for s, n in enumerate(words))
-                totals[name] += begun * task.words_from[cells.last]
-        return totals
+            cells, settled = group.cells, np.flatnonzero(group.leaf >= 0)
+            pairs, many = np.unique(
+                np.stack([group.leaf[settled], cells.state[settled]], axis=1), axis=0, return_counts=True
+            )
+            for (leaf, state), n in zip(pairs.tolist(), many.tolist(), strict=True):
+                found[leaf] += n * task.words_to[cells.first][state] * task.words_from[cells.last]
+        return found
+
+    def counted(self) -> tuple[int, int]:
+        """At least and at most so many words are wrong at this step."""
+        least = most = 0
+        for leaf, words in self.words_by_leaf().items():
+            kind, plane = self.leaves[leaf].kind, self.leaves[leaf].plane
+            few, many = plane.words if plane else (words * (kind == WRONG), words * (kind != RIGHT))
+            least, most = least + few, most + many
+        return least, most
+
+    def wrong_cells(self) -> Iterator[Fixed]:
+        """The cells of wrong leaves."""
+        wrong = np.array([leaf.kind == WRONG for leaf in self.leaves] + [False])
+        for group in self.all_groups():
+            cells = group.cells
+            for i in np.flatnonzero(wrong[group.leaf]).tolist():
+                letters, states = cells.letters[i].tolist(), [int(cells.state[i])]
+                for letter, a in enumerate(letters, cells.first):
+                    states.append(int(self.network.task.next[letter][states[-1], a]))
+                yield Fixed(cells.first, tuple(states), tuple(letters))
 
     def all_groups(self) -> Iterator[Group]:
         """The groups of the whole step, and of refined cells."""
@@ -286,7 +349,7 @@ class StepProof:
             yield group
 
 
-def _halves(boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]) -> list[Any]:
+def halves(boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]) -> list[Any]:
     """Cells split in two where their boxes leave the widest gap, along the coordinate that matters most."""
     if not len(influence):
         return [members[: len(members) // 2], members[len(members) // 2 :]]
@@ -299,7 +362,7 @@ def _halves(boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np
     return [order[:cut], order[cut:]]
 
 
-def _bisect(boxes: Interval, influence: Float[np.ndarray, "n k"]) -> Interval:
+def bisect(boxes: Interval, influence: Float[np.ndarray, "n k"]) -> Interval:
     """Every box in two, across the coordinate that matters most."""
     rows = np.arange(len(boxes.lo))
     k = np.nan_to_num(influence, posinf=1e300).argmax(axis=1)

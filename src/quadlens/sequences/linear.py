@@ -24,10 +24,11 @@ from jaxtyping import Float, Int
 
 from quadlens.sequences.attack import ROUNDS, Found, shortest_word, word_margin
 from quadlens.sequences.cells import window
-from quadlens.sequences.decide import ATTACKED, OPEN, RIGHT, WRONG
+from quadlens.sequences.decide import ATTACKED, OPEN
 from quadlens.sequences.histogram import Paths, count_negative, least, paths
 from quadlens.sequences.interval import Interval, down, up
 from quadlens.sequences.tables import Network
+from quadlens.sequences.union import Fixed
 
 LINEAR = "linear"
 BINS = 600
@@ -426,10 +427,14 @@ class LinearStep:
                 found.setdefault(entry, len(found))
         return found
 
-    def counted(self) -> dict[str, int]:
-        """How many words are right, wrong and neither proved to be, exactly."""
+    def counted(self) -> tuple[int, int]:
+        """At least and at most so many words are wrong."""
         least, most = (sum(leaf.words[end] for leaf in self.leaves) for end in (0, 1))
-        return {RIGHT: self.task.inputs - most, WRONG: least, OPEN: most - least}
+        return least, most
+
+    def wrong_cells(self) -> Iterator[Fixed]:
+        """None: words are counted, not cells."""
+        yield from ()
 
     def hints(self) -> dict[str, Any]:
         """As certificates have them."""

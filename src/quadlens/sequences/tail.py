@@ -149,17 +149,25 @@ class Tail:
         n = x * x.inverse_size(norm.eps)
         return Form.of(n.at * weight + bias, n.slope * weight, n.range * weight + bias, n.radius)
 
-    def margins(self, start: Interval, boxes: Interval, answers: Int[np.ndarray, " n"]) -> Margins:
-        """Margins over boxes, whose right answers are given."""
+    def margins(
+        self,
+        start: Interval,
+        boxes: Interval,
+        answers: Int[np.ndarray, " n"],
+        tilt: Float[np.ndarray, "n k"] | None = None,
+    ) -> Margins:
+        """Margins over boxes, whose right answers are given; less Σ_k tilt_k r_k at r, where that is given."""
         n, k = boxes.shape
         found = Margins(np.full(n, -np.inf), np.full(n, np.inf), np.zeros((n, k)), np.zeros((n, k)))
         for i in range(0, n, CHUNK):
             chunk = slice(i, i + CHUNK)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 x, inverse = self._final(start[chunk], boxes[chunk])
+                plane = None if tilt is None else _plane(tilt[chunk], boxes[chunk], x.radius)
                 for answer in np.unique(answers[chunk]).tolist():
                     at = np.flatnonzero(answers[chunk] == answer)
-                    one = self._margins(x.of_boxes(at), inverse and inverse.of_boxes(at), answer)
+                    parts = x.of_boxes(at), inverse and inverse.of_boxes(at), plane and plane.of_boxes(at)
+                    one = self._margins(*parts, answer)
                     found.low[i + at], found.high[i + at] = one.low, one.high
                     found.influence[i + at], found.slope[i + at] = one.influence, one.slope
         return found
@@ -172,7 +180,7 @@ class Tail:
         x = x.centred() if norm.kind == "layer" else x
         return x, x.inverse_size(norm.eps)
 
-    def _margins(self, x: Form, inverse: Form | None, answer: int) -> Margins:
+    def _margins(self, x: Form, inverse: Form | None, plane: Form | None, answer: int) -> Margins:
         right = self.answers[answer]
         rivals = np.flatnonzero(~right)
         n, k = x.radius.shape
@@ -189,6 +197,10 @@ class Tail:
                 # The sign needs the numerator alone; the quotient may be sharper.
                 below, above = np.maximum(ends.lo, whole.range.lo), np.minimum(ends.hi, whole.range.hi)
                 slope = whole.slope
+            if plane is not None:
+                less = top if inverse is None else whole
+                less = Form.of(less.at - plane.at, less.slope - plane.slope, less.range - plane.range, x.radius)
+                below, above, slope = less.range.lo, less.range.hi, less.slope
             below, above = down(below + bias.lo), up(above + bias.hi)
             high = np.maximum(high, above)
             least = np.nan_to_num(below, nan=-np.inf)
@@ -203,3 +215,10 @@ class Tail:
                 steepness = np.where(better[:, None], np.nan_to_num(of.middle), steepness)
             low = np.where(better, this, low)
         return Margins(low, np.nan_to_num(high, nan=np.inf).min(axis=1, initial=np.inf), influence, steepness)
+
+
+def _plane(tilt: Float[np.ndarray, "n k"], boxes: Interval, radius: Radius) -> Form:
+    """Σ_k tilt_k r_k over boxes, one number per box."""
+    slopes = Interval.exactly(tilt)
+    at, natural = ((slopes * one).sum(1) for one in (Interval.exactly(boxes.middle), boxes))
+    return Form.of(at, slopes[:, :, None], natural, radius)
