@@ -23,7 +23,6 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, double_below
 from quadlens.proofs.arcs import ArcsStrategy
 from quadlens.proofs.brute import Brute, brute_force_operations
-from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.proof import Proof, Strategy, attempt
 from quadlens.table import Table
@@ -121,7 +120,7 @@ def run_certify_bench(
     rows: list[CertifyRow] = []
     for p, d_mlp in sizes:
         model = build_mlp(Recipe(p, best_keys(p, np.random.default_rng(seed)), d_mlp, noise=noise, seed=seed))
-        strategies: dict[str, Strategy] = {"lipschitz": Lipschitz(), "moments in float64": Moments(largest_integer_p=0)}
+        strategies: dict[str, Strategy] = {"moments in float64": Moments(largest_integer_p=0)}
         if p <= Moments().largest_integer_p:
             strategies["moments in integers"] = Moments()
         if brute_force_operations(p, d_mlp) <= EXACT_LIMIT:

@@ -24,7 +24,6 @@ FIGURES = (
     "angles",
     "error",
     "algorithm",
-    "logit-waterfall",
     "neuron",
     "3D",
     "harmonic-phases",

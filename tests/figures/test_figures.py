@@ -244,12 +244,12 @@ def test_chosen_by_name_by_label_and_by_family(models: dict[str, Study]) -> None
 def test_names_are_known_before_anything_is_computed(name: str, models: dict[str, Study]) -> None:
     for family, pictures in pictures_by_family(models[name]).items():
         families_of([family, *(text for one in pictures for text in (one.name, one.label) if text is not None)])
-    with pytest.raises(BadConfig, match=r"no figure is named 'nosuch'.*3D.*frontier.*logit-waterfall.*quadrature-K"):
+    with pytest.raises(BadConfig, match=r"no figure is named 'nosuch'.*3D.*frontier.*quadrature-K"):
         families_of(["task", "nosuch"])
 
 
 def test_names_that_need_proofs_are_listed_without_proofs(models: dict[str, Study]) -> None:
-    with pytest.raises(BadConfig, match=r"frontier.*logit-waterfall"):
+    with pytest.raises(BadConfig, match=r"frontier"):
         chosen_pictures(models["toy"].without_proofs(), ["angles-7"])
 
 
@@ -288,10 +288,10 @@ def test_modules_say_which_pictures_need_proofs(models: dict[str, Study]) -> Non
 
 def test_the_command_draws_a_proof_by_name(tmp_path: Path) -> None:
     save(build_mlp(Recipe(p=5, keys=(1, 2), neurons=13, jitter=0.2)), tmp_path / "toy.safetensors")
-    words = ("report", tmp_path / "toy.safetensors", "--only", "logit-waterfall", "--format", "svg", "--json")
+    words = ("report", tmp_path / "toy.safetensors", "--only", "frontier", "--format", "svg", "--json")
     run = quadlens(*words, "-o", tmp_path / "figures")
     assert run.code == 0, run.err
-    assert run.document["files"] == [str(tmp_path / "figures" / "logit-waterfall.svg")]
+    assert run.document["files"] == [str(tmp_path / "figures" / "frontier.svg")]
 
 
 def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:

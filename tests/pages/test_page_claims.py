@@ -624,17 +624,6 @@ SAID: dict[str, Said] = {
     "It is brute force, …": lambda s, g: g,
     "strategy …": lambda s, g: (frontier(s)[0].removeprefix("strategy ") + ".",),
     "Lipschitz, full period: …": lambda s, g: (frontier(s)[0].removeprefix("Lipschitz, full period: ") + ".",),
-    "Bounding every term by itself (strategy lipschitz) leaves # logits of doubt; the largest term is … with #.": lambda s, g: (
-        four_up(s.waterfall[-1].bound),
-        max(s.waterfall[:-1], key=lambda step: step.bound).term,
-        four_up(max(step.bound for step in s.waterfall[:-1])),
-    ),
-    "The smallest margin is #; # of # inputs are proved right that way.": lambda s, g: (
-        down(s.evaluation.min_margin, 2),
-        n(s.certify("lipschitz").certified_inputs),
-        n(s.p**2),
-    ),
-    "In fact no logit is off by more than #.": lambda s, g: (four_up(s.waterfall[-1].measured),),
     "The algorithm in four steps; …": lambda s, g: g,
     # Other models, and the run.
     "The paper trained # models that differ only in the random seed (its histograms count #).": lambda s, g: (

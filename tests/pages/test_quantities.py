@@ -39,7 +39,6 @@ COMMANDS = (
     "lens pizza",
     "certify pizza",
     "certify pizza --strategy thin",
-    "certify pizza --strategy lipschitz",
     "explain original",
     "bounds original",
     "population --markdown",
@@ -180,20 +179,6 @@ QUANTITIES = (
         (r"does it for softmax attention, in # % of brute force",),
         "up",
         100,
-    ),
-    Quantity(
-        "kink of pizza",
-        lambda: proof("lipschitz").proof.terms["kink"].bound,
-        (r"the largest term is kink with #\.", r"the largest term is 'kink', #", r"\bkink # skip"),
-        "up",
-        places=2,
-    ),
-    Quantity(
-        "what lipschitz leaves",
-        lambda: proof("lipschitz").proof.logit_error,
-        (r"leaves # logits of doubt", r"pizza form\| is up to #", r"logit_error_bound #"),
-        "up",
-        places=2,
     ),
     *(
         Quantity(

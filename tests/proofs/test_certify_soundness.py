@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb, ctx, fmpq
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +30,6 @@ from quadlens.proofs import plan as plan_module
 from quadlens.proofs.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_operations
 from quadlens.proofs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude, roundings
-from quadlens.proofs.lipschitz import TERMS, Lipschitz, lipschitz_operations
 from quadlens.proofs.low_rank import LowRank
 from quadlens.proofs.moments import MomentHints, Moments, moments_operations, score_margins
 from quadlens.proofs.moments_large import moments_large_operations, prove_large
@@ -39,7 +37,7 @@ from quadlens.proofs.operations import collapse_operations
 from quadlens.proofs.plan import ArcPlan, group_by_frequency
 from quadlens.proofs.proof import Proof, attempt
 from quadlens.spectrum.anatomy import Anatomy
-from quadlens.spectrum.cluster import Cluster, find_clusters, neuron_spectra
+from quadlens.spectrum.cluster import neuron_spectra
 from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import verify
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps
@@ -198,66 +196,6 @@ def test_large_models_take_the_float64_path() -> None:
     assert certificate.proof.operations < 0.02 * certificate.brute_force_flops
     with pytest.raises(BadConfig, match=r"no certificate is written: .*; run without -o"):
         certificate.save(Path("never-written.json"))
-
-
-def rational(value: Fraction) -> fmpq:
-    return fmpq(value.numerator, value.denominator)
-
-
-def enclosed_closed_form(clusters: tuple[Cluster, ...], p: int, a: int, b: int, c: int) -> arb:
-    """Σ_k C_k |cos u| cos(k w (a+b-c)) in Arb's balls."""
-    total = arb(0)
-    for cluster in clusters:
-        products = (
-            Fraction(x) * Fraction(y) for x, y in zip(cluster.rho.tolist(), cluster.omega.tolist(), strict=True)
-        )
-        C = arb(rational(sum(products, Fraction(0)) * 4 / 3)) / (2 * arb.pi())
-        cos_u = abs(arb.cos_pi_fmpq(fmpq(cluster.k * (a - b), p)))
-        total += C * cos_u * arb.cos_pi_fmpq(fmpq(2 * cluster.k * (a + b - c), p))
-    return total
-
-
-@settings(max_examples=80)
-@given(st.one_of(small_models, random_transformers()))
-def test_lipschitz_bounds_every_logit_and_never_claims_a_wrong_answer(model: Weights) -> None:
-    """Exact logits against a closed form enclosed to 200 bits: no tolerance."""
-    proof = Lipschitz().prove(model)
-    check_sound(proof, true_margins(model))
-    if model.config.activation != "relu":
-        assert "lipschitz knows" in str(proof.reason)
-        return
-    assert proof.logit_error is not None
-    collapsed, p = model.collapse(), model.config.p
-    clusters = find_clusters(neuron_spectra(collapsed))
-    exact = exact_logits(model)
-    with ctx.workprec(200):
-        bound = arb(rational(proof.logit_error))
-        for a, b in np.ndindex(p, p):
-            row = [exact.logit(a, b, c) for c in range(p)]
-            mean = sum(row, Fraction(0)) / p
-            for c in range(p):
-                distance = abs(arb(rational(row[c] - mean)) - enclosed_closed_form(clusters, p, a, b, c))
-                assert distance <= bound
-    clustered = sum(len(cluster.neurons) for cluster in clusters)
-    formula = lipschitz_operations(p, collapsed.d_mlp, clustered, len(clusters))
-    assert proof.operations == formula
-    assert set(proof.terms) == {*TERMS, "rounding"}
-
-
-def test_lipschitz_says_when_float64_is_not_enough() -> None:
-    """The exact strategies go on; this one gives a reason instead of a number."""
-    shapes, rng = Config.mlp(5, 6).shapes, np.random.default_rng(0)
-    model = Weights(Config.mlp(5, 6), **{n: 1e300 * rng.uniform(-1, 1, s) for n, s in shapes.items()})
-    proof = Lipschitz().prove(model)
-    assert proof.verdict == "UNPROVED"
-    assert "beyond float64" in str(proof.reason)
-
-
-def test_lipschitz_proves_a_perfect_wide_model() -> None:
-    model = build_mlp(Recipe(59, (3, 7, 20, 24), 2048))
-    proof = Lipschitz().prove(model)
-    assert proof.verdict == "CERTIFIED"
-    assert max(proof.terms, key=lambda name: proof.terms[name].bound) == "quadrature"
 
 
 @settings(max_examples=40)

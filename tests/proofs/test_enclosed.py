@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from quadlens.proofs import enclosed as enclosed_module
-from quadlens.proofs.enclosed import Enclosed, bound_weighted_sum, circle, enclosed_waves
-from quadlens.proofs.lipschitz import TWO_PI, bound_rectangles
+from quadlens.proofs.enclosed import Enclosed, circle
 
 # Subnormal, huge and ordinary: half of all floats by exponent, so that products stay finite.
 numbers = st.floats(-1e140, 1e140) | st.floats(-4, 4) | st.floats(-1e-300, 1e-300)
@@ -89,15 +88,9 @@ def test_quotients_hold_the_truth_or_say_nothing(
 def test_sums_of_many_and_edges_hold_the_truth(x: tuple[Enclosed, list[Fraction]]) -> None:
     ball, truth = x
     assert holds(ball.sum(0), [sum(truth, Fraction(0))])
-    assert holds(ball.running_sum(0), [sum(truth[: n + 1], Fraction(0)) for n in range(7)])
     for low, high, size, number in zip(ball.lower(), ball.upper(), ball.magnitude(), truth, strict=True):
         assert Fraction(float(low)) <= number <= Fraction(float(high))
         assert abs(number) <= Fraction(float(size))
-    weights = np.abs(ball.middle)
-    bound = bound_weighted_sum(ball.magnitude(), weights)
-    if np.isfinite(bound):
-        exact = sum((abs(t) * Fraction(float(w)) for t, w in zip(truth, weights, strict=True)), Fraction(0))
-        assert exact <= Fraction(float(bound))
 
 
 def test_without_rounding_upward_the_truth_falls_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,17 +100,6 @@ def test_without_rounding_upward_the_truth_falls_out(monkeypatch: pytest.MonkeyP
     assert not holds(third, [Fraction(1, 3)])
 
 
-@settings(max_examples=100)
-@given(st.lists(st.floats(-7, 7), min_size=1, max_size=20))
-def test_waves_are_where_arb_with_more_bits_says(phases: list[float]) -> None:
-    cos, sin = enclosed_waves(np.array(phases))
-    with ctx.workprec(200):
-        for n, phase in enumerate(phases):
-            for ball, truth in ((cos, arb(phase).cos()), (sin, arb(phase).sin())):
-                assert abs(truth - arb(float(ball.middle[n]))) <= arb(float(ball.radius[n]))
-        assert abs(2 * arb.pi() - arb(float(TWO_PI.middle[0]))) <= arb(float(TWO_PI.radius[0]))
-
-
 def test_the_circle_is_within_its_error() -> None:
     with ctx.workprec(200):
         for n in (2, 6, 59, 118, 1994):
@@ -125,22 +107,3 @@ def test_the_circle_is_within_its_error() -> None:
             for m in range(0, n, max(1, n // 50)):
                 assert abs(arb.cos_pi_fmpq(fmpq(2 * m, n)) - arb(float(cos[m]))) <= arb(2) ** -50
                 assert abs(arb.sin_pi_fmpq(fmpq(2 * m, n)) - arb(float(sin[m]))) <= arb(2) ** -50
-
-
-@settings(max_examples=100)
-@given(st.lists(st.tuples(st.floats(-3.2, 3.2), st.floats(1e-3, 10)), min_size=1, max_size=12))
-def test_rectangles_are_bounded_from_above(rule: list[tuple[float, float]]) -> None:
-    """Against the same integral in Arb, with the first edge that float64 chose."""
-    phi, weights = (np.array(column) for column in zip(*sorted(rule), strict=True))
-    bound = bound_rectangles(phi, Enclosed.exactly(weights))
-    width = weights * (2 * np.pi / weights.sum())
-    first = float(np.median(phi - (np.cumsum(width) - width / 2)))
-    with ctx.workprec(200):
-        scale = 2 * arb.pi() / sum((arb(x) for x in weights.tolist()), arb(0))
-        edge, area = arb(first), arb(0)
-        for node, weight in zip(phi.tolist(), weights.tolist(), strict=True):
-            left, right = edge - arb(node), edge + arb(weight) * scale - arb(node)
-            area += right * abs(right) - left * abs(left)
-            edge = edge + arb(weight) * scale
-        # A first edge that differs in its last bits moves the integral by at most 2π times that.
-        assert area <= arb(bound) + arb(2) ** -44

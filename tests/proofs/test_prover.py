@@ -71,7 +71,6 @@ def test_all_strategies_share_one_anatomy(computed: Counter[str]) -> None:
 def test_a_study_proves_by_every_strategy_and_takes_the_model_apart_once(computed: Counter[str]) -> None:
     study = study_of(build_transformer(Recipe(11, (1, 2, 4), 48, noise=0.02)))
     assert all(study.certify(name) for name in strategies(study.config))
-    assert len(study.error_budget) > 0
     assert computed == ONCE
 
 
@@ -87,8 +86,8 @@ def test_strategies_say_what_they_are() -> None:
         assert facts.name == name
         assert facts.description.endswith(".")
         assert set(facts.activations) >= {"relu"}
-    assert strategies() == ("brute", "lipschitz", "arcs", "moments", "thin")
-    assert strategies(Config.mlp(11, 48), 10) == ("lipschitz", "moments")
+    assert strategies() == ("brute", "arcs", "moments", "thin")
+    assert strategies(Config.mlp(11, 48), 10) == ("moments",)
     marks = [strategy.facts.mark.shape for strategy in STRATEGIES.values()]
     assert len(set(marks)) == len(marks)
 
@@ -100,7 +99,7 @@ def test_proofs_keep_what_the_facts_say(name: str) -> None:
     assert certificate.proof.exact == facts.exact
     assert certificate.proof.own_collapse == facts.own_collapse
     assert (certificate.collapse_flops == 0) == facts.own_collapse
-    assert (certificate.proof.hints is not None) == facts.has_certificate
+    assert certificate.proof.hints is not None
     square = certify(square_mlp(1.0), name)
     assert ("square" in facts.activations) == (square.proof.reason is None or "inputs" in square.proof.reason)
 
@@ -251,8 +250,11 @@ def test_what_the_checker_never_reads_is_refused_before_the_proof() -> None:
     large = build_mlp(Recipe(259, (1, 2), 8))
     with pytest.raises(BadConfig, match="p up to 257, and this model has p = 259"):
         certify(large, checkable=True)
-    with pytest.raises(BadConfig, match="bounds that the checker does not know"):
-        certify(build_mlp(Recipe(7, (1, 2), 24)), "lipschitz", checkable=True)
+
+
+def test_a_strategy_that_is_no_more_says_what_took_its_place() -> None:
+    with pytest.raises(BadConfig, match=r"'lipschitz' proved nothing .* quadlens\.parameterisation\.bounds"):
+        certify(build_mlp(Recipe(7, (1, 2), 24)), "lipschitz")
 
 
 def test_an_activation_without_exact_values_and_a_tie_is_unproved_in_words() -> None:

@@ -85,7 +85,7 @@ def command(
         hidden = ("verdict", "statement", "reason", "float32_reason", "witnesses", "tied", "terms", "worst_inputs")
         shown = {key: item for key, item in value.items() if key not in hidden}
         shown |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
-        shown |= {name: bound(value[name]) for name in ("logit_error_bound", "float32_error")}
+        shown["float32_error"] = bound(value["float32_error"])
         shown |= {name: cost(value[name]) for name in ("cost_share", "cost_share_beyond_collapse")}
         shown["seconds"] = f"{value['seconds']:.2f}"
         task = loaded.config.task

@@ -19,16 +19,14 @@ def every_strategy(model: str, strategy: str, output: Path | None, out: Output) 
         raise typer.BadParameter("it runs every strategy, into -o DIR, and takes no other", param_hint="'--all'")
     import json as json_module
     import time
-    from dataclasses import asdict, fields
     from fractions import Fraction
 
     from rich.console import Console
 
-    from quadlens.figures.proved import draw_budget, draw_strategies
+    from quadlens.figures.proved import draw_strategies
     from quadlens.figures.style import figure_bytes
     from quadlens.model.atomic import check_directory, write_together
     from quadlens.numbers import cost, margin, significant
-    from quadlens.proofs.budget import WaterfallStep, waterfall
     from quadlens.proofs.certificate import summary
     from quadlens.proofs.produce import strategies
     from quadlens.studies import study_of
@@ -37,7 +35,6 @@ def every_strategy(model: str, strategy: str, output: Path | None, out: Output) 
     study = study_of(model)
     check_directory(output)
     certificates, points = [], []
-    steps: tuple[WaterfallStep, ...] = ()
     for name in strategies(study.config):
         out.note(f"proving with {name}")
         began = time.perf_counter()
@@ -49,20 +46,12 @@ def every_strategy(model: str, strategy: str, output: Path | None, out: Output) 
             "seconds": time.perf_counter() - began,
         }
         points.append({column: facts[column] for column in COLUMNS})
-        steps = steps or waterfall(study.anatomy, one.proof)
-    budget = [asdict(step) for step in steps]
-    value = {"p": study.p, "d_mlp": study.config.d_mlp, "points": points, "waterfall": budget}
+    value = {"p": study.p, "d_mlp": study.config.d_mlp, "points": points}
     files = {
         "frontier.csv": csv_text(COLUMNS, [tuple(point.values()) for point in points]).encode(),
-        "waterfall.csv": csv_text(
-            [field.name for field in fields(WaterfallStep)], [tuple(x.values()) for x in budget]
-        ).encode(),
         "frontier.json": (json_module.dumps(value, indent=1) + "\n").encode(),
         "frontier.svg": figure_bytes(draw_strategies(certificates), "svg"),
     }
-    if steps:
-        lead = max(point["margin_lower_bound"] or 0.0 for point in points)
-        files["waterfall.svg"] = figure_bytes(draw_budget(steps[:-1], lead), "svg")
     write_together(output, [(output / name, content) for name, content in files.items()])
     value["output"] = str(output)
 

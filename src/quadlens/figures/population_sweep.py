@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Past this share in the largest bin the others would vanish on a linear axis.
 LOGARITHMIC_SHARE = 0.5
 # Brute force itself is 1 everywhere.
-COSTS = ("arcs", "moments", "lipschitz")
+COSTS = ("arcs", "moments")
 # Moduli stand at equal distances, 1; models of one modulus side by side, this far apart.
 SPREAD = 0.1
 

@@ -1,6 +1,5 @@
-"""What each way of proving costs and what it proves, and which term of the error budget is how large."""
+"""What each way of proving costs and what it proves."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,7 @@ from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
-from quadlens.numbers import bound, double_below
-from quadlens.proofs.budget import WaterfallStep
+from quadlens.numbers import double_below
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.produce import STRATEGIES
 from quadlens.quadrature import ClusterBounds, Exact, UpperBound
@@ -133,50 +131,3 @@ def draw_strategies(certificates: Sequence[Certificate], ax: Target = None) -> "
             _whole_decades(axis)
         drawn.legend(columns=len(certificates))
         return drawn.figure
-
-
-def _budget(study: Study) -> Values | None:
-    certificate = next((one for one in study.certificates if one.proof.logit_error is not None), None)
-    if certificate is None or not study.waterfall:
-        return None
-    *steps, whole = study.waterfall
-    return {"certificate": certificate, "whole": whole, "worst": max(steps, key=lambda step: step.bound)}
-
-
-@figure(values=_budget)
-def logit_waterfall(study: Study, ax: Target = None) -> "Figure":
-    """Draw the itemised bound on |logit - pizza form|: each term's bound, stacked up, and in it what the term is."""
-    if not study.waterfall:
-        raise BadConfig("no proof of this study itemises its error (strategy lipschitz does)")
-    return draw_budget(study.waterfall[:-1], study.evaluation.min_margin, ax)
-
-
-def draw_budget(steps: tuple[WaterfallStep, ...], lead: float, ax: Target = None) -> "Figure":
-    """The terms of an error budget, stacked up to their sum; the line is the smallest margin."""
-    with canvas(ax, (6.8, 0.36 * len(steps) + 1.4)) as drawn:
-        (axis,) = drawn.axes
-        start = 0.0
-        for row, step in enumerate(steps):
-            # A label for the legend from the first row only.
-            proved, measured = ("bound", "measured") if row == 0 else (None, None)
-            axis.barh(row, step.bound, left=start, color=CONCEPT_COLOURS["bound"], height=0.7, label=proved)
-            text = _size(step.bound)
-            if step.measured is not None:
-                ink = CONCEPT_COLOURS["truth"]
-                axis.barh(row, step.measured, left=start, color=ink, height=0.25, label=measured)
-                text += f" ({step.measured:.2f})"
-            start += step.bound
-            axis.annotate(text, (start, row), (3, 0), "data", "offset points", va="center", fontsize=8)
-        if lead > 0:
-            axis.axvline(lead, color=CONCEPT_COLOURS["exact"], lw=1.5, label="smallest margin of the model")
-        axis.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1, ncols=3)
-        axis.set_yticks(range(len(steps)), [step.term for step in steps])
-        axis.invert_yaxis()
-        axis.set(xlabel="bound on |logit − pizza form|, added up", xlim=(0, 1.22 * max(start, lead, 1e-9)))
-        axis.grid(visible=False, axis="y")
-        return drawn.figure
-
-
-def _size(size: float) -> str:
-    """Rounded up, as everywhere, where that says anything."""
-    return bound(size) if size >= 0.01 or size == 0 else f"< {10.0 ** math.ceil(math.log10(size)):.0e}"

@@ -16,20 +16,17 @@ from quadlens.model.config import Config
 from quadlens.model.dyadic import DYADICS, Dyadic
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
-from quadlens.proofs.proof import StrategyFacts
 from quadlens_checker import limits
 
 
-def model_obstacle(model: Weights, facts: StrategyFacts) -> str | None:
-    """Why no proof of this model by this strategy can have a certificate, as far as it is known before the proof."""
+def model_obstacle(model: Weights) -> str | None:
+    """Why no proof of this model can have a certificate, as far as it is known before the proof."""
     size = sum(array.nbytes for array in model.tensors.values())
     unknown = unknown_model(model.config)
     if unknown is None and size > limits.MAX_MODEL_BYTES:
         unknown = f"the checker reads models of up to {limits.MAX_MODEL_BYTES:,} bytes, and this one has {size:,}"
     if unknown is not None:
         return f"{unknown}; prove it without a certificate"
-    if not facts.has_certificate:
-        return "it uses bounds that the checker does not know; prove it without a certificate, or by the strategy arcs"
     return None
 
 

@@ -7,7 +7,7 @@ not negative with at most 16 roundings on a path, each of which loses at most a 
 1 + 2^-48 and adds 2^-1000, which is more than all of them together and any η took. What overflows has an infinite
 radius or is not a number; `finite` tells.
 
-What every proof in float64 assumes (`lipschitz`, `moments` for large p, `float_layer.py` with `direct.py`, `deep.py`):
+What every proof in float64 assumes (`moments` for large p, `float_layer.py` with `direct.py`, `deep.py`):
 of this process, IEEE binary64 rounded to nearest with gradual underflow of results and operands in every thread, so
 that no library loaded into it has switched on flushing to zero or another direction of rounding; of BLAS, that each
 entry of a product of matrices is a sum of its products in binary64, in any order, fused or not: no Strassen, nothing
@@ -21,10 +21,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.dyadic import Dyadic
-from quadlens.model.tables import Tables
 from quadlens.numbers import precision
-from quadlens.spectrum.anatomy import Anatomy
 
 UNIT = 2.0**-53
 RELATIVE = 2.0**-48
@@ -39,11 +36,6 @@ Array = Float[np.ndarray, "..."]
 def upward(x: Array) -> Array:
     """At least what x ≥ 0 would be if the (at most 16) operations that made it had not been rounded."""
     return np.asarray(x * (1 + RELATIVE) + ABSOLUTE)
-
-
-def upward_sum(x: Array) -> Array:
-    """The same for a sum of at most 16 floats that are not negative: additions never underflow, so 0 stays 0."""
-    return np.asarray(x * (1 + RELATIVE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +125,6 @@ class Enclosed:
         middle, radii = (x.sum(axis=axis, keepdims=True) for x in (self.middle, self.radius))
         return Enclosed(middle, _radius_of_sum(self.middle.shape[axis], radii, sizes))
 
-    def running_sum(self, axis: int) -> "Enclosed":
-        """All sums of the first 1, 2, … n numbers along an axis."""
-        sizes = np.abs(self.middle).cumsum(axis=axis)
-        middle, radii = (x.cumsum(axis=axis) for x in (self.middle, self.radius))
-        return Enclosed(middle, _radius_of_sum(self.middle.shape[axis], radii, sizes))
-
     def upper(self) -> Array:
         """Floats that are not below the numbers."""
         top = self.middle + self.radius
@@ -159,11 +145,6 @@ def _radius_of_sum(n: int, radii: Array, sizes: Array) -> Array:
     return upward((radii + n * UNIT * sizes) * (1 + 4 * n * UNIT))
 
 
-def bound_weighted_sum(x: Float[np.ndarray, "... n"], weights: Float[np.ndarray, " n"]) -> Float[np.ndarray, "..."]:
-    """Not below Σ_i x_i weights_i, all numbers not negative: n products and additions in any order, fused or not."""
-    return upward(np.asarray(x @ weights * (1 + 4 * (len(weights) + 2) * UNIT)))
-
-
 def circle(n: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """cos(2π m/n) and sin(2π m/n) for m = 0 … n-1, each within 2^-50 of the true value."""
     from flint import arb, fmpq
@@ -173,40 +154,8 @@ def circle(n: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         return _middles(map(arb.cos_pi_fmpq, angles)), _middles(map(arb.sin_pi_fmpq, angles))
 
 
-def enclosed_circle(n: int) -> tuple[Enclosed, Enclosed]:
-    """The same, as enclosures."""
-    cos, sin = circle(n)
-    return Enclosed(cos, np.full(n, TRIGONOMETRY)), Enclosed(sin, np.full(n, TRIGONOMETRY))
-
-
-def enclosed_waves(phase: Float[np.ndarray, " n"]) -> tuple[Enclosed, Enclosed]:
-    """The cos and sin of these very floats."""
-    from flint import arb
-
-    balls = [arb(x) for x in phase.tolist()]
-    radius = np.full(len(phase), TRIGONOMETRY)
-    with precision(DOUBLE_BITS):
-        cos, sin = _middles(ball.cos() for ball in balls), _middles(ball.sin() for ball in balls)
-    return Enclosed(cos, radius), Enclosed(sin, radius)
-
-
 def _middles(balls: Any) -> Float[np.ndarray, " n"]:
     enclosures: Sequence[Any] = list(balls)
     if not all(float(ball.rad()) < 4 * UNIT for ball in enclosures):
         raise ValueError("Arb's enclosure of a cosine or sine is wider than 2^-51")
     return np.array([float(ball.mid()) for ball in enclosures])
-
-
-def enclosed_collapse(anatomy: Anatomy) -> Tables[Enclosed]:
-    """The exact tables, each number rounded once. OverflowError beyond float64."""
-    exact = anatomy.exact
-    U_a, U_b, W_L, S_a, S_b = map(_rounded, (exact.U_a, exact.U_b, exact.W_L, exact.S_a, exact.S_b))
-    return Tables(exact.task, exact.activation, U_a, U_b, W_L, S_a, S_b)
-
-
-def _rounded(exact: Dyadic) -> Enclosed:
-    """Python's division of integers returns the nearest float; 0 stays 0."""
-    unit, entries = 1 << exact.shift, exact.numerators.entries()
-    nearest = Enclosed.nearest(np.array([int(n) / unit for n in entries]).reshape(exact.shape))
-    zero = np.array([n == 0 for n in entries], dtype=bool).reshape(exact.shape)
-    return Enclosed(nearest.middle, np.where(zero, 0.0, nearest.radius))

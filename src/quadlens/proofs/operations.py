@@ -3,7 +3,7 @@
 A multiplication, an addition, a comparison each count 1, on integers of any length as on floats: the measure in which
 brute force costs 2 p³ d_mlp. Copies, look-ups and negations that only relabel a sign count 0, and so does sorting, but
 in `thin`, which counts it. The formulas are `brute_force_operations`, `arcs_operations`, `moments_operations`,
-`moments_large_operations`, `thin_items`, `lipschitz_operations`, `direct_operations` and `deep_operations`; those
+`moments_large_operations`, `thin_items`, `direct_operations` and `deep_operations`; those
 of the first three are compared in the tests with what arrays that count do on small models.
 """
 

@@ -15,7 +15,6 @@ from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.checker_limits import model_obstacle
 from quadlens.proofs.deep import prove_deep
 from quadlens.proofs.float32 import Float32Bound, bound_float32
-from quadlens.proofs.lipschitz import Lipschitz
 from quadlens.proofs.moments import MomentHints, Moments
 from quadlens.proofs.operations import collapse_operations
 from quadlens.proofs.proof import Mark, Proof, Strategy, StrategyFacts, attempt
@@ -70,8 +69,14 @@ class Auto:
         return proof if proof.complete and cheaper else Brute().prove(anatomy)
 
 
+# What took the place of the strategy `lipschitz`, which bounded every thing that the pizza form neglects by itself.
+INSTEAD = (
+    "bounds of all that a network of few numbers neglects, from norms of the weights upwards, are in "
+    "quadlens.parameterisation.bounds (docs/appendix.md), and `auto` proves answers"
+)
+
 STRATEGIES: dict[str, Strategy] = {
-    strategy.facts.name: strategy for strategy in (Brute(), Lipschitz(), ArcsStrategy(), Moments(), Thin(), Auto())
+    strategy.facts.name: strategy for strategy in (Brute(), ArcsStrategy(), Moments(), Thin(), Auto())
 }
 
 
@@ -99,6 +104,8 @@ def find_strategy(name: str) -> Strategy:
     Raises:
         BadConfig: when there is none.
     """
+    if name == "lipschitz":
+        raise BadConfig(f"strategy 'lipschitz' proved nothing on trained models and is no more: {INSTEAD}")
     if name not in STRATEGIES:
         raise BadConfig(f"strategy {name!r} is not known; expected one of {', '.join(STRATEGIES)}")
     return STRATEGIES[name]
@@ -136,7 +143,7 @@ class Prover:
         chosen, config = find_strategy(strategy), self.anatomy.config
         if config.no_tables is not None:
             return self._deep(self.anatomy.model, strategy, checkable)
-        if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
+        if checkable and (obstacle := model_obstacle(self.anatomy.model)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
         return Certificate(
@@ -155,7 +162,7 @@ class Prover:
         if strategy not in ("auto", "brute"):
             words = f"{why}: strategy {strategy} is for one layer without norms; use brute"
             raise BadConfig(words, settings=("strategy",))
-        if checkable and (obstacle := model_obstacle(model, Brute.facts)):
+        if checkable and (obstacle := model_obstacle(model)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = prove_deep(model)
         total = proof.operations

@@ -70,8 +70,6 @@ class Proof:
         hints: For the checker; None when it has no theorem to follow this proof by.
         operations: What the proof cost, beyond the collapse.
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
-        logit_error: T2's largest ε(a,b): |logit - pizza form| ≤ logit_error for all a, b, c, logits taken relative to
-            their mean over c (which no answer depends on); None when the strategy does not say.
         own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
         reason: Why not everything is certified; None when it is.
         obstacle: Why the checker could not follow this proof although it knows the theorem; None when it can.
@@ -88,7 +86,6 @@ class Proof:
     hints: Hints | None
     operations: int
     terms: Mapping[str, Term] = field(default_factory=dict)
-    logit_error: Fraction | None = None
     own_collapse: bool = False
     reason: str | None = None
     complete: bool = False
@@ -141,7 +138,6 @@ class StrategyFacts:
         mark: How it is drawn.
         exact: Whether it proves all that is true, with the true smallest margin.
         in_integers: Whether it works in Python's integers at every p, which takes minutes on large models.
-        has_certificate: Whether the checker knows its theorem.
         own_collapse: Whether it does without the full collapse, so that its cost has everything in it.
         chooses: Whether it only chooses among the others, whose names its proofs carry.
     """
@@ -152,7 +148,6 @@ class StrategyFacts:
     mark: Mark
     exact: bool = False
     in_integers: bool = False
-    has_certificate: bool = True
     own_collapse: bool = False
     chooses: bool = False
 

@@ -25,7 +25,6 @@ from quadlens.model.sequence import SequenceConfig
 from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
 from quadlens.proofs import Certificate, Prover, best_certificate
-from quadlens.proofs.budget import WaterfallStep, waterfall
 from quadlens.proofs.produce import strategies
 from quadlens.published import PopulationSummary, Published, read_population, read_published
 from quadlens.quadrature import Bounds, ClusterBounds, bounds
@@ -292,18 +291,6 @@ class Study(Displayed):
             found.append(self.certify("brute"))
         return tuple(sorted(found, key=lambda one: one.total_flops))
 
-    @cached_property
-    def error_budget(self) -> tuple[WaterfallStep, ...]:
-        """The terms of `lipschitz` beside what each of them is."""
-        made = self.proofs if self._unprovable is None else ()
-        itemised = next((one.proof for one in made if one.proof.logit_error is not None), None)
-        return waterfall(self.anatomy, itemised) if itemised else ()
-
-    @property
-    def waterfall(self) -> tuple[WaterfallStep, ...]:
-        """The error budget, where proofs are part of the study."""
-        return self.error_budget if self.no_proofs is None else ()
-
     @property
     def certificates(self) -> tuple[Certificate, ...]:
         """The proofs that are part of the study, by the strategies that apply to the model."""
@@ -364,7 +351,7 @@ class Study(Displayed):
             ("neurons and logits", ("explanation",) if waves else ("outline",)),
             ("bounds", ("bounds", "clusters") if waves else ()),
             ("the lens", ("lens_if_any", "integration")),
-            ("proofs", ("_unprovable", "error_budget") if self.with_proofs and proofs else ()),
+            ("proofs", ("_unprovable", "proofs") if self.with_proofs and proofs else ()),
             ("the paper's numbers", ("published", "population")),
         )
         for step, names in steps:
