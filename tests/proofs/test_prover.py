@@ -53,12 +53,12 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return call
 
     monkeypatch.setattr(Weights, "collapse", counted("collapse", Weights.collapse))
-    for name in ("collapse_exactly", "integer_model", "neuron_spectra", "find_clusters"):
+    for name in ("collapse_exactly", "integer_model", "neuron_spectra"):
         monkeypatch.setattr(anatomy_module, name, counted(name, getattr(anatomy_module, name)))
     return counts
 
 
-ONCE = {"collapse": 1, "collapse_exactly": 1, "integer_model": 1, "neuron_spectra": 1, "find_clusters": 1}
+ONCE = {"collapse": 1, "collapse_exactly": 1, "integer_model": 1, "neuron_spectra": 1}
 
 
 def test_all_strategies_share_one_anatomy(computed: Counter[str]) -> None:
@@ -112,8 +112,10 @@ def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
         assert one.cost_share == (one.proof.operations + one.collapse_flops) / brute
         assert one.cost_share_beyond_collapse == one.proof.operations / one.brute_force_flops
     assert min(found, key=lambda name: found[name].cost_share) == "thin"
+    # What thin leaves of the margin is not enough for float32 execution, so that a dearer statement is the stronger one.
+    assert not found["thin"].float32_certified
     best = best_certificate(found.values())
-    assert best is found["thin"]
+    assert best is found["moments"]
     assert best.float32_certified
 
 
