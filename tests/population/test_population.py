@@ -415,7 +415,7 @@ def test_the_picture_over_p_has_every_model(frame: pl.DataFrame) -> None:
     for axis in (frequencies, errors):
         assert [np.size(line.get_xdata()) for line in axis.lines] == [len(rows), 2]
         assert [label.get_text() for label in axis.get_xticklabels()] == ["31", "59"]
-    assert [np.size(line.get_xdata()) for line in costs.lines] == [len(rows) + 2] * 3
+    assert [np.size(line.get_xdata()) for line in costs.lines] == [len(rows) + 2] * 2
 
 
 def quadlens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
