@@ -113,7 +113,6 @@ QUANTITIES = (
         lambda: proof("thin").proof.margin,
         (
             r"it proves one of #, where `moments`",
-            r"\| 0 \| 14, 6 \| [\d.]+ % \| # \|",
             r"margin proved by thin at least #",
             r"thin proves 3,481 inputs for [\d.]+ % with a margin of at least #",
             r"strategy thin .*?margin_lower_bound #",
@@ -138,7 +137,6 @@ QUANTITIES = (
         lambda: proof("thin").cost_share,
         (
             r"does not multiply out the weights: # %",
-            r"\| 0 \| 14, 6 \| # %",
             r"thin proves 3,481 inputs for # %",
             r"strategy thin: [\d.]+ % of inputs proved at # %",
             r"strategy thin .*?cost_share # %",
