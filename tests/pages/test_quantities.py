@@ -113,7 +113,6 @@ QUANTITIES = (
         lambda: proof("thin").proof.margin,
         (
             r"it proves one of #, where `moments`",
-            r"margin proved by thin at least #",
             r"thin proves 3,481 inputs for [\d.]+ % with a margin of at least #",
             r"strategy thin .*?margin_lower_bound #",
         ),
@@ -127,7 +126,6 @@ QUANTITIES = (
             r"`quadlens evaluate pizza`: the smallest is #",
             r"\| 0 \| # \| [\d.]+ % \| 6,",
             r"Its smallest margin is #, at",
-            r"The smallest margin is #; 0 of",
         ),
         "down",
         places=3,

@@ -112,7 +112,7 @@ def test_both_shares_of_the_cost_have_brute_force_for_their_unit() -> None:
         assert one.cost_share == (one.proof.operations + one.collapse_flops) / brute
         assert one.cost_share_beyond_collapse == one.proof.operations / one.brute_force_flops
     assert min(found, key=lambda name: found[name].cost_share) == "thin"
-    # What thin leaves of the margin is not enough for float32 execution, so that a dearer statement is the stronger one.
+    # What thin leaves of the margin is not enough for float32 execution, so that a dearer one says more.
     assert not found["thin"].float32_certified
     best = best_certificate(found.values())
     assert best is found["moments"]
