@@ -15,6 +15,7 @@ from quadlens.model.native import to_bytes
 from quadlens.sequences import certificate as certificates
 from quadlens.sequences import counting
 from quadlens.sequences.certificate import SequenceCertificate, certify_sequence
+from quadlens.sequences.decide import StepProof
 from quadlens.sequences.tables import Network
 from quadlens.sequences.union import Fixed, in_union
 from quadlens_checker import limits
@@ -38,12 +39,19 @@ def _hardly_refined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_CUTS", 100_000)
 
 
+def steps_of(certificate: SequenceCertificate) -> list[StepProof]:
+    """Its steps, none of which is of attention alone."""
+    found = [step for step in certificate.steps if isinstance(step, StepProof)]
+    assert len(found) == len(certificate.steps)
+    return found
+
+
 def check_leaves(certificate: SequenceCertificate) -> int:
     """Every counted leaf against its words in 200 bits; how many there are."""
     network, found = certificate.network, 0
     (low, high), words = true_margins(network), all_words(network)
     trace = network.task.trace(words)
-    for number, step in enumerate(certificate.steps):
+    for number, step in enumerate(steps_of(certificate)):
         for index, leaf in enumerate(step.leaves):
             if leaf.plane is None:
                 continue
@@ -69,7 +77,7 @@ def test_nothing_is_counted_beyond_the_truth() -> None:
         certificate = certify_sequence(weights)
         check(certificate)
         leaves += check_leaves(certificate)
-        decided += sum(leaf.plane.words[0] > 0 for step in certificate.steps for leaf in step.leaves if leaf.plane)
+        decided += sum(leaf.plane.words[0] > 0 for step in steps_of(certificate) for leaf in step.leaves if leaf.plane)
         if seed % 7 != 2:  # of scores of 10^4 the checker knows too little
             verify(json.loads(json.dumps(certificate.to_json())), to_bytes(weights), no_clock)
     assert leaves >= 12
@@ -79,7 +87,9 @@ def test_nothing_is_counted_beyond_the_truth() -> None:
 def a_counted_one() -> tuple[Any, Any, SequenceCertificate]:
     """A network with a certificate that counts both right and wrong words."""
     certificate = certify_sequence(weights := any_network(29))
-    leaves = [(leaf.plane, step.words_by_leaf()[i]) for step in certificate.steps for i, leaf in enumerate(step.leaves)]
+    leaves = [
+        (leaf.plane, step.words_by_leaf()[i]) for step in steps_of(certificate) for i, leaf in enumerate(step.leaves)
+    ]
     assert any(plane and 0 < plane.words[0] <= plane.words[1] < words for plane, words in leaves)
     assert certificate.margin is not None
     return weights, json.loads(json.dumps(certificate.to_json())), certificate
@@ -87,7 +97,7 @@ def a_counted_one() -> tuple[Any, Any, SequenceCertificate]:
 
 def sum_of_words(certificate: SequenceCertificate, step: int, leaf: int) -> int:
     """The words of a leaf's cells."""
-    return certificate.steps[step].words_by_leaf()[leaf]
+    return steps_of(certificate)[step].words_by_leaf()[leaf]
 
 
 def restated(value: Any) -> Any:

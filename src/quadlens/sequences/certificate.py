@@ -18,7 +18,7 @@ from quadlens.model.native import sha256
 from quadlens.model.sequence import TaskSpec
 from quadlens.model.sequence_forward import forward
 from quadlens.model.weights import Weights
-from quadlens.numbers import at_least, double_below
+from quadlens.numbers import at_least, double_above, double_below
 from quadlens.sequences.attack import Found, true_margin
 from quadlens.sequences.counting import count_open
 from quadlens.sequences.decide import COUNTED, GRAIN, MOST_CELLS, OPEN, RIGHT, Group, StepProof
@@ -163,7 +163,7 @@ class SequenceCertificate(Displayed):
             "certified_inputs": self.certified_inputs,
             "wrong_inputs": list(self.wrong_inputs),
             "accuracy_lower_bound": double_below(Fraction(self.certified_inputs, self.inputs)),
-            "accuracy_upper_bound": -double_below(Fraction(self.wrong_inputs[0] - self.inputs, self.inputs)),
+            "accuracy_upper_bound": double_above(Fraction(self.inputs - self.wrong_inputs[0], self.inputs)),
             "counter_example": self.counter_example,
             "margin_lower_bound": double_below(self.margin),
             "margin_attained": self.worst_margin[1],

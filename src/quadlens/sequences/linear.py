@@ -108,6 +108,13 @@ class Bundle:
     leaf: LinearLeaf | None = None
 
     @property
+    def settled(self) -> LinearLeaf:
+        """What is proved of it."""
+        if self.leaf is None:
+            raise RuntimeError(f"nothing was proved of the cells of {self.symbols}")
+        return self.leaf
+
+    @property
     def last(self) -> int:
         """The letter after the window."""
         return self.first + len(self.symbols)
@@ -254,7 +261,7 @@ class LinearStep:
             if below:
                 letter, states = bundle.first - 1, np.argwhere(task.next[bundle.first - 1] == state).tolist()
             else:
-                letter, states = bundle.last, [(bundle.after, a) for a in range(task.alphabets[bundle.last])]
+                letter, states = bundle.last, [[bundle.after, a] for a in range(task.alphabets[bundle.last])]
             entries[place] = ["-" if below else "+", inner := [None] * len(states)]
             for at, (s, a) in enumerate(states):
                 symbol, after = int(self._numbers[letter][s, a]), int(task.next[letter][s, a])
@@ -313,7 +320,8 @@ class LinearStep:
         for share in LOWER if self._lowest > 0 else ():
             if not any(True for _ in self._led(self.bundles, share * target)):
                 return
-        queue, gap = [], 0
+        queue: list[tuple[int, int, Bundle, Any]] = []
+        gap = 0
         for bundle, terms in self._led(self.bundles, target):
             queue.append((self._words(bundle), len(queue), bundle, terms))
         queue.sort(key=lambda one: -one[0])
@@ -388,7 +396,7 @@ class LinearStep:
 
     def attacks(self) -> Iterator[Found]:
         """Words with small margins: of the smallest sums, then with the margin found for μ (Dinkelbach's iteration)."""
-        ranked = []
+        ranked: list[tuple[float, int, int, Bundle, int]] = []
         for bundle in self.bundles:
             (token,) = np.flatnonzero(self.task.answers[bundle.answer]).tolist()
             sums = least(self._paths(bundle), self._terms(bundle.own, token, 0.0).low)
@@ -414,7 +422,7 @@ class LinearStep:
     @cached_property
     def leaves(self) -> list[LinearLeaf]:
         """All of them, in the order of their first cells."""
-        return [bundle.leaf for bundle in self._numbered]
+        return [bundle.settled for bundle in self._numbered]
 
     @cached_property
     def _numbered(self) -> dict[Bundle, int]:
