@@ -684,7 +684,19 @@ def test_one_file_says_how_it_is_used(alone: Words, words: list[str], code: int)
 
 # Packages and modules of quadlens that the command line itself is made of; none reads a model or proves anything.
 COMMAND_LINE = {
-    *("cli", "display", "errors", "numbers", "plain_json", "reading", "schema", "table", "training", "workers"),
+    *(
+        "cli",
+        "display",
+        "errors",
+        "former_names",
+        "numbers",
+        "plain_json",
+        "reading",
+        "schema",
+        "table",
+        "training",
+        "workers",
+    ),
 }
 
 

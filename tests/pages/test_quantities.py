@@ -99,7 +99,7 @@ QUANTITIES = (
         "margin of pizza proved by moments",
         lambda: proof("moments").proof.margin,
         (
-            r"proves that all 3,481 inputs are answered right, with margin at least #",
+            r"3,481 inputs (?:of `pizza` )?are answered right, with margin at least #",
             r"inputs proved, margin at least #",
             r"where `moments`, the default, proves #",
             r"\| 0 \| [\d.]+ \| [\d.]+ % \| 6, [\d.]+ %, # \|",
@@ -113,6 +113,7 @@ QUANTITIES = (
         lambda: proof("thin").proof.margin,
         (
             r"it proves one of #, where `moments`",
+            r"\| all \| [\d.]+ \| margin proved # \|",
             r"thin proves 3,481 inputs for [\d.]+ % with a margin of at least #",
             r"strategy thin .*?margin_lower_bound #",
         ),
@@ -141,7 +142,7 @@ QUANTITIES = (
         ),
         "up",
         100,
-        4,
+        3,
     ),
     Quantity(
         "cost of moments, everything included",

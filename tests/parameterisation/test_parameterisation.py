@@ -94,8 +94,7 @@ def test_two_vocabularies_and_absolute_values() -> None:
     # Tokens of b are those of a turned by 7: one more answer is right after a turn of c, so that shifts are found.
     W_E = np.concatenate([pizza.W_E[:p], np.roll(pizza.W_E[:p], 7, axis=0)])
     W_U = np.roll(pizza.W_U, 7, axis=1)
-    fields = {name: getattr(pizza.config, name) for name in Config.__dataclass_fields__}
-    config = Config(**{**fields, "d_vocab": 2 * p, "b_token_offset": p})
+    config = replace(pizza.config, d_vocab=2 * p, b_token_offset=p)
     two = Weights(config, **{**pizza.tensors, "W_E": W_E, "W_U": W_U})
     assert quadlens.evaluate(two).correct == p * p
     small = quadlens.parameterise(two)

@@ -16,11 +16,14 @@ from quadlens.model.config import Config
 from quadlens.model.dyadic import DYADICS, Dyadic
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
+from quadlens.proofs.proof import StrategyFacts
 from quadlens_checker import limits
 
 
-def model_obstacle(model: Weights) -> str | None:
-    """Why no proof of this model can have a certificate, as far as it is known before the proof."""
+def model_obstacle(model: Weights, facts: StrategyFacts) -> str | None:
+    """Why no proof of this model by this strategy can have a certificate, as far as it is known before the proof."""
+    if not facts.has_certificate:
+        return "the checker does not know its theorem; prove it without a certificate, or by the strategy auto"
     size = sum(array.nbytes for array in model.tensors.values())
     unknown = unknown_model(model.config)
     if unknown is None and size > limits.MAX_MODEL_BYTES:

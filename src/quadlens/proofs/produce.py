@@ -143,7 +143,7 @@ class Prover:
         chosen, config = find_strategy(strategy), self.anatomy.config
         if config.no_tables is not None:
             return self._deep(self.anatomy.model, strategy, checkable)
-        if checkable and (obstacle := model_obstacle(self.anatomy.model)):
+        if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
         return Certificate(
@@ -162,7 +162,7 @@ class Prover:
         if strategy not in ("auto", "brute"):
             words = f"{why}: strategy {strategy} is for one layer without norms; use brute"
             raise BadConfig(words, settings=("strategy",))
-        if checkable and (obstacle := model_obstacle(model)):
+        if checkable and (obstacle := model_obstacle(model, Brute.facts)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = prove_deep(model)
         total = proof.operations

@@ -140,6 +140,7 @@ class StrategyFacts:
         in_integers: Whether it works in Python's integers at every p, which takes minutes on large models.
         own_collapse: Whether it does without the full collapse, so that its cost has everything in it.
         chooses: Whether it only chooses among the others, whose names its proofs carry.
+        has_certificate: Whether the checker knows its theorem.
     """
 
     name: str
@@ -150,6 +151,7 @@ class StrategyFacts:
     in_integers: bool = False
     own_collapse: bool = False
     chooses: bool = False
+    has_certificate: bool = True
 
 
 @runtime_checkable

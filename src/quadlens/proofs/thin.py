@@ -290,6 +290,8 @@ def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) ->
     n = model.config.p
     waves = columns.T @ W_U @ np.exp(2j * np.pi / n * np.outer(cyclic.of_c, [group.k for group in groups]))
     largest = np.argsort(-np.linalg.norm(waves, axis=0), kind="stable")[: r_out // 2]
+    if not len(largest):  # a plane has two directions
+        return P, ()
     turned = np.hstack([waves[:, j, None].view(float).reshape(r_out, 2) for j in largest])
     Q, R = np.linalg.qr(np.hstack([turned, np.eye(r_out)]))
     return hint(columns @ (Q * np.where(np.diag(R) < 0, -1.0, 1.0))), tuple(int(groups[j].k) for j in largest)
