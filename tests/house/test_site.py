@@ -127,7 +127,7 @@ def test_the_site_builds_without_a_warning_and_cuts_no_table(tmp_path: Path, req
     for path in TUTORIALS:
         there = tmp_path / "site" / "tutorials" / path.name
         assert f'href="{path.stem}.ipynb"' in there.with_suffix(".html").read_text("utf-8")
-        assert nbformat.read(there.with_suffix(".ipynb"), as_version=4) == notebook_of(path)
+        assert nbformat.read(there.with_suffix(".ipynb"), as_version=4) == notebook_of(path)  # type: ignore[no-untyped-call]
     # Skipped from here on where there is no browser.
     chromium: Any = request.getfixturevalue("chromium")
     wide = "e => e.scrollWidth > e.clientWidth + 1"
