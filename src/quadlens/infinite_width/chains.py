@@ -17,6 +17,7 @@ from jaxtyping import Complex
 
 from quadlens.infinite_width.integral import angles, is_short, over_inputs
 from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts
+from quadlens.spectrum.harmonics import doubled
 
 WAVES, MOMENTS = 2, 4
 
@@ -29,7 +30,7 @@ def chains_of(keys: tuple[int, ...], n: int) -> tuple[tuple[int, ...], ...]:
     >>> chains_of((5, 7, 27), 59), chains_of((1, 2, 3), 7)
     (((27, 5),), ((1, 2, 3),))
     """
-    double = {k: folded(2 * k, n) for k in keys}
+    double = {k: doubled(k, n) for k in keys}
     follows = {k: j for k, j in double.items() if j in double and j != k}
     found: list[tuple[int, ...]] = []
     for first in (*sorted(set(follows) - set(follows.values())), *sorted(follows)):
@@ -40,11 +41,6 @@ def chains_of(keys: tuple[int, ...], n: int) -> tuple[tuple[int, ...], ...]:
             run.append(after)
         found.append(tuple(run))
     return tuple(found)
-
-
-def folded(k: int, n: int) -> int:
-    """K or n - k modulo n, whichever is smaller: a wave and its mirror image have one name."""
-    return min(k % n, -k % n)
 
 
 def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitudes:
@@ -60,7 +56,7 @@ def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitude
             total[..., k] += over_inputs(cluster, one.theory)
             continue
         total[..., k] += _tilted(one, 2)
-        target = folded(2 * k, n)
+        target = doubled(k, n)
         if target in (0, k):
             continue
         written = parts.written[target, cluster.neurons]

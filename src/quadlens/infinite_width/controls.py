@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Complex, Float
+from jaxtyping import Float
 
 from quadlens.display import short
 from quadlens.infinite_width.inputs import Inputs
@@ -23,6 +23,7 @@ from quadlens.infinite_width.integral import over_inputs
 from quadlens.infinite_width.parts import ClusterReading, Parts, symmetric
 from quadlens.infinite_width.rule import Rule
 from quadlens.numbers import decimals
+from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.table import Table
 
 PERMUTATIONS = 8
@@ -186,7 +187,7 @@ def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Fl
     total = np.zeros(PERMUTATIONS + 1)
     for one in parts.readings:
         others = [k for k in parts.keys if k != one.cluster.k]
-        weights = np.array([1.0 if 2 * k == parts.n else 0.5 for k in others])
+        weights = mean_squares(parts.n, np.array(others))
         hidden = inputs.sigma.apply(inputs.pre[:, :, one.cluster.neurons]).reshape(parts.n**2, -1)
         met = hidden.T @ parts.logits[..., others].conj().reshape(parts.n**2, -1)
         written = parts.written[others][:, one.cluster.neurons].T
@@ -195,29 +196,17 @@ def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Fl
     return total / size
 
 
-@dataclass(frozen=True)
-class _Residual:
-    """Sums of squares and products of what is not symmetric (r) and what is predicted of it (p), permuted ones last."""
-
-    rr: float
-    rp: Float[np.ndarray, " many"]
-    pp: Float[np.ndarray, " many"]
+# Sums of squares and products of what is not symmetric (r) and what is predicted of it (p): rr, rp and pp.
+Residual = tuple[float, Float[np.ndarray, " many"], Float[np.ndarray, " many"]]
 
 
-def _residuals(one: ClusterReading, rng: np.random.Generator) -> _Residual:
+def _residuals(one: ClusterReading, rng: np.random.Generator) -> Residual:
+    """Of one cluster, permuted predictions after its own."""
     rule, k = one.rule, one.cluster.k
     weights = np.stack([rule.w, *(rng.permutation(rule.w) for _ in range(PERMUTATIONS))], axis=1)
-    true = _unsymmetric(one.finite[..., None], k)
-    said = _unsymmetric(rule.sums(one.cluster.phi, weights), k)
-    return _Residual(
-        float(np.square(np.abs(true)).sum()),
-        (said * true.conj()).real.sum(axis=(0, 1)),
-        np.square(np.abs(said)).sum(axis=(0, 1)),
-    )
-
-
-def _unsymmetric(x: Complex[np.ndarray, "n n many"], k: int) -> Complex[np.ndarray, "n n many"]:
-    return x - symmetric(x, k)
+    true, said = (x - symmetric(x, k) for x in (one.finite[..., None], rule.sums(one.cluster.phi, weights)))
+    rr = float(np.square(np.abs(true)).sum())
+    return rr, (said * true.conj()).real.sum(axis=(0, 1)), np.square(np.abs(said)).sum(axis=(0, 1))
 
 
 def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -234,10 +223,11 @@ def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
     return x, y, np.stack([rng.permutation(y) for _ in range(SHUFFLES)])
 
 
-def _fits(residuals: list[_Residual], boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Fits:
+def _fits(residuals: list[Residual], boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Fits:
     """Pooled over clusters: sums of squares for the residual, all boxes of all clusters for the spacing."""
-    rr = sum(one.rr for one in residuals)
-    rp, pp = (sum((getattr(one, name) for one in residuals), np.zeros(PERMUTATIONS + 1)) for name in ("rp", "pp"))
+    rr = sum(one[0] for one in residuals)
+    none = np.zeros(PERMUTATIONS + 1)
+    rp, pp = sum((one[1] for one in residuals), none), sum((one[2] for one in residuals), none)
     r2 = (2 * rp - pp) / rr if rr > 0 else None
     x, y = (np.concatenate([one[j] for one in boxes]) if boxes else np.zeros(0) for j in (0, 1))
     shuffled = np.concatenate([one[2] for one in boxes], axis=1) if boxes else np.zeros((SHUFFLES, 0))

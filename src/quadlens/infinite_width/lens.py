@@ -9,8 +9,7 @@ from quadlens.display import Displayed, short
 from quadlens.infinite_width.chains import chains_of, read_jointly
 from quadlens.infinite_width.controls import Controls, Fits, control_table, controls
 from quadlens.infinite_width.inputs import inputs_of
-from quadlens.infinite_width.integral import over_inputs
-from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts, share_right, take_apart
+from quadlens.infinite_width.parts import ClusterReading, Parts, share_right, take_apart
 from quadlens.integration import Integration
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.tables import FloatTables
@@ -328,7 +327,9 @@ def lens(layer: FloatTables, weights: int | None = None) -> Lens:
     measured = controls(parts, inputs)
     clusters = tuple(_lens_cluster(one, layer, measured) for one in parts.readings)
     chains = chains_of(tuple(parts.keys), parts.n)
-    shared, departure, phase = parts.shared, *(_over_keys(parts, name) for name in ("departure", "phase_error"))
+    shared = parts.shared
+    departure = parts.at_keys(one.departure for one in parts.readings)
+    phase = parts.at_keys(one.phase_error for one in parts.readings)
     finite = parts.integral + parts.quadrature_error + parts.higher_waves
     return Lens(
         n=inputs.n,
@@ -368,11 +369,3 @@ def _lens_cluster(reading: ClusterReading, layer: FloatTables, measured: Control
         r2_angles=circular_r2(cluster.psi, 2 * cluster.phi),
         fits=measured.per_key.get(cluster.k),
     )
-
-
-def _over_keys(parts: Parts, name: str) -> Amplitudes:
-    """One of the integrals of all clusters, over all inputs."""
-    total = np.zeros_like(parts.logits)
-    for one in parts.readings:
-        total[..., one.cluster.k] = over_inputs(one.cluster, getattr(one, name))
-    return total

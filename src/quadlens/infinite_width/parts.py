@@ -4,6 +4,7 @@ A part is its complex amplitude at each frequency of c, [a, b, k]: logit(a,b,c) 
 mean over c, which no answer depends on, is left out.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from quadlens.infinite_width.inputs import Inputs
 from quadlens.infinite_width.integral import SharedFunction, angles, over_inputs, rotated_limit, summed
 from quadlens.infinite_width.rule import Rule, rule_of
 from quadlens.infinite_width.waves import PlaneCluster, PlaneSpectrum, find_plane_clusters, plane_spectrum
+from quadlens.spectrum.amplitude_phase import mean_squares
+from quadlens.spectrum.fourier import sequences_of, waves_of
 
 Amplitudes = Complex[np.ndarray, "n n half"]
 
@@ -111,9 +114,13 @@ class Parts:
     @property
     def shared(self) -> Amplitudes:
         """The claim: the integrals of the shared functions of all clusters."""
+        return self.at_keys(one.theory for one in self.readings)
+
+    def at_keys(self, integrals: Iterable[Complex[np.ndarray, " n"]]) -> Amplitudes:
+        """A function C(a - b) for each cluster, over all inputs at the cluster's frequency."""
         total = np.zeros_like(self.logits)
-        for one in self.readings:
-            total[..., one.cluster.k] = over_inputs(one.cluster, one.theory)
+        for one, C in zip(self.readings, integrals, strict=True):
+            total[..., one.cluster.k] = over_inputs(one.cluster, C)
         return total
 
     @property
@@ -137,10 +144,8 @@ class Parts:
 
     def inner(self, x: Amplitudes, y: Amplitudes) -> float:
         """Σ over a, b and mean over c of x · y, the mean over c left out."""
-        weights = np.full(x.shape[2], 0.5)
+        weights = mean_squares(self.n, np.arange(x.shape[2]))
         weights[0] = 0.0
-        if self.n % 2 == 0:
-            weights[-1] = 1.0
         return float(
             np.einsum("abk,abk,k->", x.real, y.real, weights) + np.einsum("abk,abk,k->", x.imag, y.imag, weights)
         )
@@ -157,12 +162,9 @@ class Parts:
 
     def values(self, part: Amplitudes) -> Float[np.ndarray, "n n n"]:
         """A part as numbers over c."""
-        n = len(self.logits)
-        coefficients = part * (n / 2)
-        coefficients[..., 0] = 0
-        if n % 2 == 0:
-            coefficients[..., -1] *= 2
-        return np.fft.irfft(coefficients, n=n, axis=2)
+        waves = np.moveaxis(part, 2, 0).copy()
+        waves[0] = 0
+        return np.ascontiguousarray(np.moveaxis(sequences_of(waves, self.n), 0, 2))
 
 
 def symmetric(x: Complex[np.ndarray, "n n many"], k: int) -> Complex[np.ndarray, "n n many"]:
@@ -183,12 +185,9 @@ def share_right(logits: Float[np.ndarray, "n n n"]) -> float:
 
 def take_apart(inputs: Inputs) -> Parts:
     """Clusters, their integrals and sums, and the logits as the sum of seven parts."""
-    n = inputs.n
     spectrum = plane_spectrum(inputs.pre, inputs.W_L)
     readings = tuple(read_cluster(cluster, inputs) for cluster in find_plane_clusters(spectrum))
-    logits = np.fft.rfft(inputs.logits, axis=2) * (2 / n)
-    if n % 2 == 0:
-        logits[..., -1] /= 2
+    logits = np.ascontiguousarray(np.moveaxis(waves_of(np.moveaxis(inputs.logits, 2, 0)), 0, 2))
     zero = np.zeros_like(logits)
     parts = {name: zero.copy() for name in ("integral", "quadrature_error", "higher_waves", "cross_writing")}
     inside = np.concatenate([one.cluster.neurons for one in readings]) if readings else np.zeros(0, dtype=int)

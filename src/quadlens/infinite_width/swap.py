@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.infinite_width.inputs import Inputs, inputs_of
-from quadlens.infinite_width.integral import over_inputs
 from quadlens.infinite_width.parts import Parts, share_right, take_apart
 from quadlens.infinite_width.rule import tabulated_rule
 from quadlens.model.tables import FloatTables
@@ -75,11 +74,8 @@ def swap_table(swaps: tuple[Swap, ...]) -> Table:
 
 
 def _predicted(parts: Parts, sigma: Callable[[Any], Any]) -> float:
-    said = np.zeros_like(parts.logits)
-    for one in parts.readings:
-        rule = tabulated_rule(one.cluster, one.shared, one.rule.activation, sigma)
-        said[..., one.cluster.k] = over_inputs(one.cluster, rule.integral)
-    return share_right(parts.values(said))
+    rules = (tabulated_rule(one.cluster, one.shared, one.rule.activation, sigma) for one in parts.readings)
+    return share_right(parts.values(parts.at_keys(rule.integral for rule in rules)))
 
 
 def _accuracy(inputs: Inputs, skip: Float[np.ndarray, "n n n"], sigma: Callable[[Any], Any]) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 
 from quadlens.display import short
+from quadlens.spectrum.fourier import waves_of
 from quadlens.spectrum.key import is_key
 
 # The degree is the smallest up to MAX_DEGREE whose waves hold this share of a cluster's pre-activations.
@@ -49,12 +50,8 @@ class PlaneSpectrum:
 def plane_spectrum(pre: Float[np.ndarray, "n n d_mlp"], W_L: Float[np.ndarray, "n d_mlp"]) -> PlaneSpectrum:
     """One FFT over the plane, one over c."""
     n = len(pre)
-    written = np.fft.rfft(W_L, axis=0) * (2 / n)
-    written[0] /= 2
-    if n % 2 == 0:
-        written[-1] /= 2
     energy = np.einsum("abi,abi->i", pre, pre) / n**2
-    return PlaneSpectrum(n, np.fft.rfft2(pre, axes=(0, 1)) / n**2, energy, written)
+    return PlaneSpectrum(n, np.fft.rfft2(pre, axes=(0, 1)) / n**2, energy, waves_of(W_L))
 
 
 @short
