@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from beyond_the_paper import failing
 from data import measured_models
 from matplotlib.figure import Figure
 
 from quadlens.figures.canvas import canvas
 from quadlens.figures.style import write_figures
 from quadlens.numbers import at_least, at_most, decimals
-from quadlens.population.lens_columns import failing, lens_values
+from quadlens.population.dataset import lens_values
 from quadlens.table import Table
 
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)

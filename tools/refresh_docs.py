@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Keep what is derived true: output quoted in the documents, the shipped summary, what pages have typeset.
 
-A block starts with `<!-- output of: quadlens … -->`, or with a file of tools/ in place of `quadlens`, and ends with
-`<!-- end of output -->`. From the root:
+A block starts with `<!-- output of: quadlens … -->`, or with a file of tools/ or experiments/ in place of `quadlens`,
+and ends with `<!-- end of output -->`. From the root:
 
     python tools/refresh_docs.py            # rewrite what changed
     python tools/refresh_docs.py --check    # say what changed, exit 1 if anything did
@@ -16,7 +16,8 @@ import sys
 import unicodedata
 from pathlib import Path
 
-START, END = re.compile(r"<!-- output of: ((?:quadlens|tools/\w+\.py)\b.*?) -->"), "<!-- end of output -->"
+START = re.compile(r"<!-- output of: ((?:quadlens|(?:tools|experiments)/\w+\.py)\b.*?) -->")
+END = "<!-- end of output -->"
 # A block may be empty, but it never reaches over another comment.
 BLOCK = re.compile(rf"{START.pattern}\n((?:(?!<!--).)*){END}", re.DOTALL)
 

@@ -161,9 +161,14 @@ def agreeing(found: Comparison) -> int:
 
 def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
     """What a row says: agreement, good models, key frequencies, purity, double frequencies, angles."""
-    statements = {one.name: one.ours for one in (*found.statements, *found.beyond)}
+    statements = {one.name: one.ours for one in found.statements}
+    field = pl.element().struct.field
+    good_pairs = dataset.inside(
+        frame.filter(frame["good_model"]), "clusters", field("angle_approximation_error"), field("key")
+    )
+    angles = np.concatenate([[], *good_pairs])
     purity = frame.explode("neurons").select(pl.col("neurons").struct.field("variance_input")).to_series().drop_nulls()
-    good, angle = statements["good_models"], statements["median_angle_approximation_error"]
+    good = statements["good_models"]
     return [
         str(len(frame)),
         f"{agreeing(found)} of {len(found.tests)}",
@@ -172,7 +177,7 @@ def facts(frame: pl.DataFrame, found: Comparison) -> list[str]:
         change(frame),
         f"{purity.median():.3f}",
         f"{statements['share_of_neurons_with_secondary_twice_primary']:.2f}",
-        "–" if angle is None else f"{angle:.3f}",
+        f"{np.median(angles):.3f}" if len(angles) else "–",
     ]
 
 

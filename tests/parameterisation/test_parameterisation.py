@@ -181,7 +181,7 @@ def test_what_is_left_out_of_pizza_is_small() -> None:
 
 def test_the_pages_ladder_is_what_the_tool_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     root = ROOT
-    monkeypatch.syspath_prepend(root / "tools")
+    monkeypatch.syspath_prepend(root / "experiments")
     appendix_tables = import_module("appendix_tables")
     row = appendix_tables.row_of("pizza", quadlens.load("pizza"))
     page = (root / "docs" / "appendix.md").read_text(encoding="utf-8")

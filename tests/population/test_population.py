@@ -169,24 +169,6 @@ def test_one_models_inputs_are_compared_with_that_model(comparison: Comparison) 
     assert 0.12 < skip.gap < 0.13
 
 
-def test_the_tail_of_exact_errors_by_loops(frame: pl.DataFrame, comparison: Comparison) -> None:
-    """All clusters, and those whose key frequency is another's double: where the largest errors are."""
-    every, pair, alone = comparison.errors[:3]
-    errors = {"pair": [], "alone": []}  # type: dict[str, list[float]]
-    for model in frame.iter_rows(named=True):
-        keys = model["key_frequencies"]
-        folded = {k: min(2 * k % 59, -2 * k % 59) for k in keys}
-        for one in model["clusters"]:
-            if one["key"]:
-                doubles = folded[one["k"]] in keys or one["k"] in folded.values()
-                errors["pair" if doubles else "alone"].append(one["relative_exact_psi"])
-    assert sorted(errors["pair"]) == list(pair.errors)
-    assert sorted(errors["alone"]) == list(alone.errors)
-    assert (len(every.errors), every.above(0.1), every.above(1.0), every.models_above) == (533, 81, 7, 50)
-    assert (len(pair.errors), pair.above(0.1), pair.above(1.0)) == (87, 37, 7)
-    assert (len(alone.errors), alone.above(0.1), alone.above(1.0)) == (446, 44, 0)
-
-
 def test_what_is_counted_inside_models_scatters_more_in_the_paper_too() -> None:
     independent = wilson(80, 100) or (0.0, 1.0)
     wide = (0.8 - 2 * (0.8 - independent[0]), 0.8 + 2 * (independent[1] - 0.8))
@@ -208,7 +190,7 @@ def test_every_number_of_the_paper_has_a_row(comparison: Comparison) -> None:
     assert value["good_models"]["paper"] == 100
     assert value["models"] == {**value["models"], "ours": comparison.models, "paper": 151}
     json.dumps(value, allow_nan=False)
-    for statement in (*comparison.statements, *comparison.beyond):
+    for statement in comparison.statements:
         if statement.ci95 is not None and statement.ours is not None and statement.of is not None:
             assert statement.ci95[0] <= statement.ours <= statement.ci95[1], statement.name
 
@@ -396,12 +378,10 @@ def test_markdown_has_every_statement_and_cell(frame: pl.DataFrame, comparison: 
     text = comparison_table(comparison)
     lines = [line for line in text.splitlines() if line.startswith("|")]
     statements = len(comparison.statements) - 1 + 1 + len(comparison.histograms)  # one is said twice, one is the counts
-    assert len(lines) == 2 + statements + 2 + len(comparison.errors) + 2 + len(comparison.lens) + 2 + len(
-        comparison.beyond
-    )
+    assert len(lines) == 2 + statements
     assert comparison.tally() in text
     assert f"| {len(frame)} |" in lines[2]
-    assert all(word in text for word in ("agrees", "differs: ", "Beyond the paper:"))
+    assert all(word in text for word in ("agrees", "differs: "))
     rows = by_group(frame, "p")
     header, rule, only = rows_table(rows).splitlines()
     assert header.count("|") == rule.count("|") == only.count("|") == len(rows[0]) + 1

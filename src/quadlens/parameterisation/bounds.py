@@ -32,19 +32,8 @@ from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import apply_activation
 from quadlens.model.margins import leads
-from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
-from quadlens.parameterisation.noise import (
-    MATRICES,
-    PASSING,
-    READ,
-    WRITTEN,
-    Logits,
-    all_logits,
-    check_pair,
-    expand,
-    multiplied_out,
-)
+from quadlens.parameterisation.noise import ByNoise, Logits, Parts, all_logits, check_pair, expand, parts_of
 from quadlens.parameterisation.norms import SLACK, Chain, Matrix, Multiplied, Names, Way, basis
 
 UNIT = 2.0**-53
@@ -132,20 +121,9 @@ class Bounded:
         tables = n**0.5 * (self.eta_U * reach + self.eta["W_L"] * size) + n * self.eta_U * self.eta["W_L"]
         return 2 * (rounding + tables)
 
-    def parts(
-        self,
-    ) -> tuple[list[tuple[Names, np.ndarray]], list[tuple[Names, Matrix]], list[tuple[Names, np.ndarray]]]:
+    def parts(self) -> Parts:
         """U^s, W_L^r (its mean over c left out) and S^t."""
-
-        def tables(noisy: frozenset[str]) -> FloatTables:
-            names = [name for matrix in noisy for name in MATRICES[matrix]]
-            return self.simple.replace(
-                None, **{name: self.network.tensors[name].astype(float) for name in names}
-            ).collapse()
-
-        U = multiplied_out(READ, lambda noisy: np.stack([(t := tables(noisy)).U_a, t.U_b]))
-        W_L = multiplied_out(WRITTEN, lambda noisy: tables(noisy).W_L)
-        S = multiplied_out(PASSING, lambda noisy: np.stack([(t := tables(noisy)).S_a, t.S_b]))
+        U, W_L, S = parts_of(self.network, self.simple)
         return U, [(r, W - W.mean(axis=0)) for r, W in W_L], S
 
     def spread(self, W: Matrix) -> Float[np.ndarray, " d_mlp"]:
@@ -183,7 +161,7 @@ class Bounded:
         shares = {"absolute value": self.bent, "identity": self.linear}
         return {(part, noise): share * bound * (1 + SLACK) for part, share in shares.items() if share}
 
-    def changes(self, U: list[tuple[Names, np.ndarray]]) -> Iterator[tuple[Names, Hidden]]:
+    def changes(self, U: ByNoise) -> Iterator[tuple[Names, Hidden]]:
         """What each noise makes of the absolute value, after those before it: |x + ε| - |x|, times its share."""
         x = np.zeros((self.config.p, self.config.p, self.config.d_mlp))
         before = np.zeros_like(x)
@@ -247,7 +225,7 @@ def norm_row(name: str, tables: Bounded, way: Way | None) -> Row:
     return Row(name, terms, float(total.max()), tables.proved(total), chain.operations, (seconds, seconds))
 
 
-def row(name: str, tables: Bounded, parts: "Parts") -> Row:
+def row(name: str, tables: Bounded, parts: Parts) -> Row:
     """One of `ROWS`, with the time that its terms and the whole took."""
     of_terms, of_whole, operations = ROWS[name]
     moments = [time.perf_counter()]
@@ -272,7 +250,6 @@ def exact_row(tables: Bounded) -> Row:
     return Row("exact", terms, found.worst, int((margins > 0).sum()), tables.collapses + 4 * p**3 * n + 3 * p**3, took)
 
 
-Parts = tuple[list[tuple[Names, np.ndarray]], list[tuple[Names, Matrix]], list[tuple[Names, np.ndarray]]]
 Terms = Iterator[tuple[Term, float]]
 
 

@@ -33,6 +33,9 @@ MATRICES = {
 READ, WRITTEN, PASSING = ("E", "V", "O", "in"), ("out", "U"), ("E", "V", "O", "out", "U")
 
 Logits = Float[np.ndarray, "p p p"]
+# Parts by the matrices that are noise in them.
+ByNoise = list[tuple[tuple[str, ...], np.ndarray]]
+Parts = tuple[ByNoise, ByNoise, ByNoise]
 
 
 @dataclass(frozen=True)
@@ -104,14 +107,7 @@ def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str
         BadConfig: as for `expand`.
     """
     check_pair(network, simple)
-
-    def tables(noisy: frozenset[str]) -> FloatTables:
-        names = [name for matrix in noisy for name in MATRICES[matrix]]
-        return simple.replace(None, **{name: network.tensors[name].astype(float) for name in names}).collapse()
-
-    pre = multiplied_out(READ, lambda noisy: np.stack([tables(noisy).U_a, tables(noisy).U_b]))
-    W_L = multiplied_out(WRITTEN, lambda noisy: tables(noisy).W_L)
-    skip = multiplied_out(PASSING, lambda noisy: np.stack([tables(noisy).S_a, tables(noisy).S_b]))
+    pre, W_L, skip = parts_of(network, simple)
     activation = network.config.activation
     halves = {"relu": (0.5, "abs", 0.5), "abs": (0.0, "abs", 1.0)}
     linear, bent, factor = halves.get(activation, (0.0, activation, 1.0))
@@ -129,15 +125,26 @@ def terms_of(network: Weights, simple: Weights) -> Iterator[tuple[str, tuple[str
     yield from (("skip", t, S_a[:, None] + S_b) for t, (S_a, S_b) in skip if t)
 
 
+def parts_of(network: Weights, simple: Weights) -> Parts:
+    """U^s and S^t, of a and of b, and W_L^r between them."""
+
+    def tables(noisy: frozenset[str]) -> FloatTables:
+        names = [name for matrix in noisy for name in MATRICES[matrix]]
+        return simple.replace(None, **{name: network.tensors[name].astype(float) for name in names}).collapse()
+
+    U = multiplied_out(READ, lambda noisy: np.stack([(t := tables(noisy)).U_a, t.U_b]))
+    W_L = multiplied_out(WRITTEN, lambda noisy: tables(noisy).W_L)
+    S = multiplied_out(PASSING, lambda noisy: np.stack([(t := tables(noisy)).S_a, t.S_b]))
+    return U, W_L, S
+
+
 def check_pair(network: Weights, simple: Weights) -> None:
     """BadConfig unless every matrix of one is that of the other plus noise, and the collapse is exact."""
     if network.config != simple.config or network.config.no_collapse or network.config.attends != "constant":
         raise BadConfig("expected two networks of one layer, with one config, whose attention is constant")
 
 
-def multiplied_out(
-    names: tuple[str, ...], values: Callable[[frozenset[str]], np.ndarray]
-) -> list[tuple[tuple[str, ...], np.ndarray]]:
+def multiplied_out(names: tuple[str, ...], values: Callable[[frozenset[str]], np.ndarray]) -> ByNoise:
     """The parts of a product by which factors are noise, fewest first.
 
     `values` has the factors of a set with their noise and the others without. It is linear in each, so that its

@@ -1,4 +1,4 @@
-"""The paper's population beside ours: every statement of its appendix "Results for other random seeds", and more."""
+"""The paper's population beside ours: every statement of its appendix "Results for other random seeds"."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from quadlens.population.cluster_errors import ClusterErrors, cluster_errors
-from quadlens.population.dataset import CLUSTER_ROWS, CONFIG_COLUMNS, by_model, inside, manifest_of
+from quadlens.population.dataset import CLUSTER_ROWS, CONFIG_COLUMNS, inside, manifest_of
 from quadlens.population.histograms import HistogramComparison, compare_histograms
 from quadlens.population.intervals import RESAMPLES, Interval, bootstrap, difference, holm, homogeneity, mostly, wilson
-from quadlens.population.lens_columns import LensCounts, lens_counts
 from quadlens.population.statement import (
     Printed,
     Statement,
@@ -34,19 +32,6 @@ FREE_SETTINGS = ("seed", "seeding", "warmup", "epochs", "precision", "history_ev
 BOUND = "total_abs_bound_half"
 # Another name of models_all_neuron_frequencies_match.
 SAID_TWICE = "good_models"
-# Whose median over good pairs is worth knowing though the paper does not say it.
-PAIR_MEDIANS = {
-    "normalised_abs_cos_error": "absolute value, cos",
-    "normalised_abs_sin_error": "absolute value, sin",
-    "normalised_id_cos_error": "identity, cos",
-    "normalised_id_sin_error": "identity, sin",
-    "angle_approximation_error": "angle error bound",
-    "numerical_abs_bound_full": "numerical bound, full period",
-    "total_abs_bound_full": "total bound, full period",
-    "total_abs_bound_half": "total bound, half period",
-    "relative_exact_psi": "exact error with ψ over the baseline",
-    "relative_bound": "the paper's best bound over the baseline",
-}
 
 
 @dataclass(frozen=True)
@@ -83,9 +68,6 @@ class Comparison:
         statements: The paper's statements.
         key_counts: Number of key frequencies.
         histograms: The paper's histograms with ours over them.
-        beyond: What the paper could not say: exact errors, what each strategy proves, and at what cost.
-        errors: Exact errors of all key clusters, the tail included.
-        lens: How many integrate, and the lens's numbers with their controls.
     """
 
     models: int
@@ -93,9 +75,6 @@ class Comparison:
     statements: tuple[Statement, ...]
     key_counts: KeyCounts
     histograms: tuple[HistogramComparison, ...]
-    beyond: tuple[Statement, ...]
-    errors: tuple[ClusterErrors, ...]
-    lens: tuple[LensCounts, ...]
 
     @property
     def tests(self) -> tuple[Tested, ...]:
@@ -123,9 +102,6 @@ class Comparison:
             "number_of_key_frequencies": self.key_counts.to_dict(),
             frequencies: bars.pop(frequencies),
             "histograms": bars,
-            "beyond_the_paper": {statement.name: statement.to_dict() for statement in self.beyond},
-            "exact_errors_of_key_clusters": [one.to_dict() for one in self.errors],
-            "lens": [one.to_dict() for one in self.lens],
             "tally": self.tally(),
             "settings": self.settings,
         }
@@ -167,9 +143,6 @@ def compare(
         statements=(*_of_models(frame, good), _of_skip(frame, rng), *_of_pairs(good, rng), _of_neurons(frame, rng)),
         key_counts=_key_counts(frame, rng),
         histograms=compare_histograms(frame, good, all_four_small(), rng),
-        beyond=(*_medians(good, rng), *_proofs(by_model(frame), rng)),
-        errors=cluster_errors(frame),
-        lens=lens_counts(frame),
     )
     return _corrected(made) if reason is None else _not_compared(made, reason)
 
@@ -228,7 +201,7 @@ def all_four_small() -> "polars.Expr":
     return pl.all_horizontal([pl.element().struct.field(name) < 0.1 for name in FOUR_ERRORS]).fill_null(False)
 
 
-def _measured(
+def measured(
     values: Sequence[np.ndarray],
     rng: np.random.Generator,
     statistic: Callable[[np.ndarray], Any] = np.mean,
@@ -303,7 +276,7 @@ def _of_skip(frame: "polars.DataFrame", rng: np.random.Generator) -> Statement:
     shares = frame["residual_variance_share"].drop_nulls().to_numpy()
     n, below = len(shares), int((shares < limit).sum())
     # A stream of its own: the intervals of the other rows do not depend on this one.
-    median, ci, _ = _measured(list(shares[:, None]), rng.spawn(1)[0], np.median)
+    median, ci, _ = measured(list(shares[:, None]), rng.spawn(1)[0], np.median)
     tested = Tested(mostly(below, n), None) if n else None
     return Statement(
         name,
@@ -335,11 +308,11 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
     per_model = number_statement(
         "good_model_frequency_pairs",
         "(good model, key frequency) pairs; compared per good model",
-        *_measured([np.array([float(len(one))]) for one in hits], rng),
+        *measured([np.array([float(len(one))]) for one in hits], rng),
         Printed(theirs / their_good, theirs / their_good, their_good),
     )
-    _, hits_ci, _ = _measured(hits, rng, limits=shares)
-    naive, naive_ci, _ = _measured(below, rng, limits=shares)
+    _, hits_ci, _ = measured(hits, rng, limits=shares)
+    naive, naive_ci, _ = measured(below, rng, limits=shares)
     counted = None if per_model.ci95 is None else (per_model.ci95[0] * n, per_model.ci95[1] * n)
     name, naive_name = "median_abs_bound_of_those_pairs", "share_of_those_bounds_below_naive"
     return [
@@ -355,13 +328,13 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
         number_statement(
             name,
             "median bound of the absolute-value part, those pairs",
-            *_measured(bounds, rng, median),
+            *measured(bounds, rng, median),
             Printed(*as_printed(numbers[name]), their_good),
         ),
         number_statement(
             "median_abs_bound_of_the_papers_histogram",
             f"the same against the median of the paper's histogram of that bound ({histogram.total:g} pairs)",
-            *_measured(bounds, rng, median),
+            *measured(bounds, rng, median),
             Printed(*histogram.median_bin, GOOD_MODELS),
         ),
         number_statement(
@@ -385,7 +358,7 @@ def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator) -> Statemen
         "share_of_neurons_with_secondary_twice_primary",
         "share of neurons whose secondary frequency is twice the primary "
         f"(the paper: {100 * low:.0f} % and {100 * high:.0f} %)",
-        *_measured(inside(frame, "neurons", multiple == 2, role != "dead"), rng, limits=(0.0, 1.0)),
+        *measured(inside(frame, "neurons", multiple == 2, role != "dead"), rng, limits=(0.0, 1.0)),
         Printed(low, high, MODELS),
     )
 
@@ -400,38 +373,3 @@ def _key_counts(frame: "polars.DataFrame", rng: np.random.Generator) -> KeyCount
     shares = [difference(a / n, wilson(a, n) or (0.0, 1.0), b / m, wilson(b, m) or (0.0, 1.0)) for a, n, b, m in sides]
     tested = Tested(p, max(max(-low, high) for low, high in shares))
     return KeyCounts(ours, theirs, tested.verdict, "χ² test of one distribution", tested)
-
-
-def _medians(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statement]:
-    import polars as pl
-
-    field, rows = pl.element().struct.field, []
-    for column, words in PAIR_MEDIANS.items():
-        found = _measured(inside(good, "clusters", field(column), field("key")), rng, np.median, 500)
-        rows.append(number_statement(f"median_{column}", f"median over good pairs: {words}", *found))
-    return rows
-
-
-def _proofs(models: Sequence[dict[str, Any]], rng: np.random.Generator) -> list[Statement]:
-    """Accuracy, then what each strategy proves of how many models, and at what cost."""
-    accurate = [model for model in models if model["accuracy"] == 1]
-    rows = [
-        count_statement("accurate_models", "models that answer every input right", len(accurate), len(models), None)
-    ]
-    tried = dict.fromkeys(name for model in models for name in model if name.startswith("certified_"))
-    for certified in tried:
-        strategy = certified.removeprefix("certified_")
-        mine = [model for model in models if certified in model]
-        whole = [model[certified] == 1 for model in accurate if certified in model]
-        name, words = (
-            f"accurate_models_certified_by_{strategy}",
-            f"accurate models with every input proved by {strategy}",
-        )
-        rows.append(count_statement(name, words, sum(whole), len(whole), None))
-        for name, words, column in (
-            (f"share_of_inputs_certified_by_{strategy}", f"inputs proved by {strategy}, mean", certified),
-            (f"cost_of_{strategy}", f"operations of {strategy} over brute force, mean", f"cost_{strategy}"),
-        ):
-            found = _measured([np.array([model[column]]) for model in mine], rng)
-            rows.append(number_statement(name, words, *found))
-    return rows

@@ -12,7 +12,6 @@ import numpy as np
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.atomic import write_atomic
 from quadlens.model.bundled import data_directory
-from quadlens.population.lens_columns import lens_schema, lens_values
 from quadlens.population.store import MAX_FILE_BYTES, ModelManifest, RunDirectory, Store, read_here
 from quadlens.proofs import STRATEGIES
 from quadlens.proofs.operations import collapse_operations
@@ -60,6 +59,38 @@ PHASE_COLUMNS = (
 PROOF_COLUMNS = ("margin_lower_bound", "logit_error_bound", "accuracy_lower_bound", "seconds")
 # Settings of a run that get a column of their own; the rest is in the column `manifest`.
 CONFIG_COLUMNS = ("p", "d_model", "d_mlp", "equals", "epochs", "weight_decay", "train_share", "seed", "seeding")
+
+# Of the lens. The shipped population was trained before it had controls, and its weights were not kept: its columns are
+# of models trained again from the same seeds on another machine. These are not the same bits, so `lens_sha256` says
+# which model they are of, and `lens_key_frequencies` which keys that one has; empty where it was not trained again.
+LENS_R2 = ("shared", "joint", "symmetric_part", "ceiling")
+LENS_CONTROLS = (
+    *("shared_permuted", "resampled_even", "resampled_half"),
+    *("residual", "residual_permuted", "spacing", "spacing_permuted"),
+)
+
+
+def lens_schema() -> dict[str, Any]:
+    """Names and types of what the lens says of each model: the mechanism's number beside its controls, and chains."""
+    import polars as pl
+
+    numbers = dict.fromkeys((f"lens_{name}" for name in ("answers_right", *LENS_R2, *LENS_CONTROLS)), pl.Float64)
+    keys = {"lens_key_frequencies": pl.List(pl.Int32), "lens_chains": pl.List(pl.List(pl.Int32))}
+    return {"lens_sha256": pl.String, "lens_integrates": pl.Boolean, **numbers, **keys}
+
+
+def lens_values(document: Mapping[str, Any] | None, sha256: str) -> dict[str, Any]:
+    """The columns of one model, from the lens's JSON view; nothing where there is none."""
+    if document is None:
+        return {}
+    values = {"answers_right": document["answers_right"], **document["r2"], **document["controls"]}
+    return {
+        "lens_sha256": sha256,
+        "lens_integrates": document["integrates"],
+        **{f"lens_{name}": values.get(name) for name in ("answers_right", *LENS_R2, *LENS_CONTROLS)},
+        "lens_key_frequencies": sorted(row["k"] for row in document["clusters"]),
+        "lens_chains": document["chains"],
+    }
 
 
 def schema() -> "polars.Schema":

@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quadlens.numbers import counted, short_of_one
-from quadlens.population.cluster_errors import errors_table
 from quadlens.population.comparison import SAID_TWICE, Comparison, KeyCounts
 from quadlens.population.histograms import HistogramComparison
-from quadlens.population.lens_columns import lens_table
 from quadlens.population.statement import Statement
 from quadlens.published import MODELS
 from quadlens.table import Table
@@ -27,17 +25,14 @@ HEADERS = {
 
 
 def render(comparison: Comparison, console: "Console") -> None:
-    """Every statement with its verdict, then the histograms, then what goes beyond the paper."""
+    """Every statement with its verdict, then the histograms."""
     console.print(f"{_models(comparison)} of ours ({comparison.settings}); the paper has {MODELS}", markup=False)
     console.print()
     for row, words, ours, ci, paper in _lines(comparison):
         numbers = f"ours {ours}{f' (95 % {ci})' if ci else ''}{f' · paper {paper}' if paper else ''}"
         console.print(f"{row.verdict:<18}  {words}", markup=False, soft_wrap=True)
         console.print(f"{'':<18}  {numbers} · {row.why}{_sure(row)}", markup=False, soft_wrap=True)
-    console.print(f"\n{comparison.tally()}\n", markup=False)
-    errors_table(comparison.errors).print(console)
-    lens_table(comparison.lens).print(console)
-    _beyond(comparison).print(console)
+    console.print(f"\n{comparison.tally()}", markup=False)
 
 
 def comparison_table(comparison: Comparison) -> str:
@@ -51,12 +46,6 @@ def comparison_table(comparison: Comparison) -> str:
             f"**{_models(comparison)}** ({comparison.settings}); the paper has {MODELS}.",
             Table("", ("statement", "ours", "95 %", "paper", "verdict"), rows).to_markdown(),
             comparison.tally(),
-            "Exact error of key clusters, over all a, b and c, of the integral's mean size:",
-            errors_table(comparison.errors).to_markdown(),
-            "The lens, of models trained again where the shipped ones' weights are not kept:",
-            lens_table(comparison.lens).to_markdown(),
-            "Beyond the paper:",
-            _beyond(comparison).to_markdown(),
         )
     )
 
@@ -71,10 +60,12 @@ def _lines(
     """(the comparison, what it is about, ours, its interval, the paper's) for each of them."""
     for one in comparison.statements:
         if one.name != SAID_TWICE:
-            yield one, one.words, _ours(one), _interval(one), _number(one.paper, one.paper_of)
+            yield one, one.words, ours(one), interval(one), _number(one.paper, one.paper_of)
     counts = comparison.key_counts
-    ours, paper = (", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper))
-    yield counts, "models by number of key frequencies", ours, "", paper
+    counted_here, paper = (
+        ", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper)
+    )
+    yield counts, "models by number of key frequencies", counted_here, "", paper
     for h in comparison.histograms:
         found = f"{h.ours.sum():,.0f} of {counted(h.models, 'model')}"
         yield h, f"histogram of {h.words}", found, "", f"{h.paper.sum():,.0f}"
@@ -87,16 +78,13 @@ def _sure(row: Statement | KeyCounts | HistogramComparison) -> str:
     return f"; {words}" if words else ""
 
 
-def _beyond(comparison: Comparison) -> Table:
-    rows = [(one.words, _ours(one), _interval(one)) for one in comparison.beyond]
-    return Table("beyond the paper", ("statement", "ours", "95 %"), rows, left=(0, 1, 2))
-
-
-def _ours(one: Statement) -> str:
+def ours(one: Statement) -> str:
+    """Our number of a statement, with what it is counted among."""
     return _number(one.ours, one.of) or "none"
 
 
-def _interval(one: Statement) -> str:
+def interval(one: Statement) -> str:
+    """Its interval; empty where there is none."""
     if one.ci95 is None:
         return ""
     low, high = one.ci95

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tables and figures of docs/appendix.md: how well few numbers say what a network does, and what is left.
 
-    python tools/appendix_tables.py [DIR …] [--only NAME …] [--write docs/appendix.md] [--pictures docs/pictures]
+    python experiments/appendix_tables.py [DIR …] [--only NAME …] [--write docs/appendix.md] [--pictures docs/pictures]
 
 The bundled models and every checkpoint below each DIR whose attention is constant, one layer. With --write the tables
 replace those between `<!-- table: NAME -->` and `<!-- end of table -->`.
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ladder import Rung, ladder
 from matplotlib.figure import Figure
 
 from quadlens.errors import QuadlensError
@@ -28,7 +29,6 @@ from quadlens.numbers import at_least, at_most, significant
 from quadlens.parameterisation import Expansion, expand, parameterise
 from quadlens.parameterisation.bounds import LINEAR, SLOPES, bounds, linear_rows
 from quadlens.parameterisation.bounds import Row as BoundRow
-from quadlens.parameterisation.ladder import Rung, ladder
 from quadlens.proofs.thin import Thin, ThinHints
 from quadlens.proofs.thin_items import thin_items
 from quadlens.spectrum.anatomy import Anatomy
