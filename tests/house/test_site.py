@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import zipfile
 from importlib import import_module
 from pathlib import Path
@@ -45,14 +44,12 @@ def test_a_tutorial_has_one_idea_and_two_exercises(path: Path) -> None:
     assert text.count("**How to read this figure.**") >= 1
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_takes_seconds(path: Path) -> None:
-    names: dict[str, object] = {}
-    began = time.process_time()
-    for cell in CELL.findall(path.read_text(encoding="utf-8")):
-        exec(compile(cell, str(path), "exec"), names)
-    assert time.process_time() - began < 20
+    """As a reader runs it: in a process of its own, whose calls are not checked for types."""
+    cells = "\n".join(CELL.findall(path.read_text(encoding="utf-8")))
+    said = run(sys.executable, "-c", f"{cells}\nimport time\nprint(time.process_time())")
+    assert float(said.splitlines()[-1]) < 20
 
 
 def notebook_of(path: Path) -> Any:
