@@ -3,9 +3,7 @@
     python experiments/adder_seeds.py DIR     # adder_SEED.safetensors with their manifests → data/adder_seeds.csv
     python experiments/adder_seeds.py --table # what docs/sequences.md shows of them
 
-A network that does not pass is not certified: a sample is a counter-example. One that passes and has an input with a
-negative margin (run in 200 bits) is wrong, and its wrong inputs are not counted. Proofs aim at `SHARE` of the smallest
-margin that was found: `quadlens certify` aims higher, and takes longer.
+A network that does not pass is not certified: a sample is a counter-example.
 """
 
 import csv
@@ -16,40 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from quadlens.model import load
-from quadlens.model.native import sha256
 from quadlens.numbers import at_least, at_most
-from quadlens.sequences.attack import true_margin
-from quadlens.sequences.certificate import SequenceCertificate
-from quadlens.sequences.decide import StepProof
-from quadlens.sequences.tables import Network
-from quadlens.sequences.tail import Tail
+from quadlens.sequences.certificate import certify_sequence
 
 DATA = Path(__file__).parent / "data" / "adder_seeds.csv"
-SHARE = 0.3
 FIELDS = ("seed", "epochs", "lr", "right", "tried", "sampled_margin", "loss", "verdict", "proved_margin",
           "attained_margin", "worst_input", "worst_step", "wrong_at_least", "wrong_at_most", "seconds")  # fmt: skip
 
 
 def verdict(path: Path) -> dict[str, Any]:
-    """What is proved of one network over all inputs."""
+    """What `quadlens certify` proves of one network over all inputs."""
     began = time.process_time()
-    weights = load(path)
-    network = Network(weights)
-    tail = Tail(network)
-    steps = tuple(StepProof(network, tail, i) for i in range(len(network.task.steps)))
-    worst = min((found for step in steps for found in step.attacks()), key=lambda found: found.margin)
-    row = {"attained_margin": true_margin(network, worst.word, worst.step)[1], "worst_step": worst.step}
-    told = SequenceCertificate(network, sha256(weights), steps, worst, 0.0).told(worst.word)
-    row |= {"worst_input": " + ".join(map(str, told))}
-    if row["attained_margin"] < 0:  # an input is wrong, whatever the others are
-        return row | {"verdict": "WRONG", "wrong_at_least": 1, "seconds": round(time.process_time() - began, 1)}
-    for step in steps:
-        step.decide(SHARE * worst.margin)
-    proved = SequenceCertificate(network, sha256(weights), steps, worst, 0.0)
-    least, most = proved.wrong_inputs
-    return row | {
-        "verdict": proved.verdict,
-        "proved_margin": "" if proved.margin is None else float(proved.margin),
+    certificate = certify_sequence(load(path))
+    least, most = certificate.wrong_inputs
+    return {
+        "attained_margin": certificate.worst_margin[1],
+        "worst_step": certificate.worst.step,
+        "worst_input": " + ".join(map(str, certificate.told(certificate.worst.word))),
+        "verdict": certificate.verdict,
+        "proved_margin": "" if certificate.margin is None else float(certificate.margin),
         "wrong_at_least": least,
         "wrong_at_most": most,
         "seconds": round(time.process_time() - began, 1),

@@ -12,8 +12,7 @@ import pytest
 
 from checker.sequence_certificates import network_of, no_clock
 from quadlens.model.native import to_bytes
-from quadlens.sequences import certificate as certificates
-from quadlens.sequences import counting
+from quadlens.sequences import counting, decide
 from quadlens.sequences.certificate import SequenceCertificate, certify_sequence
 from quadlens.sequences.decide import StepProof
 from quadlens.sequences.tables import Network
@@ -33,8 +32,8 @@ REFUSALS = Rejected, ValueError, TypeError, LookupError, AttributeError, Arithme
 @pytest.fixture(autouse=True)
 def _hardly_refined(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells are counted where a real proof would rather refine them, small tasks being refined to single words."""
-    monkeypatch.setattr(certificates, "ROOM_WHERE_WRONG", 0)
-    monkeypatch.setattr(certificates, "MOST_CELLS", 0)
+    monkeypatch.setattr(decide, "ROOM_WHERE_WRONG", 0)
+    monkeypatch.setattr(decide, "MOST_CELLS", 0)
     monkeypatch.setattr(counting, "MOST_COUNTED", 0)
     monkeypatch.setattr(limits, "MAX_CUTS", 100_000)
 

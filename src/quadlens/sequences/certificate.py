@@ -20,18 +20,15 @@ from quadlens.model.sequence_forward import forward
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, double_above, double_below
 from quadlens.sequences.attack import Found, true_margin
-from quadlens.sequences.counting import count_open
-from quadlens.sequences.decide import COUNTED, GRAIN, MOST_CELLS, OPEN, RIGHT, Group, StepProof
+from quadlens.sequences.counting import all_right, count_open
+from quadlens.sequences.decide import LEAST_AIM, Aim, StepProof
+from quadlens.sequences.leaves import COUNTED, GRAIN, OPEN, RIGHT, Group
 from quadlens.sequences.linear import LINEAR, LinearStep, is_linear
 from quadlens.sequences.tables import HINT_BITS, Network
 from quadlens.sequences.tail import Tail
 from quadlens.sequences.union import in_union
 
 SequenceVerdict = Literal["CERTIFIED", "WRONG", "PARTLY", "UNPROVED"]
-# Share of the smallest margin found that proofs aim at, and what they aim at where an input is wrong.
-AIM, LEAST_AIM = 0.96, 2.0**-10
-# Cells that a step may be refined into where an input is wrong: the rest is counted.
-ROOM_WHERE_WRONG = 30_000
 # What is claimed of what is proved, so that a checker that bounds a little worse agrees.
 CLAIMED = 1 - 2.0**-13
 
@@ -291,14 +288,13 @@ def certify_sequence(
     progress("bounding what attention brings")
     linear = is_linear(network)
     steps = tuple(LinearStep(network, i) if linear else StepProof(network, tail, i) for i in numbers)
-    worst = min((found for step in steps for found in step.attacks()), key=lambda found: found.margin)
-    aim = AIM * worst.margin if worst.margin > 0 else LEAST_AIM
-    by_cells = [step for step in steps if isinstance(step, StepProof)]
-    for step in by_cells:
-        step.room = MOST_CELLS if worst.margin > 0 else ROOM_WHERE_WRONG
-    for i, one in enumerate(steps):
-        progress(f"step {i + 1} of {len(steps)}: {one.size:,} cells")
-        one.decide(aim)
+    aim = Aim(found for step in steps for found in step.attacks())
+    for i, step in enumerate(steps):
+        progress(f"step {i + 1} of {len(steps)}: {step.size:,} cells")
+        if isinstance(step, StepProof):
+            step.decide(aim, all_right)
+        else:
+            step.decide(aim.target)
     progress("counting what stays open")
-    count_open(by_cells, min(aim, LEAST_AIM))
-    return SequenceCertificate(network, digest or sha256(weights), steps, worst, time.perf_counter() - began)
+    count_open([step for step in steps if isinstance(step, StepProof)], min(aim.target, LEAST_AIM))
+    return SequenceCertificate(network, digest or sha256(weights), steps, aim.worst, time.perf_counter() - began)

@@ -26,11 +26,14 @@ from jaxtyping import Float, Int
 from quadlens.model.sequence_task import SequenceTask
 from quadlens.sequences.attack import margin_gradient, point_margins
 from quadlens.sequences.cells import Cells
-from quadlens.sequences.decide import COUNTED, GRAIN, OPEN, WRONG, Group, Leaf, Plane, StepProof, bisect, halves
+from quadlens.sequences.decide import StepProof
 from quadlens.sequences.interval import Interval
+from quadlens.sequences.leaves import COUNTED, GRAIN, OPEN, WRONG, Group, Leaf, Plane, bisect, halves
 from quadlens.sequences.reach import holds, shortest_paths
 
 BINS = 6000
+# Where letters move sums far, and against each other, there is no counting: a checker has so much room.
+MOST_BINS = 1 << 16
 # Of a bin: what roundings of terms, here and in a checker, may be off by, and far more.
 SLACK = 1e-6
 # Sets of cells that are counted at once while looking for where to cut, and in all; what may stay undecided.
@@ -140,6 +143,8 @@ class Counter:
         }
         high = {n: np.floor((one.hi + SLACK * plane.bin) / plane.bin) for n, one in terms.items()}
         same = all((low[n] == high[n]).all() for n in free)
+        if sum(one.max() - one.min() for one in (*low.values(), *high.values())) > MOST_BINS:
+            return 0, (0, some.words)
         spread_low = Spread(self.task, low, cells.first, cells.last, self.bits)
         spread_high = spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
         good = bad = 0
@@ -329,12 +334,27 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
             gap, least = gap + minus, least + wrong - (plane.words[0] if plane else 0)
             todo += parts
     for _, _, one, plane in heap:
-        step, group = one.step, one.group
-        kind, box = (OPEN, np.zeros((0, 2))) if plane is None else (COUNTED, np.stack([one.box.lo, one.box.hi], axis=1))
-        group.leaf[one.members] = len(step.leaves)
-        step.leaves.append(Leaf(kind, step.tables.own[group.cells.own], one.answer, box, target, plane))
+        _leaf(one, plane, target)
     for step in steps:
         step.drop_unused()
+
+
+def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> list[int]:
+    """Give leaves to the cells all of whose words are beyond a plane, together or each by itself; the others."""
+    counter, left = Counter(step), list[int]()
+    answers = group.cells.answer[hard]
+    queue = [Some(step, group, np.array(hard)[answers == answer]) for answer in np.unique(answers)]
+    while queue:
+        some = queue.pop()
+        (plane,) = planes([some], target)
+        counted = _with_counts(counter, some, plane)
+        if counted is not None and counted.words == (0, 0):
+            _leaf(some, counted, target)
+        elif len(some.members) > 1:
+            queue += _halves(some, None)
+        else:
+            left += some.members.tolist()
+    return sorted(left)
 
 
 def _open(step: StepProof) -> list[Some]:
@@ -347,6 +367,21 @@ def _open(step: StepProof) -> list[Some]:
     return found
 
 
+def _leaf(some: Some, plane: Plane | None, target: float) -> None:
+    """Put the cells in a leaf of their own: counted by a plane, or open."""
+    step, group, box = some.step, some.group, some.box
+    kind, ends = (OPEN, np.zeros((0, 2))) if plane is None else (COUNTED, np.stack([box.lo, box.hi], axis=1))
+    group.leaf[some.members] = len(step.leaves)
+    step.leaves.append(Leaf(kind, step.tables.own[group.cells.own], some.answer, ends, target, plane))
+
+
+def _halves(some: Some, slope: tuple[float, ...] | None) -> list[Some]:
+    """Two sets of cells, apart along the coordinate that moves the margin most."""
+    step, group = some.step, some.group
+    margins = step.tail.margins(step.tables.stream[[group.cells.own]], some.box[None], np.array([some.answer]))
+    return [Some(step, group, half, slope) for half in halves(group.boxes, some.members, margins.influence[0])]
+
+
 def _parts(some: Some, target: float, slope: tuple[float, ...] | None) -> tuple[list[Some] | None, int]:
     """Two halves; or of a single cell the children that are not decided, and how many words of the others are wrong.
 
@@ -354,9 +389,7 @@ def _parts(some: Some, target: float, slope: tuple[float, ...] | None) -> tuple[
     """
     step, group = some.step, some.group
     if len(some.members) > 1:
-        start = step.tables.stream[[group.cells.own]]
-        margins = step.tail.margins(start, some.box[None], np.array([some.answer]))
-        return [Some(step, group, half, slope) for half in halves(group.boxes, some.members, margins.influence[0])], 0
+        return _halves(some, slope), 0
     i = int(some.members[0])
     side = step.side(group, some.members)
     if not side:

@@ -1,14 +1,15 @@
 """Every cell of a step is right, wrong or open: boxes found, proved, merged into leaves, refined where need be.
 
 Leaves come top down: all cells of one own token and answer in one box; where the margin over it is not proved the cells
-are split in two, down to single cells, whose box is bisected and which are then refined by one more letter. What is
-claimed is proved of the leaf's box alone: every cell is in it (`reach.holds`), and the margin holds on it (`tail`).
+are split in two, down to single cells, whose box is bisected. What is left is attacked, counted on both sides of a
+plane where that may show every word to be right, and then refined by one more letter. What is claimed is proved of the
+leaf alone: every cell is in its box (`reach.holds`), and the margin holds on it (`tail`), or beyond its plane
+(`counting`).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,88 +17,56 @@ from jaxtyping import Float, Int
 from quadlens.sequences.attack import Found, attack, point_margins
 from quadlens.sequences.cells import Cells, all_cells, window
 from quadlens.sequences.interval import Interval
+from quadlens.sequences.leaves import GRAIN, OPEN, RIGHT, WRONG, Group, Leaf, Proposal, bisect, halves
 from quadlens.sequences.reach import holds, search
-from quadlens.sequences.tables import HINT_BITS, Network, StepTables
+from quadlens.sequences.tables import Network, StepTables
 from quadlens.sequences.tail import Tail
 from quadlens.sequences.union import Fixed
 
-RIGHT, WRONG, OPEN, COUNTED = "right", "wrong", "open", "counted"
-# Boxes are multiples of this, and so exact as integers in a certificate.
-GRAIN = 2.0**-HINT_BITS
 # Pieces that one box may be bisected into, and cells that a step may be refined into.
 MOST_PIECES, MOST_PIECES_AT_ONCE = 256, 50_000
 MOST_CELLS, CROWDED = 200_000, 0.2
-# Cells of each step that are attacked.
-ATTACKED = 6
+# Cells that a step may be refined into where an input is wrong: the rest is counted.
+ROOM_WHERE_WRONG = 30_000
+# Cells of each step that are attacked, and hard ones of a group that planes are tried on.
+ATTACKED, TILTED = 6, 24
+# Share of the smallest margin found that proofs aim at, and what they aim at where an input is wrong.
+AIM, LEAST_AIM = 0.96, 2.0**-10
 
 
-@dataclass(eq=False)
-class Group:
-    """Cells with the same window and own token, and what is known of them.
-
-    Attributes:
-        cells: The cells.
-        boxes: Where attention's coordinates are, proved for the leaf that a cell is in.
-        leaf: The leaf of each; -1 while there is none.
-        children: Of a refined cell: the side, the group of its children, and the first and the number after the last.
-        place: Of the cells of a whole step, their places in canonical order.
-    """
-
-    cells: Cells
-    boxes: Interval
-    leaf: Int[np.ndarray, " n"]
-    children: dict[int, tuple[str, "Group", int, int]] = field(default_factory=dict)
-    place: Int[np.ndarray, " n"] | None = None
-
-
-class Plane(NamedTuple):
-    """φ = Σ_k g_k r_k over a box, and what it says of the words in it (`counting`); numbers are multiples of GRAIN.
+class Aim:
+    """What proofs of all steps aim at; it falls when a word with a smaller margin is found.
 
     Attributes:
-        slope: g, one number per coordinate.
-        at: ρ, one number per head.
-        right: Points with φ at least this are right.
-        wrong: Points with φ at most this are wrong.
-        bin: By what sums are counted.
-        words: At least so many words of the cells are wrong, and at most so many not proved right.
+        worst: The word with the smallest margin so far.
     """
 
-    slope: tuple[float, ...]
-    at: tuple[float, ...]
-    right: float
-    wrong: float
-    bin: float
-    words: tuple[int, int]
+    def __init__(self, words: Iterable[Found]) -> None:
+        """From the first words that were found."""
+        self.worst = min(words, key=lambda word: word.margin)
+
+    def meet(self, words: Iterable[Found]) -> None:
+        """More words were found."""
+        self.worst = min((self.worst, *words), key=lambda word: word.margin)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a word is answered wrong, or tied."""
+        return self.worst.margin <= 0
+
+    @property
+    def target(self) -> float:
+        """The margin to be proved."""
+        return LEAST_AIM if self.is_wrong else AIM * self.worst.margin
+
+    @property
+    def room(self) -> int:
+        """Cells that a step may be refined into."""
+        return ROOM_WHERE_WRONG if self.is_wrong else MOST_CELLS
 
 
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """Cells with one box.
-
-    Attributes:
-        kind: right, wrong, open or counted.
-        own: Their own token.
-        answer: Their right answer.
-        box: [coordinate, end]; empty where open.
-        margin: A lower bound of the margin over the box, where right; of the words that are, where counted.
-        plane: What divides right words from wrong ones, where counted.
-    """
-
-    kind: str
-    own: int
-    answer: int
-    box: Float[np.ndarray, "k 2"]
-    margin: float
-    plane: Plane | None = None
-
-
-class Proposal(NamedTuple):
-    """A leaf whose cells are still to be proved to be in its box."""
-
-    members: Int[np.ndarray, " n"]
-    kind: str
-    box: Interval
-    margin: float
+# Gives leaves to cells of a group that it can prove right with a margin, and gives back the others.
+ByPlanes = Callable[["StepProof", Group, list[int], float], list[int]]
 
 
 class StepProof:
@@ -108,7 +77,6 @@ class StepProof:
         self.network, self.tail, self.number = network, tail, number
         self.tables: StepTables = network.step(number)
         self.leaves: list[Leaf] = []
-        self.room = MOST_CELLS
         groups, places = all_cells(network.task, self.tables, number)
         self.groups = [self.group(cells, place) for cells, place in zip(groups, places, strict=True)]
         self.size = sum(len(group.cells) for group in self.groups)
@@ -137,9 +105,9 @@ class StepProof:
         for _, group, i in ranked[:ATTACKED]:
             yield attack(self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i])
 
-    def decide(self, target: float) -> None:
-        """Give every cell a leaf, right ones with a margin of `target` where that can be had."""
-        self._decide(self.groups, target)
+    def decide(self, aim: Aim, by_planes: ByPlanes) -> None:
+        """Give every cell a leaf, right ones with the margin that is aimed at where that can be had."""
+        self._decide(self.groups, aim, by_planes)
 
     def by_boxes(self, group: Group, target: float) -> list[int]:
         """Give leaves to the cells that boxes decide, together or each by itself; the others."""
@@ -147,24 +115,38 @@ class StepProof:
         left = self._settled(group, proposals, hard)
         return self._settled(group, *self._bisected(group, left, target))
 
-    def _decide(self, groups: list[Group], target: float) -> None:
-        """Merge, bisect, refine; and all again for the children."""
+    def _decide(self, groups: list[Group], aim: Aim, by_planes: ByPlanes) -> None:
+        """Merge, bisect, attack, try planes, refine; and all again for the children."""
         children = []
-        for group, (proposals, hard) in zip(groups, self._merged(groups, target), strict=True):
+        for group, (proposals, hard) in zip(groups, self._merged(groups, aim.target), strict=True):
             left = self._settled(group, proposals, hard)
-            left = self._settled(group, *self._bisected(group, left, target))
+            left = self._settled(group, *self._bisected(group, left, aim.target))
+            if left and not aim.is_wrong:
+                aim.meet(self._attacks_on(group, left))
+                left = self._settled(group, *self._bisected(group, left, aim.target))
+            if 0 < len(left) <= TILTED and not aim.is_wrong:
+                left = by_planes(self, group, left, aim.target)
             if left:
-                children += self._refined(group, left, target)
+                children += self._refined(group, left, aim)
         if children:
-            self._decide(children, target)
+            self._decide(children, aim, by_planes)
 
-    def _refined(self, group: Group, hard: list[int], target: float) -> list[Group]:
+    def _attacks_on(self, group: Group, hard: list[int]) -> Iterator[Found]:
+        """Words of those of these cells in whose boxes the margin may be smallest."""
+        at, own = np.array(hard), group.cells.own
+        answers, boxes = group.cells.answer[at], group.boxes[at]
+        slope = self.tail.margins(self.tables.stream[np.full(len(at), own)], boxes, answers).slope
+        low, _ = self._corners(own, boxes, slope, answers)
+        for i in at[np.argsort(low, kind="stable")[:ATTACKED]].tolist():
+            yield attack(self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i])
+
+    def _refined(self, group: Group, hard: list[int], aim: Aim) -> list[Group]:
         """The children of these cells, in one group; none, but leaves, where nothing is free or no room is left."""
-        side = self.side(group, np.array(hard))
+        side, target = self.side(group, np.array(hard)), aim.target
         grown = self._size(group, side) * len(hard) if side else 0
-        # Where there is little room, and most cells are hard, they are better counted than refined.
-        crowded = self.room < MOST_CELLS and len(hard) > CROWDED * len(group.cells)
-        if not side or crowded or self.size + grown > self.room:
+        # Where an input is wrong, and most cells are hard, they are better counted than refined.
+        crowded = aim.is_wrong and len(hard) > CROWDED * len(group.cells)
+        if not side or crowded or self.size + grown > aim.room:
             for lower in (0.9 * target, 0.75 * target, target / 2, target / 8, target * 2.0**-20):
                 hard = self._settled(group, *self._bisected(group, hard, lower))
             own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
@@ -347,26 +329,3 @@ class StepProof:
             group = stack.pop()
             stack += {id(child): child for _, child, _, _ in group.children.values()}.values()
             yield group
-
-
-def halves(boxes: Interval, members: Int[np.ndarray, " n"], influence: Float[np.ndarray, " k"]) -> list[Any]:
-    """Cells split in two where their boxes leave the widest gap, along the coordinate that matters most."""
-    if not len(influence):
-        return [members[: len(members) // 2], members[len(members) // 2 :]]
-    k = int(np.argmax(np.nan_to_num(influence, posinf=1e300)))
-    middle = boxes.middle[members, k]
-    order = members[np.argsort(middle, kind="stable")]
-    reach = np.maximum.accumulate(boxes.hi[order, k])[:-1]
-    gap = boxes.lo[order[1:], k] - reach
-    cut = int(gap.argmax()) + 1 if gap.max() > 0 else len(order) // 2
-    return [order[:cut], order[cut:]]
-
-
-def bisect(boxes: Interval, influence: Float[np.ndarray, "n k"]) -> Interval:
-    """Every box in two, across the coordinate that matters most."""
-    rows = np.arange(len(boxes.lo))
-    k = np.nan_to_num(influence, posinf=1e300).argmax(axis=1)
-    low, high = boxes.lo.copy(), boxes.hi.copy()
-    middle = boxes.middle[rows, k]
-    high[rows, k], low[rows, k] = middle, middle
-    return Interval(np.concatenate([boxes.lo, low]), np.concatenate([high, boxes.hi]))

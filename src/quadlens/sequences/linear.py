@@ -24,9 +24,10 @@ from jaxtyping import Float, Int
 
 from quadlens.sequences.attack import ROUNDS, Found, shortest_word, word_margin
 from quadlens.sequences.cells import window
-from quadlens.sequences.decide import ATTACKED, OPEN
+from quadlens.sequences.decide import ATTACKED
 from quadlens.sequences.histogram import Paths, count_negative, least, paths
 from quadlens.sequences.interval import Interval, down, up
+from quadlens.sequences.leaves import OPEN
 from quadlens.sequences.tables import Network
 from quadlens.sequences.union import Fixed
 
