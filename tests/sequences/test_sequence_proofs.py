@@ -1,6 +1,8 @@
 """Proofs on sequences against every word in 200-bit arithmetic; what they are made of, against random points."""
 
+import json
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +14,18 @@ from cli_runner import quadlens as command
 from quadlens.errors import BadConfig
 from quadlens.model import Weights
 from quadlens.model.margins import leads_of_set
+from quadlens.model.native import to_bytes
 from quadlens.model.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 from quadlens.model.sequence_forward import after_attention
 from quadlens.numbers import precision
+from quadlens.sequences import decide
+from quadlens.sequences.attack import Found
 from quadlens.sequences.certificate import certify_sequence
 from quadlens.sequences.interval import Interval
 from quadlens.sequences.sigma import LARGEST, series, sigma
 from quadlens.sequences.tables import Network
 from quadlens.sequences.tail import Tail
+from quadlens_checker.verdict import verify
 from sequence_oracle import any_network, check
 from small_sequences import addition_task, random_config, random_network
 
@@ -62,6 +68,46 @@ def test_one_wrong_word_of_a_hundred_million_is_found_and_counted() -> None:
     example = certificate.counter_example
     assert example == {"input": [9] * 8, "answered": [1], "expected": [[0]]}
     assert "At least 1 and at most 1 inputs are answered wrongly." in certificate.statement
+
+
+def in_a_triangle(letters: int, base: int) -> Weights:
+    """Attention brings a mean of points on two sides of a triangle, and the lead is the distance to the third side.
+
+    The two coordinates are bounded each by itself, so that boxes say nothing before nearly every letter is fixed.
+    """
+    rows = tuple((tuple([0] * base),) for _ in range(letters))
+    fed = tuple(Fed(i, (tuple(range(base)),)) for i in range(letters))
+    step = Step(letters, letters - 1, (tuple([0] * base),))
+    spec = TaskSpec("triangle", automaton=Automaton(rows, (*fed, base), (step,), ((0,),)))
+    config = SequenceConfig(base + 1, 2, letters + 1, 2, 1, 1, 2, 1, spec)
+    d, zero, same = np.arange(base) / (base - 1), np.zeros((1, 2, 1)), np.eye(2)[None]
+    points = np.stack([np.where(np.arange(base) % 2, 0, d), np.where(np.arange(base) % 2, 2 * d, 0)], axis=1)
+    tensors = {"W_E": np.append(points, [[0.0, 0.0]], axis=0), "W_Q": zero, "W_K": zero, "W_V": same, "W_O": same}
+    tensors |= {"W_in": np.zeros((2, 1)), "W_out": np.zeros((1, 2)), "b_U": np.array([1.0, 0.0])}
+    return Weights(config, **tensors, W_U=np.array([[-1.0, 0.0], [-0.5, 0.0]]))
+
+
+def test_a_plane_shows_right_what_no_box_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = in_a_triangle(8, 10)
+    certificate = certify_sequence(weights)
+    assert (certificate.verdict, certificate.wrong_inputs, certificate.inputs) == ("CERTIFIED", (0, 0), 10**8)
+    assert certificate.margin is not None
+    assert certificate.worst_margin[1] == pytest.approx(1 / 9)
+    assert 0.95 / 9 < certificate.margin <= Fraction(1, 9)
+    verify(json.loads(json.dumps(certificate.to_json())), to_bytes(weights), lambda operations: None)
+    check(certify_sequence(in_a_triangle(3, 5)))
+    monkeypatch.setattr(decide, "TILTED", 0)
+    monkeypatch.setattr(decide, "MOST_CELLS", 1000)
+    kinds = {leaf.kind for step in certify_sequence(weights).steps for leaf in step.leaves}
+    assert "counted" in kinds
+
+
+def test_hard_cells_are_attacked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest margin lies in a cell whose centre looks well."""
+    monkeypatch.setattr(decide.StepProof, "attacks", lambda step: iter([Found(0.9, 0, (0, 0, 0, 0))]))
+    certificate = certify_sequence(in_a_triangle(4, 10))
+    assert certificate.worst.margin == pytest.approx(1 / 5)
+    assert certificate.verdict == "CERTIFIED"
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu"])

@@ -36,6 +36,8 @@ BINS = 6000
 MOST_BINS = 1 << 16
 # Of a bin: what roundings of terms, here and in a checker, may be off by, and far more.
 SLACK = 1e-6
+# Denominators below this are as good as none: their inverses would be no numbers.
+TINY = 2.0**-900
 # Sets of cells that are counted at once while looking for where to cut, and in all; what may stay undecided.
 AT_ONCE, MOST_COUNTED, ENOUGH = 32, 1000, 0.02
 # Points on each side along a gradient; rounds of bisection of a box, pieces of one, the share of φ's range that they
@@ -111,7 +113,7 @@ class Counter:
         step, cells, heads = self.step, some.cells, self.step.network.heads
         slope, at = np.array(plane.slope), np.array(plane.at)
         E = self.denominators(some)
-        if not (E[0] > 0).all():
+        if not (E[0] > TINY).all():
             return 0, (0, some.words)
         scale = 2.0 / (E[0] + E[1])
         delta = np.maximum(np.abs(1 - scale * E[0]), np.abs(1 - scale * E[1])) * (1 + 2.0**-40) + 2.0**-40
@@ -143,7 +145,7 @@ class Counter:
         }
         high = {n: np.floor((one.hi + SLACK * plane.bin) / plane.bin) for n, one in terms.items()}
         same = all((low[n] == high[n]).all() for n in free)
-        if sum(one.max() - one.min() for one in (*low.values(), *high.values())) > MOST_BINS:
+        if not sum(one.max() - one.min() for one in (*low.values(), *high.values())) <= MOST_BINS:
             return 0, (0, some.words)
         spread_low = Spread(self.task, low, cells.first, cells.last, self.bits)
         spread_high = spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
@@ -341,6 +343,8 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
 
 def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> list[int]:
     """Give leaves to the cells all of whose words are beyond a plane, together or each by itself; the others."""
+    if not len(step.network.heads):  # no coordinate, no plane
+        return hard
     counter, left = Counter(step), list[int]()
     answers = group.cells.answer[hard]
     queue = [Some(step, group, np.array(hard)[answers == answer]) for answer in np.unique(answers)]
@@ -404,6 +408,8 @@ def _parts(some: Some, target: float, slope: tuple[float, ...] | None) -> tuple[
 
 
 def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[Some, Plane | None]]:
+    if not len(counter.step.network.heads):  # no coordinate, no plane
+        return [(one, None) for one in todo]
     found: list[tuple[Some, Plane | None]] = []
     for i in range(0, len(todo), AT_ONCE):
         chunk = todo[i : i + AT_ONCE]
@@ -430,7 +436,7 @@ def _with_counts(counter: Counter, some: Some, plane: Plane) -> Plane | None:
     width = float(
         _phi(some.box[None], np.array([plane.slope])).hi[0] - _phi(some.box[None], np.array([plane.slope])).lo[0]
     )
-    if not len(plane.slope) or not np.isfinite([plane.right, plane.wrong, width]).all():
+    if not np.isfinite([plane.right, plane.wrong, width]).all():
         return None
     size = max(1.0, np.ceil(width / BINS / GRAIN)) * GRAIN
     _, words = counter.words(some, plane._replace(bin=float(size)))

@@ -32,7 +32,8 @@ from quadlens.sequences.tables import Network
 from quadlens.sequences.union import Fixed
 
 LINEAR = "linear"
-BINS = 600
+# Every letter's term is rounded by up to a bin: long words need more of them.
+BINS, BINS_PER_LETTER = 600, 60
 # Of a bin: what roundings of f, here and in a checker, may be off by, and far more.
 SLACK = 1e-6
 # More steps than that make a sum positive, whatever the other letters are.
@@ -135,7 +136,7 @@ def _put(bundles: dict[Any, Bundle], key: Any, cell: Any) -> None:
 
 
 class Counter:
-    """Words of one bundle by the leads of some rivals; δ_c goes with the mean size of f_c, for about BINS bins."""
+    """Words of one bundle by the leads of some rivals; δ_c goes with the mean size of f_c, for so many bins."""
 
     def __init__(self, found: Paths, low: Sides, high: Sides, bits: int, shift: float) -> None:
         """Terms are [symbol, rival] for each letter, in units of e^shift."""
@@ -150,7 +151,8 @@ class Counter:
         terms = self._joined(self.low, group, np.exp2(self.shift - self.sizes[group]))
         reach = -sum(float(one[used].min()) for one, used in zip(terms, self.used, strict=True))
         # Terms are about 1 here: no finer than what rounding leaves of them.
-        logs = (self.sizes[group] - log2(BINS / max(reach, 2.0**-30))).tolist()
+        bins = max(BINS, BINS_PER_LETTER * len(self.found.levels))
+        logs = (self.sizes[group] - log2(bins / max(reach, 2.0**-30))).tolist()
         return [(round(2.0 ** (x - floor(x) + 7)), floor(x) - 7) for x in logs]
 
     def _joined(self, terms: Sides, group: list[int], scale: Float[np.ndarray, " _"]) -> list[Float[np.ndarray, " _"]]:
