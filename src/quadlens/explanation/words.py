@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from quadlens.explanation.value import Explanation, LogitExplanation
+from quadlens.explanation.logits import LogitExplanation
+from quadlens.explanation.value import Explanation
 from quadlens.integration import CLEAR_RELATION, alone
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.task import Task
@@ -131,7 +132,7 @@ def _logits(logits: LogitExplanation) -> list[str]:
         sentences.append(
             f"the absolute-value part of the MLP alone fits them with {even.clock:.3f} and {even.pizza:.3f}."
         )
-    right = f"{form.correct:,} of {form.p**2:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)"
+    right = f"{form.correct:,} of {form.inputs:,} inputs right ({logits.forms.pizza_only.correct:,} without D_k)"
     sentences.append(
         f"The two-term form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f}{alone(form.r2, right)}."
     )

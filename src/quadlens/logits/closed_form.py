@@ -37,6 +37,11 @@ class ClosedForm:
     correct: int
     min_margin: float
 
+    @property
+    def inputs(self) -> int:
+        """How many inputs there are."""
+        return self.p**2
+
 
 def judge_closed_form(parts: LogitParts, C: Float[np.ndarray, " K"], D: Float[np.ndarray, " K"]) -> ClosedForm:
     """Judge the two-term form with given coefficients against the model's logits and the right answers."""

@@ -1,0 +1,53 @@
+"""One list of columns describes a kind of row: its JSON, and its table in a terminal and in a notebook."""
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from quadlens.table import Table
+
+
+class Column(NamedTuple):
+    """One thing that is said of every row.
+
+    Attributes:
+        key: Its name in JSON; empty where only tables have it.
+        value: Where a row has it, as `phases.offset`; where that is empty, under its name in JSON.
+        header: Its name in tables; empty where only JSON has it.
+        text: How tables write it.
+    """
+
+    key: str
+    value: str = ""
+    header: str = ""
+    text: Callable[[Any], str] = str
+
+    def of(self, row: Any) -> Any:
+        """What this row has."""
+        return attrgetter(self.value or self.key)(row)
+
+
+Columns = Sequence[Column]
+
+
+def as_dict(columns: Columns, row: Any) -> dict[str, Any]:
+    """A row as JSON.
+
+    >>> as_dict([Column("real"), Column("", "imag", "imaginary part")], 3 + 4j)
+    {'real': 3.0}
+    """
+    return {column.key: column.of(row) for column in columns if column.key}
+
+
+def as_table(
+    title: str, columns: Columns, rows: Sequence[Any], order: Sequence[str] = (), labels: int = 1, caption: str = ""
+) -> Table:
+    """Rows as a table, its columns in the order of these headers, or of the list.
+
+    >>> as_table("Numbers", [Column("real", "", "re"), Column("", "imag", "im")], [3 + 4j], ("im", "re")).rows
+    [['4.0', '3.0']]
+    """
+    named = {column.header: column for column in columns if column.header}
+    shown = [named[header] for header in order or named]
+    cells = [[column.text(column.of(row)) for column in shown] for row in rows]
+    return Table(title, [column.header for column in shown], cells, labels=labels, caption=caption)
