@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # the same names, for those who check types
     from quadlens.errors import BadWeights as BadWeights
     from quadlens.errors import QuadlensError as QuadlensError
     from quadlens.explanation import Explanation as Explanation
-    from quadlens.explanation import Outline as Outline
     from quadlens.infinite_width import Lens as Lens
     from quadlens.model import Config as Config
     from quadlens.model import Evaluation as Evaluation
@@ -51,7 +50,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "quadlens": ("__version__", "edit", "figures"),
     "quadlens.errors": ("BadConfig", "BadFile", "BadWeights", "QuadlensError"),
-    "quadlens.explanation": ("Explanation", "Outline"),
+    "quadlens.explanation": ("Explanation",),
     "quadlens.infinite_width": ("Lens",),
     "quadlens.model": ("Config", "Evaluation", "Recipe", "Tables", "Weights", "load"),
     "quadlens.model.task": ("Task", "task"),

@@ -12,7 +12,7 @@ from quadlens.arguments import checked
 if TYPE_CHECKING:
     import numpy as np
 
-    from quadlens.explanation import Explanation, Outline
+    from quadlens.explanation import Explanation
     from quadlens.infinite_width import Lens
     from quadlens.model import Tables, Weights
     from quadlens.model.formats import Imported
@@ -272,12 +272,12 @@ def evaluate(model: "ModelLike | Tables[Any]" = "pizza") -> Any:
 @checked
 def explain(
     model: "ModelLike" = "pizza", *, logits: bool = True, rng: "np.random.Generator | None" = None
-) -> "Explanation | Outline | SequenceExplanation":
+) -> "Explanation | SequenceExplanation":
     """What every neuron does and what the logits are made of.
 
-    A model whose attention depends on the tokens, or whose task has no frequencies, gets an `Outline`: what can be said
-    of it (answers, attention, key frequencies or key irreps, rank of W_L). A network on sequences gets what each step
-    reads, with which weight, and what the number that it reads means.
+    A model whose attention depends on the tokens, or whose task has no frequencies, has an `overview` in place of
+    `neurons` and `logits`: answers, attention, key frequencies or key irreps, rank of W_L. A network on sequences gets
+    what each step reads, with which weight, and what the number that it reads means.
 
     Args:
         model: A model, a study, a path or the name of a bundled model.
@@ -288,7 +288,7 @@ def explain(
     >>> quadlens.explain("pizza").key_frequencies
     (5, 9, 11)
     """
-    found: Explanation | Outline | SequenceExplanation = study(model).explain(logits, rng)
+    found: Explanation | SequenceExplanation = study(model).explain(logits, rng)
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 import quadlens
 from cli_runner import quadlens as run
 from quadlens.explanation import Explanation
-from quadlens.explanation.tables import beside_paper
+from quadlens.explanation.beside_paper import beside_paper
 from quadlens.model.weights import Weights
 from quadlens.published import as_printed, read_published
 from quadlens.quadrature import Exact, papers_cells, tables
@@ -119,7 +119,7 @@ def test_an_odd_activation_can_answer_less_than_chance() -> None:
     hidden = np.tanh(collapsed.U_a[:, None] + collapsed.U_b)
     a, b, c = np.ogrid[:59, :59, :59]
     logits = hidden @ collapsed.W_L.T
-    for k in quadlens.study("original").explanation.key_frequencies:
+    for k in quadlens.study("original").keys:
         strength = (logits * np.cos(2 * np.pi * k / 59 * (a + b - c))).sum(axis=2)
         by_difference = [strength[np.arange(59), (np.arange(59) - d) % 59].mean() for d in range(59)]
         assert np.mean(np.array(by_difference) < 0) > 0.65

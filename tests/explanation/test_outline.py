@@ -12,8 +12,8 @@ from hypothesis import given, settings
 import quadlens
 from cli_runner import quadlens as run
 from model.test_token_tables import softmax_transformers
-from quadlens.explanation import Outline, needs_outline, outline
-from quadlens.explanation.outline import additive_part
+from quadlens.explanation import Explanation, needs_outline, outline
+from quadlens.explanation.overview import additive_part
 from quadlens.model import Config, Weights, evaluate, save
 from quadlens.model.evaluate import all_pairs, attention_ranges
 from quadlens.model.task import Task, task_by_name, task_from_table
@@ -68,7 +68,7 @@ def test_a_group_has_its_key_irrep(name: str, which: str, rank: int) -> None:
     model = one_irrep(name, which)
     assert needs_outline(model)
     found = quadlens.explain(model)
-    assert isinstance(found, Outline)
+    assert isinstance(found, Explanation)
     assert found.key_frequencies is None
     assert [one.irrep.name for one in found.key_irreps] == [which]
     assert found.key_irreps[0].share_W_L == pytest.approx(1.0)
@@ -136,8 +136,9 @@ def test_public_softmax_models(file: str, keys: tuple[int, ...] | None) -> None:
 
 def test_a_weight_that_hardly_varies_is_not_said_to_go_from_a_number_to_the_same() -> None:
     found = quadlens.explain("clock")
-    assert isinstance(found, quadlens.Outline)
-    one = found.attention_ranges[0]
-    still = dataclasses.replace(found, attention_ranges=(dataclasses.replace(one, low=0.9966, high=0.9974),))
+    assert isinstance(found, quadlens.Explanation)
+    assert found.overview is not None
+    one = dataclasses.replace(found.attention_ranges[0], low=0.9966, high=0.9974)
+    still = dataclasses.replace(found, overview=dataclasses.replace(found.overview, attention_ranges=(one,)))
     assert "stays at 0.997, varying by at most 0.0008" in still.summary()
     assert "from 0.997 to 0.997" not in still.summary()

@@ -90,6 +90,6 @@ def test_one_definition_of_key_frequency() -> None:
     """One per cent of the whole, in one place; who asks says of what."""
     assert found(r"\bKEY_SHARE\b").keys() <= {"spectrum/key.py", "figures/beyond_waves.py"}  # the caption quotes it
     assert found(r"\bis_key\(").keys() == {
-        *("spectrum/key.py", "spectrum/cluster.py", "infinite_width/waves.py", "explanation/outline.py"),
+        *("spectrum/key.py", "spectrum/cluster.py", "infinite_width/waves.py", "explanation/overview.py"),
         "figures/beyond_waves.py",
     }

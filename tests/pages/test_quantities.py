@@ -97,8 +97,8 @@ def spot() -> Any:
 
 
 def least_angle(model: str) -> float:
-    explanation = quadlens.study(model).explanation
-    return min(one.r2 for one in explanation.phases if one.k in explanation.key_frequencies and one.r2 is not None)
+    study = quadlens.study(model)
+    return min(one.r2 for one in study.explanation.phases if one.k in study.keys and one.r2 is not None)
 
 
 QUANTITIES = (

@@ -115,7 +115,7 @@ def explain(
 
     from quadlens.errors import BadConfig
     from quadlens.explanation import explain as explain_anatomy
-    from quadlens.explanation import needs_outline, outline
+    from quadlens.explanation import needs_outline
     from quadlens.model import load
     from quadlens.model.evaluate import about
     from quadlens.spectrum.anatomy import Anatomy
@@ -133,15 +133,11 @@ def explain(
         steps = explain_sequence(anatomy.model)
         out.emit({"model": model, **steps.to_dict()} if out.json else {}, steps.render)
         return
-    if needs_outline(anatomy.model):
-        if neurons is not None:
-            raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")
-        with out.step_line(PATIENCE) as step:
-            short = outline(anatomy, step)
-        out.emit({"model": model, **about(anatomy.model, anatomy.layer), **short.to_dict()}, short.render)
-        return
+    if neurons is not None and needs_outline(anatomy.model):
+        raise BadConfig("--neurons needs constant attention and a task that is addition after renaming")
     drawn = None if seed is None else np.random.default_rng(seed)
-    explanation = explain_anatomy(anatomy, logits=not no_logits, rng=drawn)
+    with out.step_line(PATIENCE) as step:
+        explanation = explain_anatomy(anatomy, logits=not no_logits, rng=drawn, progress=step)
     if neurons is not None:
         from quadlens.explanation.frame import write_neurons
 

@@ -1,7 +1,16 @@
 """What a model does, as one value: the packages spectrum and logits put together, with its views."""
 
 from quadlens.explanation.logits import LogitExplanation
-from quadlens.explanation.outline import Outline, needs_outline, outline
-from quadlens.explanation.value import Explanation, explain
+from quadlens.explanation.neurons import NeuronExplanation
+from quadlens.explanation.overview import Overview
+from quadlens.explanation.value import Explanation, explain, needs_outline, outline
 
-__all__ = ["Explanation", "LogitExplanation", "Outline", "explain", "needs_outline", "outline"]
+__all__ = [
+    "Explanation",
+    "LogitExplanation",
+    "NeuronExplanation",
+    "Overview",
+    "explain",
+    "needs_outline",
+    "outline",
+]

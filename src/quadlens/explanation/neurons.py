@@ -122,6 +122,11 @@ class NeuronExplanation:
     cluster_doubling: tuple[SecondaryDoubling, ...]
 
     @property
+    def p(self) -> int:
+        """Number of elements."""
+        return self.harmonics.p
+
+    @property
     def good_model(self) -> bool:
         """The paper's sense: every neuron that is not constant reads and writes the same frequency."""
         return self.roles.good_model
@@ -137,7 +142,7 @@ class NeuronExplanation:
     @property
     def doubled_keys(self) -> tuple[tuple[int, int], ...]:
         """Key frequencies (k, 2k) where one is the other's double: they share a harmonic."""
-        folded = {k: doubled(k, self.harmonics.p) for k in self.key_frequencies}
+        folded = {k: doubled(k, self.p) for k in self.key_frequencies}
         return tuple((k, double) for k, double in folded.items() if double in folded and double != k)
 
     @property

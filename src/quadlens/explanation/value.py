@@ -1,7 +1,8 @@
-"""`explain(model)`: everything the paper observes about a model, as one frozen value of parts with several views."""
+"""`explain(model)`: what is known about a network that answers pairs, as one frozen value of optional parts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -10,6 +11,8 @@ from quadlens.display import Displayed, paragraph_html
 from quadlens.errors import BadConfig, within_float64
 from quadlens.explanation.logits import LOGIT_KEYS, LogitExplanation, explain_logits
 from quadlens.explanation.neurons import NeuronExplanation, explain_neurons
+from quadlens.explanation.overview import Overview, look_over
+from quadlens.logits import AlgorithmMeasures
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.evaluate import MAX_OPERATIONS
 from quadlens.model.task import Task
@@ -24,70 +27,116 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _OfNeurons(Generic[T]):
-    """What the neurons have, as the explanation's own: `explanation.roles` is `explanation.neurons.roles`."""
+class _Of(Generic[T]):
+    """What a part has, as the explanation's own: `explanation.roles` is `explanation.neurons.roles`."""
 
-    def __init__(self, read: Callable[[NeuronExplanation], T]) -> None:
-        self.read = read
+    def __init__(self, part: str, read: Callable[[Any], T]) -> None:
+        self.part, self.read = part, read
 
     def __get__(self, explanation: "Explanation | None", owner: type) -> T:
-        if explanation is None:
-            raise AttributeError("only an explanation of some model has it")
-        return self.read(explanation.neurons)
+        part = getattr(explanation, self.part, None)
+        if part is None:
+            raise AttributeError(f"only an explanation with the part `{self.part}` has it; this one has none")
+        return self.read(part)
+
+
+def _neurons(read: Callable[[NeuronExplanation], T]) -> _Of[T]:
+    return _Of("neurons", read)
+
+
+def _overview(read: Callable[[Overview], T]) -> _Of[T]:
+    return _Of("overview", read)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Displayed):
-    """What every neuron does and what the logits are; the table, the JSON, the words and the frame are its views.
+    """What is known about a network; the tables, the JSON, the words and the frame are its views.
+
+    Parts that a network does not have are None. What a part has is the explanation's own, too: `explanation.clusters`
+    is `explanation.neurons.clusters`, `explanation.key_irreps` is `explanation.overview.key_irreps`.
 
     Attributes:
         task: What the model is asked; frequencies are those after the renaming that makes it addition.
         d_mlp: Number of neurons.
         activation: The nonlinearity.
-        neurons: What every neuron reads and writes.
-        logits: The logit side; None when it was left out, or where the odd part of the activation is not linear.
+        neurons: What every neuron reads and writes; None where attention depends on the tokens, with norms, several
+            layers, or a task that no renaming makes addition.
+        logits: What the logits are made of; None without `neurons`, when it was left out, and where the odd part of
+            the activation is not linear.
+        overview: What can be said of such a network all the same; None where `neurons` says more.
     """
 
     task: Task
     d_mlp: int
     activation: Activation
-    neurons: NeuronExplanation
-    logits: LogitExplanation | None
+    neurons: NeuronExplanation | None = None
+    logits: LogitExplanation | None = None
+    overview: Overview | None = None
 
-    spectra = _OfNeurons(lambda part: part.spectra)
-    attended = _OfNeurons(lambda part: part.attended)
-    roles = _OfNeurons(lambda part: part.roles)
-    clusters = _OfNeurons(lambda part: part.clusters)
-    key_frequencies = _OfNeurons(lambda part: part.key_frequencies)
-    phases = _OfNeurons(lambda part: part.phases)
-    harmonics = _OfNeurons(lambda part: part.harmonics)
-    harmonic_fits = _OfNeurons(lambda part: part.harmonic_fits)
-    doubling = _OfNeurons(lambda part: part.doubling)
-    cluster_doubling = _OfNeurons(lambda part: part.cluster_doubling)
-    good_model = _OfNeurons(lambda part: part.good_model)
-    clear_clusters = _OfNeurons(lambda part: part.clear_clusters)
-    doubled_keys = _OfNeurons(lambda part: part.doubled_keys)
+    spectra = _neurons(lambda part: part.spectra)
+    attended = _neurons(lambda part: part.attended)
+    roles = _neurons(lambda part: part.roles)
+    clusters = _neurons(lambda part: part.clusters)
+    phases = _neurons(lambda part: part.phases)
+    harmonics = _neurons(lambda part: part.harmonics)
+    harmonic_fits = _neurons(lambda part: part.harmonic_fits)
+    doubling = _neurons(lambda part: part.doubling)
+    cluster_doubling = _neurons(lambda part: part.cluster_doubling)
+    good_model = _neurons(lambda part: part.good_model)
+    clear_clusters = _neurons(lambda part: part.clear_clusters)
+    doubled_keys = _neurons(lambda part: part.doubled_keys)
+
+    attention = _overview(lambda part: part.attention)
+    attention_ranges = _overview(lambda part: part.attention_ranges)
+    evaluation = _overview(lambda part: part.evaluation)
+    additive_share = _overview(lambda part: part.additive_share)
+    rank = _overview(lambda part: part.rank)
+    irreps = _overview(lambda part: part.irreps)
+    key_irreps = _overview(lambda part: part.key_irreps)
+    layers = _overview(lambda part: part.layers)
+    norms = _overview(lambda part: part.norms)
 
     @property
     def p(self) -> int:
         """Number of elements."""
         return self.task.n
 
+    @property
+    def key_frequencies(self) -> tuple[int, ...] | None:
+        """Those that matter, in order; None where the task has no frequencies."""
+        part = self.neurons or self.overview
+        return None if part is None else part.key_frequencies
+
+    @property
+    def key_neurons(self) -> tuple[int, ...]:
+        """How many neurons each of them has."""
+        part = self.neurons or self.overview
+        return () if part is None else part.key_neurons
+
+    @property
+    def algorithm(self) -> AlgorithmMeasures | None:
+        """The measures of Zhong et al.; None where they have no meaning, or logits were left out."""
+        part = self.logits or self.overview
+        return None if part is None else part.algorithm
+
     def _facts(self) -> dict[str, object]:
+        if self.overview is not None:
+            return {"task": self.task.words, **self.overview.facts()}
         return {
             "p": self.p,
             "d_mlp": self.d_mlp,
             "activation": self.activation,
             "key_frequencies": self.key_frequencies,
-            "neurons": self.neurons.key_neurons,
+            "neurons": self.key_neurons,
             "good_model": self.good_model,
         }
 
     def _repr_html_(self) -> str:
         """The summary and the first table, for a notebook."""
-        table = next(self.tables())
-        caption = paragraph_html(table.caption) if table.caption else ""
-        return paragraph_html(self.summary()) + table._repr_html_() + caption
+        shown = paragraph_html(self.summary())
+        for table in islice(self.tables(), 1):
+            shown += table._repr_html_() + (paragraph_html(table.caption) if table.caption else "")
+        return shown
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view, as `quadlens explain --json` prints it; None where a number has no meaning or was left out."""
@@ -97,8 +146,9 @@ class Explanation(Displayed):
             "task": self.task.to_json(),
             "d_mlp": self.d_mlp,
             "activation": self.activation,
-            **self.neurons.to_dict(),
-            **(dict.fromkeys(LOGIT_KEYS) if self.logits is None else self.logits.to_dict()),
+            **({} if self.neurons is None else {**self.neurons.to_dict(), **dict.fromkeys(LOGIT_KEYS)}),
+            **({} if self.logits is None else self.logits.to_dict()),
+            **({} if self.overview is None else self.overview.to_dict()),
             "summary": self.summary(),
         }
 
@@ -116,35 +166,54 @@ class Explanation(Displayed):
 
     def tables(self) -> Iterator[Table]:
         """Clusters, harmonics, regressions, coefficients, the paper's where they are of the same model, measures."""
-        from quadlens.explanation.tables import beside_paper
+        from quadlens.explanation.beside_paper import beside_paper
 
-        yield from self.neurons.tables()
+        if self.neurons is not None:
+            yield from self.neurons.tables()
         if self.logits is not None:
             yield from self.logits.tables()
             yield from beside_paper(self)
             yield self.logits.measures()
+        if self.overview is not None:
+            yield from self.overview.tables()
 
     def render(self, console: "Console") -> None:
         """The summary and the tables, for the terminal."""
         console.print(self.summary(), markup=False)
-        console.print()
-        for table in self.tables():
+        for number, table in enumerate(self.tables()):
+            if number == 0:
+                console.print()
             table.print(console)
 
 
-def explain(model: Weights | Anatomy, logits: bool = True, rng: np.random.Generator | None = None) -> Explanation:
-    """Explain a model: neurons first, then the logits.
+def needs_outline(model: Weights) -> bool:
+    """Whether nothing can be said in waves: a network has no collapse, or no renaming makes the task addition."""
+    config = model.config
+    return config.no_collapse is not None or config.task.cyclic is None
+
+
+def explain(
+    model: Weights | Anatomy,
+    logits: bool = True,
+    rng: np.random.Generator | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Explanation:
+    """Explain a model: neurons and then the logits, or what can be said where there are no waves.
 
     Args:
         model: Any model, or its anatomy; nothing is assumed of the weights.
         logits: Also look at all p³ logits (p³ d_mlp multiplications, a block at a time).
         rng: Draws the triples of the gradient symmetricity; when None they are the 100 that Zhong et al. take.
+        progress: Told each step of an overview.
 
     Raises:
         BadConfig: when the logits are asked for and p³ d_mlp is past 1e13.
         BadWeights: when squares of its numbers are too large for float64.
     """
-    config = model.config
+    anatomy = anatomy_of(model)
+    config = anatomy.config
+    if needs_outline(anatomy.model):
+        return outline(anatomy, progress)
     if logits and float(config.p) ** 3 * config.d_mlp > MAX_OPERATIONS:
         raise BadConfig(
             f"all {config.p}³ logits of this model take {float(config.p) ** 3 * config.d_mlp:.1e} multiplications; "
@@ -154,11 +223,13 @@ def explain(model: Weights | Anatomy, logits: bool = True, rng: np.random.Genera
     # Logits are an even part and an identity part only where the odd part of the activation is linear: not for tanh.
     apart = logits and NONLINEARITIES[config.activation].odd_slope is not None
     with within_float64("an explanation"):
-        anatomy = anatomy_of(model)
-        return Explanation(
-            task=config.task,
-            d_mlp=config.d_mlp,
-            activation=config.activation,
-            neurons=explain_neurons(anatomy),
-            logits=explain_logits(anatomy, rng) if apart else None,
-        )
+        neurons = explain_neurons(anatomy)
+        about_logits = explain_logits(anatomy, rng) if apart else None
+    return Explanation(config.task, config.d_mlp, config.activation, neurons, about_logits)
+
+
+def outline(model: Weights | Anatomy, progress: Callable[[str], None] = lambda step: None) -> Explanation:
+    """What can be said of any network; `progress` is told each step that passes over all inputs."""
+    anatomy = anatomy_of(model)
+    config, overview = anatomy.config, look_over(anatomy, progress)
+    return Explanation(config.task, config.d_mlp, config.activation, overview=overview)

@@ -3,11 +3,13 @@
 import numpy as np
 
 from quadlens.explanation.logits import LogitExplanation
+from quadlens.explanation.neurons import NeuronExplanation
+from quadlens.explanation.overview import Overview
 from quadlens.explanation.value import Explanation
 from quadlens.integration import CLEAR_RELATION, alone
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.task import Task
-from quadlens.numbers import counted, fit, neglected, percent
+from quadlens.numbers import at_least, counted, decimals, fit, neglected, percent
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 MANY, FEW = 12, 4
@@ -15,18 +17,27 @@ MANY, FEW = 12, 4
 
 def summarise(explanation: Explanation) -> str:
     """The paragraph, sentence by sentence in the order of the paper's observations."""
-    sentences = [_opening(explanation), _matching(explanation)]
-    if explanation.clusters:
-        sentences += [_variance(explanation), _phases(explanation), _secondary(explanation)]
-    if explanation.doubled_keys:
-        sentences.append(_doubled_keys(explanation))
-    if explanation.logits:
+    sentences = []
+    if explanation.neurons is not None:
+        sentences += [_opening(explanation, explanation.neurons), *_neurons(explanation.neurons)]
+    if explanation.logits is not None:
         sentences += _logits(explanation.logits)
+    if explanation.overview is not None:
+        sentences += [_answers(explanation, explanation.overview), *_overview(explanation.overview)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _opening(explanation: Explanation) -> str:
-    keys = explanation.key_frequencies
+def _neurons(neurons: NeuronExplanation) -> list[str]:
+    sentences = [_matching(neurons)]
+    if neurons.clusters:
+        sentences += [_variance(neurons), _phases(neurons), _secondary(neurons)]
+    if neurons.doubled_keys:
+        sentences.append(_doubled_keys(neurons))
+    return sentences
+
+
+def _opening(explanation: Explanation, neurons: NeuronExplanation) -> str:
+    keys = neurons.key_frequencies
     count = NUMBERS[len(keys)] if len(keys) < len(NUMBERS) else str(len(keys))
     noun = "frequency" if len(keys) == 1 else "frequencies"
     listed = ", ".join(map(str, keys[:MANY])) + (", …" if len(keys) > MANY else "")
@@ -54,24 +65,24 @@ def _renaming(task: Task) -> str:
     return f" Its elements are renamed{by} so that the task is addition; frequencies are those of the new names."
 
 
-def _matching(explanation: Explanation) -> str:
-    roles = explanation.roles
+def _matching(neurons: NeuronExplanation) -> str:
+    roles = neurons.roles
     matching, constant, dead = int(roles.matching.sum()), int(roles.constant.sum()), int(roles.dead.sum())
     mismatching = int(roles.mismatching.sum())
     same = "reads and writes" if matching == 1 else "read and write"
-    words = f"{matching} of {counted(explanation.d_mlp, 'neuron')} {same} the same frequency"
+    words = f"{matching} of {counted(len(roles.dead), 'neuron')} {same} the same frequency"
     if mismatching:
         words += f", {mismatching} {'reads one and writes' if mismatching == 1 else 'read one and write'} another"
     if constant:
         words += f", {constant} {'is' if constant == 1 else 'are'} mostly constant"
         words += f" ({'dead' if constant == 1 else f'{dead} of them dead'})" if dead else ""
-    verdict = "a good model in the paper's sense" if explanation.good_model else "not a good model in the paper's sense"
-    clear = "" if explanation.clear_clusters else " There are no clear clusters; read what follows with care."
+    verdict = "a good model in the paper's sense" if neurons.good_model else "not a good model in the paper's sense"
+    clear = "" if neurons.clear_clusters else " There are no clear clusters; read what follows with care."
     return f"{words}: {verdict}.{clear}"
 
 
-def _variance(explanation: Explanation) -> str:
-    roles = explanation.roles
+def _variance(neurons: NeuronExplanation) -> str:
+    roles = neurons.roles
     alive = ~roles.dead
     reads, writes = (
         percent(float(np.median(shares[alive])), towards="down")
@@ -83,8 +94,8 @@ def _variance(explanation: Explanation) -> str:
     )
 
 
-def _phases(explanation: Explanation) -> str:
-    key_phases = [phases for phases in explanation.phases if phases.k in explanation.key_frequencies]
+def _phases(neurons: NeuronExplanation) -> str:
+    key_phases = [phases for phases in neurons.phases if phases.k in neurons.key_frequencies]
     values = [phases.r2 for phases in key_phases if phases.r2 is not None]
     even = sum(phases.spacing.roughly_uniform for phases in key_phases)
     follow = ""
@@ -97,8 +108,8 @@ def _phases(explanation: Explanation) -> str:
     return f"{follow}input phases cover the circle roughly evenly for {even} of {keys}."
 
 
-def _secondary(explanation: Explanation) -> str:
-    doubling = explanation.doubling
+def _secondary(neurons: NeuronExplanation) -> str:
+    doubling = neurons.doubling
     if doubling.share is None:
         return "No neuron has a secondary frequency."
     phase, r2 = "", doubling.phase_r2
@@ -111,14 +122,14 @@ def _secondary(explanation: Explanation) -> str:
     )
 
 
-def _doubled_keys(explanation: Explanation) -> str:
+def _doubled_keys(neurons: NeuronExplanation) -> str:
     """Key frequencies that are the double of another; all of them where they are few, else how many."""
-    found = explanation.doubled_keys
+    found = neurons.doubled_keys
     pairs = ", ".join(f"{double} of {k}" for k, double in found[:FEW])
     if len(found) == 1:
-        return f"One key frequency is another's double modulo {explanation.p}: {pairs}."
+        return f"One key frequency is another's double modulo {neurons.p}: {pairs}."
     more = f", and {len(found) - FEW} more" if len(found) > FEW else ""
-    return f"{len(found)} key frequencies are another's double modulo {explanation.p}: {pairs}{more}."
+    return f"{len(found)} key frequencies are another's double modulo {neurons.p}: {pairs}{more}."
 
 
 def _logits(logits: LogitExplanation) -> list[str]:
@@ -139,3 +150,66 @@ def _logits(logits: LogitExplanation) -> list[str]:
     if logits.skip_share > 0:
         sentences.append(f"The skip connection makes {neglected(logits.skip_share)} of the logits' variance.")
     return [*sentences, logits.algorithm.sentence()]
+
+
+def _answers(explanation: Explanation, overview: Overview) -> str:
+    answers = overview.evaluation
+    last = f" of the last of {overview.layers} layers" if overview.layers > 1 else ""
+    return (
+        f"{explanation.d_mlp} neurons{last} answer {explanation.task.words}: {answers.correct:,} of {answers.pairs:,} "
+        f"inputs are right, with a smallest margin of {at_least(answers.min_margin, 3)}."
+    )
+
+
+def _overview(overview: Overview) -> list[str]:
+    sentences, deep = [], overview.layers > 1
+    if gated := overview.attention in ("softmax", "mixture"):
+        widest = max(overview.attention_ranges, key=lambda one: one.high - one.low)
+        place = f" of layer {widest.layer}" if deep else ""
+        sentences.append(
+            f"Attention is a {overview.attention}; the weight that varies most, of head {widest.head}{place} on "
+            f"{('a', 'b', 'the = sign')[widest.position]}, {_range(widest.low, widest.high)}."
+        )
+    if overview.norms is not None:
+        sentences.append(overview.norms.sentence(overview.evaluation.pairs))
+    if gated or deep or overview.norms is not None:
+        rest = neglected(1 - overview.additive_share)
+        sentences.append(f"Of what neurons read, {rest} is not a part of a plus a part of b.")
+    if overview.key_frequencies is None:
+        sentences.append("No renaming of the elements makes the task addition, so there are no frequencies.")
+    else:
+        named = ", ".join(map(str, overview.key_frequencies)) or "none"
+        do = "write" if deep else "read and write"
+        sentences.append(f"Key frequencies: {named} ({sum(overview.key_neurons)} neurons {do} one of them).")
+    sentences.append(_irreps(overview))
+    if overview.algorithm is not None:
+        sentences.append(overview.algorithm.sentence())
+    return sentences
+
+
+def _irreps(overview: Overview) -> str:
+    if overview.irreps is None:
+        return "Its table is not a group's, so there are no irreps."
+    named = ", ".join(f"{one.irrep.name} {decimals(100 * one.share_W_L, 1)} %" for one in overview.key_irreps)
+    room = overview.key_irreps_rank
+    return (
+        f"W_L is made of {named or 'no irrep in particular'} (those with at least 1 % each), which have room "
+        f"for {room} directions; to hold 99.9 % of W_L takes {overview.rank}"
+        + (", so that the rest is spread over fainter ones." if overview.rank > room else ".")
+    )
+
+
+def _range(low: float, high: float) -> str:
+    """From where to where a weight goes, or that it stays where it is as far as printed digits show.
+
+    >>> _range(0.1, 0.9), _range(0.9966, 0.9974)
+    ('goes from 0.100 to 0.900', 'stays at 0.997, varying by at most 0.00080')
+    """
+    ends = decimals(low), decimals(high)
+    if ends[0] != ends[1]:
+        return f"goes from {ends[0]} to {ends[1]}"
+    return (
+        f"stays at {ends[0]}"
+        if low == high
+        else f"stays at {ends[0]}, varying by at most {decimals(high - low, 5, 'up')}"
+    )

@@ -26,17 +26,18 @@ LABELLED = 30
 ACTIVATION_WORDS = {"relu": "ReLU", "abs": "|x|", "square": "x²", "quartic": "x⁴", "gelu": "GELU", "silu": "SiLU"}
 
 
-def typical_neuron(explanation: Explanation) -> int:
+def typical_neuron(study: Study) -> int:
     """The strongest ρω among the neurons of the first cluster that counts; of all neurons where there is none."""
+    explanation = study.explanation
     strength = explanation.roles.rho * explanation.roles.omega
     for cluster in explanation.clusters:
-        if cluster.k in explanation.key_frequencies:
+        if cluster.k in study.keys:
             return int(cluster.neurons[strength[cluster.neurons].argmax()])
     return int(strength.argmax())
 
 
 def _typical(study: Study) -> Values:
-    roles, number = study.explanation.roles, typical_neuron(study.explanation)
+    roles, number = study.explanation.roles, typical_neuron(study)
     activation = ACTIVATION_WORDS.get(study.config.activation, study.config.activation)
     double = float(wrap(2 * roles.phi[number : number + 1])[0])
     return {"number": number, "roles": roles, "activation": activation, "double": double}
@@ -47,7 +48,7 @@ def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
     """Draw what one neuron reads from each token and writes to each answer: dots the weights, lines their waves."""
     collapsed, explanation = study.collapsed, study.explanation
     roles, spectra, p = explanation.roles, explanation.spectra, explanation.p
-    i = typical_neuron(explanation) if i is None else i
+    i = typical_neuron(study) if i is None else i
     if not 0 <= i < explanation.d_mlp:
         raise BadConfig(f"neuron {i}; this model has neurons 0 to {explanation.d_mlp - 1}")
     with canvas(ax, (6.4, 4.6), 2, columns=1, sharex=True) as drawn:
@@ -133,12 +134,11 @@ def _counts(study: Study) -> Values | None:
 @figure(values=_counts)
 def freqcount(study: Study, ax: Target = None) -> "Figure":
     """Draw how many neurons read each frequency; those that write another one are marked."""
-    explanation = study.explanation
-    every, stray = frequency_counts(explanation)
+    every, stray = frequency_counts(study.explanation)
     with canvas(ax, (6.8, 3.0)) as drawn:
         (axis,) = drawn.axes
         k = np.arange(1, len(every) + 1)
-        colours = [frequency_colour(int(one), explanation.key_frequencies) for one in k]
+        colours = [frequency_colour(int(one), study.keys) for one in k]
         axis.bar(k, every, color=colours, width=0.8)
         if stray.any():
             axis.bar(k, stray, color=CONCEPT_COLOURS["wrong"], width=0.8, label="write another frequency")

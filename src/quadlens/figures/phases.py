@@ -76,7 +76,7 @@ def _drawn_ranks(study: Study) -> list[Values]:
     """One per rank, where p has so many frequencies and the model has key frequencies."""
     explanation, common = study.explanation, {"labels": RANK_LABELS, "drawn_r2": DRAWN_R2}
     ranks = [rank for rank in RANK_LABELS if rank <= len(explanation.harmonics.k)] if study.keys else []
-    shown = explanation.key_frequencies[:MOST_PANELS]
+    shown = study.keys[:MOST_PANELS]
     return [
         {"rank": n, "kind": RANK_NAMES[n - 1], "fits": {k: _best_fit(explanation, n, k) for k in shown}, **common}
         for n in ranks
@@ -87,7 +87,7 @@ def _drawn_ranks(study: Study) -> list[Values]:
 def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
     """Draw the phase of each neuron's second, third or fourth largest frequency against its primary phase."""
     explanation = study.explanation
-    keys, there = explanation.key_frequencies[:MOST_PANELS], len(explanation.harmonics.k)
+    keys, there = study.keys[:MOST_PANELS], len(explanation.harmonics.k)
     if rank not in RANK_LABELS or rank > there or not keys:
         raise BadConfig(f"rank {rank}; expected 2, 3 or 4, of a model with key frequencies and as many frequencies")
     columns = min(3, len(keys))
@@ -100,18 +100,18 @@ def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
             if index % columns == 0:
                 axis.set_ylabel(f"{RANK_NAMES[rank - 1]} phase", fontsize=9)
             best = _best_fit(explanation, rank, k)
-            _scatter(axis, explanation, rank, k, best)
+            _scatter(axis, study, rank, k, best)
             if best and best.multiple and best.r2_offset is not None and best.r2_offset > DRAWN_R2:
                 draw_multiple(axis, best.multiple, best.offset or 0.0)
             axis.set_title(f"k = {k}: {_fit_words(best)}", loc="left", fontsize=8.5)
         return drawn.figure
 
 
-def _scatter(axis: "Axes", explanation: Explanation, rank: int, k: int, best: HarmonicFit | None) -> None:
-    harmonics, row = explanation.harmonics, rank - 1
-    mine = (harmonics.k[0] == k) & harmonics.present[row] & ~explanation.roles.dead
+def _scatter(axis: "Axes", study: Study, rank: int, k: int, best: HarmonicFit | None) -> None:
+    harmonics, row = study.explanation.harmonics, rank - 1
+    mine = (harmonics.k[0] == k) & harmonics.present[row] & ~study.explanation.roles.dead
     shared = mine & (harmonics.k[row] == best.frequency) if best else np.zeros_like(mine)
-    colour = frequency_colour(k, explanation.key_frequencies)
+    colour = frequency_colour(k, study.keys)
     for chosen, ink, alpha in ((mine & ~shared, QUIET_COLOUR, 0.9), (shared, colour, 0.7)):
         phi, theta = (np.angle(np.exp(1j * harmonics.phase[r, chosen])) for r in (0, row))
         axis.scatter(phi, theta, s=9, lw=0, color=ink, alpha=alpha, zorder=3)

@@ -215,12 +215,9 @@ def _answer_facts(study: Study) -> dict[str, str]:
 def _layer_facts(study: Study) -> dict[str, str]:
     lens = study.lens_if_any
     if lens is None:
-        named = (
-            ", ".join(f"{one.irrep.name} ({percent(one.share_W_L)})" for one in (study.outline.key_irreps or ())[:6])
-            if study.outline
-            else ""
-        )
-        return {"key irreps": named or NONE}
+        overview = study.explanation.overview
+        shares = () if overview is None else overview.key_irreps[:6]
+        return {"key irreps": ", ".join(f"{one.irrep.name} ({percent(one.share_W_L)})" for one in shares) or NONE}
     return {
         "key frequencies": listed(tuple(one.k for one in lens.clusters)) or "none",
         "integrates": {True: "yes", False: "not shown", None: NONE}[lens.integrates],
@@ -246,12 +243,11 @@ def _proof_facts(study: Study) -> dict[str, str]:
 
 def _everything(study: Study) -> dict[str, Any]:
     """What `evaluate`, `explain`, `lens`, `bounds` and `certify` say of one model."""
-    explained = study.explanation if study.no_waves is None else study.outline
     return {
         "name": study.name,
         **about(study.model, study.anatomy.layer),
         **dataclasses.asdict(study.evaluation),
-        **(explained.to_dict() if explained is not None else {}),
+        **study.explanation.to_dict(),
         "lens": study.lens_if_any.to_dict() if study.lens_if_any else None,
         "certify": summary(study.certify()),
     }

@@ -28,13 +28,11 @@ def data_files(study: Study) -> dict[str, bytes]:
         "data/population.json": _json(_population(study)),
         "data/certificates.json": _json([summary(one) for one in study.certificates]),
     }
-    if study.outline is not None:
-        files["data/explanation.json"] = _json(study.outline.to_dict())
-    else:
+    if study.no_waves is None:
         stream = io.BytesIO()
         study.explanation.neuron_frame().write_csv(stream)
         files["data/neurons.csv"] = stream.getvalue()
-        files["data/explanation.json"] = _json(study.explanation.to_dict())
+    files["data/explanation.json"] = _json(study.explanation.to_dict())
     if study.anatomy.layer.gated:
         files["data/gates.csv"] = _gates(study.anatomy.layer)
     if study.irreps is not None:

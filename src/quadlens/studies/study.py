@@ -12,7 +12,7 @@ from jaxtyping import Float
 from quadlens.arguments import check_argument
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadWeights, WrongArgument, kind_of, within_float64
-from quadlens.explanation import Explanation, Outline, explain, needs_outline, outline
+from quadlens.explanation import Explanation, explain
 from quadlens.infinite_width import Lens, lens
 from quadlens.integration import Integration
 from quadlens.logits.parts import skip_shares
@@ -193,20 +193,18 @@ class Study(Displayed):
         return self.evaluation
 
     def explain(self, logits: bool = True, rng: np.random.Generator | None = None) -> Any:
-        """`explanation`, or what can be said of the model; parameters as for `quadlens.explain`."""
-        if needs_outline(self.model):
-            return outline(self.anatomy)
+        """`explanation`, or as much of it as is asked for; parameters as for `quadlens.explain`."""
         return self.explanation if logits and rng is None else explain(self.anatomy, logits, rng)
 
     @cached_property
     def explanation(self) -> Explanation:
-        """Neurons and logits."""
+        """Neurons and logits, or what can be said of the model."""
         return explain(self.anatomy)
 
-    @cached_property
-    def outline(self) -> Outline | None:
-        """The short explanation of a model without frequencies; None where `explanation` says more."""
-        return None if self.no_waves is None else outline(self.anatomy)
+    @property
+    def outline(self) -> Explanation | None:
+        """The explanation of a model without waves, which has an overview alone; None where it says more."""
+        return None if self.no_waves is None else self.explanation
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -348,7 +346,7 @@ class Study(Displayed):
         waves = self.no_waves is None
         steps: tuple[tuple[str, tuple[str, ...]], ...] = (
             ("answers", ("evaluation", "margins", "skip_shares", "history", "irreps")),
-            ("neurons and logits", ("explanation",) if waves else ("outline",)),
+            ("neurons and logits", ("explanation",)),
             ("bounds", ("bounds", "clusters") if waves else ()),
             ("the lens", ("lens_if_any", "integration")),
             ("proofs", ("_unprovable", "proofs") if self.with_proofs and proofs else ()),
