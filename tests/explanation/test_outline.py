@@ -142,3 +142,16 @@ def test_a_weight_that_hardly_varies_is_not_said_to_go_from_a_number_to_the_same
     still = dataclasses.replace(found, overview=dataclasses.replace(found.overview, attention_ranges=(one,)))
     assert "stays at 0.997, varying by at most 0.0008" in still.summary()
     assert "from 0.997 to 0.997" not in still.summary()
+
+
+def test_an_explanation_has_the_parts_of_its_network() -> None:
+    full, short = quadlens.study("pizza").explanation, quadlens.study("clock").explanation
+    assert full.neurons is not None
+    assert full.roles is full.neurons.roles
+    assert short.overview is not None
+    assert short.evaluation is short.overview.evaluation
+    assert (full.overview, short.neurons, short.logits) == (None, None, None)
+    with pytest.raises(AttributeError, match=r"no NeuronExplanation, which this is read from; `summary\(\)` says"):
+        _ = short.roles
+    assert not hasattr(full, "key_irreps")
+    assert short._repr_html_().count("<table>") == full._repr_html_().count("<table>") == 1

@@ -27,10 +27,7 @@ class Column(NamedTuple):
         return attrgetter(self.value or self.key)(row)
 
 
-Columns = Sequence[Column]
-
-
-def as_dict(columns: Columns, row: Any) -> dict[str, Any]:
+def as_dict(columns: Sequence[Column], row: Any) -> dict[str, Any]:
     """A row as JSON.
 
     >>> as_dict([Column("real"), Column("", "imag", "imaginary part")], 3 + 4j)
@@ -40,7 +37,7 @@ def as_dict(columns: Columns, row: Any) -> dict[str, Any]:
 
 
 def as_table(
-    title: str, columns: Columns, rows: Sequence[Any], order: Sequence[str] = (), labels: int = 1, caption: str = ""
+    title: str, columns: Sequence[Column], rows: Sequence[Any], order: Sequence[str] = (), **options: Any
 ) -> Table:
     """Rows as a table, its columns in the order of these headers, or of the list.
 
@@ -50,4 +47,4 @@ def as_table(
     named = {column.header: column for column in columns if column.header}
     shown = [named[header] for header in order or named]
     cells = [[column.text(column.of(row)) for column in shown] for row in rows]
-    return Table(title, [column.header for column in shown], cells, labels=labels, caption=caption)
+    return Table(title, [column.header for column in shown], cells, **options)

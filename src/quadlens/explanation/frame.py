@@ -10,7 +10,7 @@ from quadlens.errors import BadConfig
 from quadlens.explanation.value import Explanation
 from quadlens.model.atomic import write_atomic
 from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, wrap
-from quadlens.spectrum.harmonics import RANK_NAMES
+from quadlens.spectrum.harmonics import RANK_NAMES, Harmonics
 
 if TYPE_CHECKING:
     import polars
@@ -56,45 +56,32 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
     attended = explanation.attended
     paths |= {"ov_a": attended.path_a if attended else None, "ov_b": attended.path_b if attended else None}
     for name, path in paths.items():
-        amplitude, phase = path.at(roles.k_in) if path else (None, None)
-        columns[f"{name}_amplitude"] = _floats(amplitude, explanation.d_mlp)
-        columns[f"{name}_phase"] = _floats(phase, explanation.d_mlp)
-    return pl.DataFrame({**columns, **_higher_ranks(explanation)})
+        amplitude, phase = (np.zeros(explanation.d_mlp),) * 2 if path is None else path.at(roles.k_in)
+        columns[f"{name}_amplitude"] = _nullable(amplitude, path is None)
+        columns[f"{name}_phase"] = _nullable(phase, path is None)
+    return pl.DataFrame({**columns, **_higher_ranks(explanation.harmonics)})
 
 
-def _higher_ranks(explanation: Explanation) -> "dict[str, polars.Series]":
+def _higher_ranks(harmonics: Harmonics) -> "dict[str, polars.Series]":
     """Secondary to quaternary; columns of nulls where p has fewer frequencies."""
-    import polars as pl
-
-    harmonics, n = explanation.harmonics, explanation.d_mlp
     columns = {}
-    for row, name in enumerate(RANK_NAMES[1:], start=1):
-        if row >= len(harmonics.k):
-            empty = np.ones(n, dtype=bool)
-            columns[name] = columns[f"{name}_multiple"] = _nullable(np.zeros(n, dtype=np.int64), empty)
-            columns[f"{name}_amplitude"] = columns[f"{name}_phase"] = _floats(None, n)
-            continue
-        absent = ~harmonics.present[row]
+    for rank, name in enumerate(RANK_NAMES[1:], start=1):
+        missing = rank >= len(harmonics.k)
+        row = 0 if missing else rank
+        absent = ~harmonics.present[row] | missing
         columns[name] = _nullable(harmonics.k[row], absent)
         columns[f"{name}_multiple"] = _nullable(harmonics.multiple[row], absent | (harmonics.multiple[row] == 0))
-        columns[f"{name}_amplitude"] = pl.Series(harmonics.amplitude[row])
+        columns[f"{name}_amplitude"] = _nullable(harmonics.amplitude[row], missing)
         columns[f"{name}_phase"] = _nullable(harmonics.phase[row], absent)
     return columns
 
 
-def _nullable(values: np.ndarray, absent: np.ndarray) -> "polars.Series":
+def _nullable(values: np.ndarray, absent: np.ndarray | bool) -> "polars.Series":
+    """The values, with nulls where they are absent, or everywhere."""
     import polars as pl
 
-    dtype = pl.Int64 if values.dtype.kind == "i" else pl.Float64
-    return pl.Series(
-        [None if gone else value for value, gone in zip(values.tolist(), absent, strict=True)], dtype=dtype
-    )
-
-
-def _floats(values: np.ndarray | None, n: int) -> "polars.Series":
-    import polars as pl
-
-    return pl.Series([None] * n, dtype=pl.Float64) if values is None else pl.Series(values)
+    gone = np.broadcast_to(absent, values.shape)
+    return pl.Series(values).set(pl.Series(gone), None)
 
 
 def check_frame_path(path: Path) -> None:

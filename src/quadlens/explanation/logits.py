@@ -12,7 +12,6 @@ from quadlens.display import Displayed
 from quadlens.explanation.columns import Column, as_dict, as_table
 from quadlens.logits import (
     AlgorithmMeasures,
-    ClockPizza,
     ClockPizzaTable,
     ClosedForms,
     IdentityComponent,
@@ -49,13 +48,6 @@ class KeyRow(NamedTuple):
     D_fitted: float
 
 
-class RegressionRow(NamedTuple):
-    """One part of the logits against the forms of the literature."""
-
-    part: str
-    r2: ClockPizza
-
-
 COEFFICIENTS = (
     Column("", "spot.k", "k"),
     Column("C", "", "C", hundredths),
@@ -67,12 +59,6 @@ COEFFICIENTS = (
     Column("", "spot.abs_component", "abs part", hundredths),
     Column("", "spot.identity_component", "identity part", hundredths),
     Column("", "spot.all_logits", "all", hundredths),
-)
-REGRESSIONS = (
-    Column("", "part", "part"),
-    Column("pizza", "r2.pizza", "pizza", decimals),
-    Column("clock", "r2.clock", "clock", decimals),
-    Column("pizza_and_secondary", "r2.pizza_and_secondary", "pizza + secondary", decimals),
 )
 FORMS = (Column("r2"), Column("correct"), Column("inputs"), Column("min_margin"))
 # What a model has of these, by their names in JSON.
@@ -129,7 +115,7 @@ class LogitExplanation(Displayed):
         return {
             "correct": self.parts.correct,
             "residual_variance_share": self.skip_share,
-            "r2": {key: as_dict(REGRESSIONS, row) for key, row in self._regressions().items()},
+            "r2": dataclasses.asdict(self.r2),
             "coefficients": {str(row.spot.k): as_dict(COEFFICIENTS, row) for row in self.rows},
             "closed_form": {key: as_dict(FORMS, getattr(self.forms, key)) for key in FORM_NAMES},
             "identity": {"of_a": _identity(self.identity.of_a), "of_b": _identity(self.identity.of_b)},
@@ -137,12 +123,11 @@ class LogitExplanation(Displayed):
             "algorithm": self.algorithm.to_dict(),
         }
 
-    def _regressions(self) -> dict[str, RegressionRow]:
-        return {key: RegressionRow(name, getattr(self.r2, key)) for key, name in PART_NAMES.items()}
-
     def tables(self) -> Iterator[Table]:
         """Regressions, and coefficients where there are key frequencies."""
-        yield as_table("R² of the logits against", REGRESSIONS, list(self._regressions().values()))
+        fits = {name: dataclasses.astuple(getattr(self.r2, key)) for key, name in PART_NAMES.items()}
+        rows = [(name, *map(decimals, r2)) for name, r2 in fits.items()]
+        yield Table("R² of the logits against", ("part", "pizza", "clock", "pizza + secondary"), rows)
         title = "Two-term form Σ_k (C|cos u| + D cos 2u) cos(kw(a+b-c)), and smallest |cos u|"
         if self.rows:
             yield as_table(title, COEFFICIENTS, self.rows[:MAX_ROWS])

@@ -38,7 +38,7 @@ MAX_ROWS = 30
 
 
 class ClusterRow(NamedTuple):
-    """One cluster with what is said of it."""
+    """One cluster with what is said of it; medians of shares of variance are over its neurons."""
 
     cluster: Cluster
     phases: ClusterPhases
@@ -46,11 +46,6 @@ class ClusterRow(NamedTuple):
     is_key: bool
     variance_input: float | None
     variance_output: float | None
-
-    @property
-    def neurons(self) -> int:
-        """How many."""
-        return len(self.cluster.neurons)
 
     @property
     def label(self) -> str:
@@ -62,7 +57,7 @@ CLUSTERS = (
     Column("", "label", "k"),
     Column("k", "cluster.k"),
     Column("key", "is_key"),
-    Column("neurons", "", "neurons"),
+    Column("neurons", "cluster.neurons.size", "neurons"),
     Column("r2_angles", "phases.r2", "R² ψ=2φ", fit),
     Column("angle_offset", "phases.offset"),
     Column("angle_rms_deviation", "phases.rms_deviation"),
@@ -122,11 +117,6 @@ class NeuronExplanation:
     cluster_doubling: tuple[SecondaryDoubling, ...]
 
     @property
-    def p(self) -> int:
-        """Number of elements."""
-        return self.harmonics.p
-
-    @property
     def good_model(self) -> bool:
         """The paper's sense: every neuron that is not constant reads and writes the same frequency."""
         return self.roles.good_model
@@ -142,7 +132,7 @@ class NeuronExplanation:
     @property
     def doubled_keys(self) -> tuple[tuple[int, int], ...]:
         """Key frequencies (k, 2k) where one is the other's double: they share a harmonic."""
-        folded = {k: doubled(k, self.p) for k in self.key_frequencies}
+        folded = {k: doubled(k, self.harmonics.p) for k in self.key_frequencies}
         return tuple((k, double) for k, double in folded.items() if double in folded and double != k)
 
     @property
@@ -153,18 +143,12 @@ class NeuronExplanation:
     @property
     def rows(self) -> list[ClusterRow]:
         """All that is said of each cluster."""
-        each = zip(self.clusters, self.phases, self.cluster_doubling, strict=True)
-        return [
-            ClusterRow(
-                cluster,
-                phases,
-                doubling,
-                cluster.k in self.key_frequencies,
-                _median(self.roles.variance_input[cluster.neurons]),
-                _median(self.roles.variance_output[cluster.neurons]),
-            )
-            for cluster, phases, doubling in each
-        ]
+        rows = []
+        for each in zip(self.clusters, self.phases, self.cluster_doubling, strict=True):
+            k, neurons = each[0].k, each[0].neurons
+            medians = (_median(shares[neurons]) for shares in (self.roles.variance_input, self.roles.variance_output))
+            rows.append(ClusterRow(*each, k in self.key_frequencies, *medians))
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

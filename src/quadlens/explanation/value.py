@@ -24,28 +24,23 @@ if TYPE_CHECKING:
     import polars
     from rich.console import Console
 
+
+P = TypeVar("P")
 T = TypeVar("T")
 
 
-class _Of(Generic[T]):
+class _Of(Generic[P, T]):
     """What a part has, as the explanation's own: `explanation.roles` is `explanation.neurons.roles`."""
 
-    def __init__(self, part: str, read: Callable[[Any], T]) -> None:
+    def __init__(self, part: type[P], read: Callable[[P], T]) -> None:
         self.part, self.read = part, read
 
-    def __get__(self, explanation: "Explanation | None", owner: type) -> T:
-        part = getattr(explanation, self.part, None)
-        if part is None:
-            raise AttributeError(f"only an explanation with the part `{self.part}` has it; this one has none")
-        return self.read(part)
-
-
-def _neurons(read: Callable[[NeuronExplanation], T]) -> _Of[T]:
-    return _Of("neurons", read)
-
-
-def _overview(read: Callable[[Overview], T]) -> _Of[T]:
-    return _Of("overview", read)
+    def __get__(self, explanation: "Explanation", owner: type) -> T:
+        for part in (explanation.neurons, explanation.overview):
+            if isinstance(part, self.part):
+                return self.read(part)
+        missing = f"this network has no {self.part.__name__}, which this is read from"
+        raise AttributeError(f"{missing}; `summary()` says what is known of it")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,28 +68,29 @@ class Explanation(Displayed):
     logits: LogitExplanation | None = None
     overview: Overview | None = None
 
-    spectra = _neurons(lambda part: part.spectra)
-    attended = _neurons(lambda part: part.attended)
-    roles = _neurons(lambda part: part.roles)
-    clusters = _neurons(lambda part: part.clusters)
-    phases = _neurons(lambda part: part.phases)
-    harmonics = _neurons(lambda part: part.harmonics)
-    harmonic_fits = _neurons(lambda part: part.harmonic_fits)
-    doubling = _neurons(lambda part: part.doubling)
-    cluster_doubling = _neurons(lambda part: part.cluster_doubling)
-    good_model = _neurons(lambda part: part.good_model)
-    clear_clusters = _neurons(lambda part: part.clear_clusters)
-    doubled_keys = _neurons(lambda part: part.doubled_keys)
+    spectra = _Of(NeuronExplanation, lambda part: part.spectra)
+    attended = _Of(NeuronExplanation, lambda part: part.attended)
+    roles = _Of(NeuronExplanation, lambda part: part.roles)
+    clusters = _Of(NeuronExplanation, lambda part: part.clusters)
+    phases = _Of(NeuronExplanation, lambda part: part.phases)
+    harmonics = _Of(NeuronExplanation, lambda part: part.harmonics)
+    harmonic_fits = _Of(NeuronExplanation, lambda part: part.harmonic_fits)
+    doubling = _Of(NeuronExplanation, lambda part: part.doubling)
+    cluster_doubling = _Of(NeuronExplanation, lambda part: part.cluster_doubling)
+    good_model = _Of(NeuronExplanation, lambda part: part.good_model)
+    clear_clusters = _Of(NeuronExplanation, lambda part: part.clear_clusters)
+    doubled_keys = _Of(NeuronExplanation, lambda part: part.doubled_keys)
 
-    attention = _overview(lambda part: part.attention)
-    attention_ranges = _overview(lambda part: part.attention_ranges)
-    evaluation = _overview(lambda part: part.evaluation)
-    additive_share = _overview(lambda part: part.additive_share)
-    rank = _overview(lambda part: part.rank)
-    irreps = _overview(lambda part: part.irreps)
-    key_irreps = _overview(lambda part: part.key_irreps)
-    layers = _overview(lambda part: part.layers)
-    norms = _overview(lambda part: part.norms)
+    attention = _Of(Overview, lambda part: part.attention)
+    attention_ranges = _Of(Overview, lambda part: part.attention_ranges)
+    evaluation = _Of(Overview, lambda part: part.evaluation)
+    additive_share = _Of(Overview, lambda part: part.additive_share)
+    rank = _Of(Overview, lambda part: part.rank)
+    irreps = _Of(Overview, lambda part: part.irreps)
+    key_irreps = _Of(Overview, lambda part: part.key_irreps)
+    key_neurons = _Of(Overview, lambda part: part.key_neurons)
+    layers = _Of(Overview, lambda part: part.layers)
+    norms = _Of(Overview, lambda part: part.norms)
 
     @property
     def p(self) -> int:
@@ -106,12 +102,6 @@ class Explanation(Displayed):
         """Those that matter, in order; None where the task has no frequencies."""
         part = self.neurons or self.overview
         return None if part is None else part.key_frequencies
-
-    @property
-    def key_neurons(self) -> tuple[int, ...]:
-        """How many neurons each of them has."""
-        part = self.neurons or self.overview
-        return () if part is None else part.key_neurons
 
     @property
     def algorithm(self) -> AlgorithmMeasures | None:
@@ -127,7 +117,7 @@ class Explanation(Displayed):
             "d_mlp": self.d_mlp,
             "activation": self.activation,
             "key_frequencies": self.key_frequencies,
-            "neurons": self.key_neurons,
+            "neurons": None if self.neurons is None else self.neurons.key_neurons,
             "good_model": self.good_model,
         }
 

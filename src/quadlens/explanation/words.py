@@ -18,22 +18,17 @@ MANY, FEW = 12, 4
 def summarise(explanation: Explanation) -> str:
     """The paragraph, sentence by sentence in the order of the paper's observations."""
     sentences = []
-    if explanation.neurons is not None:
-        sentences += [_opening(explanation, explanation.neurons), *_neurons(explanation.neurons)]
+    if (neurons := explanation.neurons) is not None:
+        sentences += [_opening(explanation, neurons), _matching(neurons)]
+        if neurons.clusters:
+            sentences += [_variance(neurons), _phases(neurons), _secondary(neurons)]
+        if neurons.doubled_keys:
+            sentences.append(_doubled_keys(neurons))
     if explanation.logits is not None:
         sentences += _logits(explanation.logits)
     if explanation.overview is not None:
         sentences += [_answers(explanation, explanation.overview), *_overview(explanation.overview)]
     return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _neurons(neurons: NeuronExplanation) -> list[str]:
-    sentences = [_matching(neurons)]
-    if neurons.clusters:
-        sentences += [_variance(neurons), _phases(neurons), _secondary(neurons)]
-    if neurons.doubled_keys:
-        sentences.append(_doubled_keys(neurons))
-    return sentences
 
 
 def _opening(explanation: Explanation, neurons: NeuronExplanation) -> str:
@@ -127,9 +122,9 @@ def _doubled_keys(neurons: NeuronExplanation) -> str:
     found = neurons.doubled_keys
     pairs = ", ".join(f"{double} of {k}" for k, double in found[:FEW])
     if len(found) == 1:
-        return f"One key frequency is another's double modulo {neurons.p}: {pairs}."
+        return f"One key frequency is another's double modulo {neurons.harmonics.p}: {pairs}."
     more = f", and {len(found) - FEW} more" if len(found) > FEW else ""
-    return f"{len(found)} key frequencies are another's double modulo {neurons.p}: {pairs}{more}."
+    return f"{len(found)} key frequencies are another's double modulo {neurons.harmonics.p}: {pairs}{more}."
 
 
 def _logits(logits: LogitExplanation) -> list[str]:

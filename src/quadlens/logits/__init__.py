@@ -4,11 +4,10 @@ from quadlens.logits.algorithm import AlgorithmMeasures, algorithm_measures
 from quadlens.logits.closed_form import ClosedForm, ClosedForms, WeakSpot, closed_forms, weak_spots
 from quadlens.logits.identity import IdentityComponent, IdentityMatrix, identity_component
 from quadlens.logits.parts import LogitParts, take_apart
-from quadlens.logits.regression import ClockPizza, ClockPizzaTable, clock_pizza, cos_u
+from quadlens.logits.regression import ClockPizzaTable, clock_pizza, cos_u
 
 __all__ = [
     "AlgorithmMeasures",
-    "ClockPizza",
     "ClockPizzaTable",
     "ClosedForm",
     "ClosedForms",

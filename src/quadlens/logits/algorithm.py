@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,8 +36,7 @@ RANK_SHARE = 1e-6
 Algorithm = Literal["pizza", "clock"]
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """What Zhong et al. report for one of their own models."""
 
     gradient_symmetricity: float

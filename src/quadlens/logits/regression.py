@@ -6,6 +6,7 @@ g_k(d) of a part and its variance (`parts.py`); an intercept would be the mean, 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -30,8 +31,7 @@ def _half_angles(p: int, keys: tuple[int, ...], shifts: tuple[float, ...] | None
     return np.pi / p * products + np.array(shifts or (0.0,) * len(keys))[:, None]
 
 
-@dataclass(frozen=True, eq=False)
-class Regression:
+class Regression(NamedTuple):
     """A least-squares fit of one part of the logits.
 
     Attributes:
