@@ -57,7 +57,7 @@ class Row:
 
     @property
     def network(self) -> Rung:
-        """The rung that `quadlens parameterise` writes."""
+        """The rung that `quadlens build --from` writes."""
         return next(rung for rung in self.rungs if rung.name.startswith("as a network"))
 
 

@@ -95,7 +95,7 @@ def test_no_command_is_forgotten() -> None:
         for one in own.values():
             assert (one.name in ("model", "a", "b", "run")) == metavar(one).startswith("MODEL"), (word, one)
             found |= {word} if metavar(one) else set()
-    assert found >= {*COMMANDS, "bounds", "lens", "certify", "explore", "report", "compare", "parameterise"}
+    assert found >= {*COMMANDS, "bounds", "lens", "certify", "explore", "report", "compare", "build"}
 
 
 @pytest.mark.usefixtures("new_process")

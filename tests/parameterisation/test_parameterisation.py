@@ -123,11 +123,27 @@ def test_every_verb_takes_it(tmp_path: Path) -> None:
 
 
 def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
-    done = command("parameterise", "pizza", "-o", tmp_path / "few.safetensors")
+    done = command("build", "--from", "pizza", "-o", tmp_path / "few.safetensors")
     assert done.code == 0
     assert "8,210 numbers in place of 180,411 weights (frequencies 3, groups 512, neurons 1,536, shared 15" in done.out
     assert "3,481 of 3,481 right" in done.out
     assert quadlens.evaluate(tmp_path / "few.safetensors").correct == 3481
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("--from", "pizza", "--p", "13", "--keys", "5,9"),
+            "--p, --keys and --from were given; the first is for models",
+        ),
+        (("--no-double", "--no-constant"), "--no-constant, --no-double is for a network fitted to a trained one; name"),
+    ],
+)
+def test_options_of_a_model_by_hand_are_no_fitted_ones(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    refused = command("build", *words, "-o", tmp_path / "few.safetensors")
+    assert told in refused.err
+    assert (refused.code, list(tmp_path.iterdir())) == (2, [])
 
 
 @pytest.mark.parametrize("activation", ["relu", "abs", "gelu"])

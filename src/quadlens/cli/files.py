@@ -1,12 +1,12 @@
-"""`quadlens import`, `export` and `build`: others' files in and out, a model by hand."""
+"""`quadlens import` and `export`: others' files in and out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quadlens.cli.options import ModelArgument, OutputFile, parse_integers
+from quadlens.cli.options import ModelArgument, OutputFile
 from quadlens.cli.output import Output, check_model_name, key_value_table
 
 if TYPE_CHECKING:
@@ -212,50 +212,3 @@ def export(
     value = {"model": model, "format": format_name, "files": [str(path) for path in files], "notes": list(notes)}
 
     out.say(value, *(f"wrote {path}" for path in files), *(f"  {line}" for line in notes))
-
-
-def build(
-    out: Output,
-    output: OutputFile,
-    p: Annotated[int, typer.Option("--p", help="Modulus, odd.")] = 59,
-    keys: Annotated[
-        str | None,
-        typer.Option("--keys", help="Key frequencies, separated by commas; 3,5,7 if left out, others for small p."),
-    ] = None,
-    neurons: Annotated[int, typer.Option("--neurons", help="Neurons in all, shared out over the keys.")] = 512,
-    jitter: Annotated[float, typer.Option("--jitter", help="Standard deviation of noise on the phases, radians.")] = 0,
-    noise: Annotated[float, typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS.")] = 0,
-    missing: Annotated[float, typer.Option("--missing", help="Share of the circle of phases left out.")] = 0,
-    scale: Annotated[float, typer.Option("--scale", help="Size of the logits, C_k.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of jitter and noise.")] = 0,
-    architecture: Annotated[
-        Literal["transformer", "mlp"], typer.Option("--architecture", help="Which kind of model holds the weights.")
-    ] = "transformer",
-    plant: Annotated[
-        str | None, typer.Option("--plant", help="Change one neuron so that the input A,B alone is wrong (mlp only).")
-    ] = None,
-) -> None:
-    """Write a pizza model by hand: equally spaced phases, no training."""
-    from quadlens.errors import BadConfig
-    from quadlens.model import Recipe, Weights, build_mlp, build_transformer, save, sha256
-    from quadlens.model.handmade import default_keys, plant_error
-
-    check_model_name(output)
-    key_list = default_keys(p) if keys is None else parse_integers("--keys", keys)
-    recipe = Recipe(p, key_list, neurons, jitter, noise, missing, scale, seed)
-    builders: dict[str, tuple[Callable[[Recipe], Weights], Callable[..., Weights] | None]] = {
-        "transformer": (build_transformer, None),
-        "mlp": (build_mlp, plant_error),
-    }
-    builder, planter = builders[architecture]
-    model = builder(recipe)
-    if plant is not None:
-        tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
-        if len(tokens) != 2 or planter is None:
-            raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
-        model = planter(model, *tokens)
-    save(model, output)
-    d_mlp = model.config.d_mlp
-    value = {"output": str(output), "p": p, "d_mlp": d_mlp, "keys": list(key_list), "sha256": sha256(model)}
-    listed = ",".join(map(str, key_list))
-    out.say(value, f"wrote {output}: p = {p}, {d_mlp} neurons, keys {listed}")

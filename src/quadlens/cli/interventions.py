@@ -1,4 +1,4 @@
-"""`quadlens ablate` and `parameterise`, a model changed or said with few numbers, as a model again; `compare`, two."""
+"""`quadlens ablate`, a model changed, as a model again; `compare`, two side by side."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -90,54 +90,6 @@ def ablate(
             )
 
     out.emit(value, render)
-
-
-def parameterise(
-    out: Output,
-    model: ModelArgument,
-    output: OutputFile,
-    constant: Annotated[bool, typer.Option(help="One constant that the neurons of a frequency share.")] = True,
-    double: Annotated[bool, typer.Option(help="One double wave that they share.")] = True,
-    embedding: Annotated[bool, typer.Option(help="Amplitudes of their own for a and b.")] = True,
-) -> None:
-    """Write a network of few numbers, fitted to a trained one's weights by least squares: the explanation as a network.
-
-    It has the frequencies, the group of each neuron with φ, ρ and ω, what the neurons of a frequency share, and the
-    planes of the residual stream in which each frequency lies; nothing is fitted to logits. Every command takes it.
-    """
-    from dataclasses import asdict
-
-    import quadlens
-    from quadlens.cli.output import check_model_name
-    from quadlens.numbers import fit, margin
-    from quadlens.parameterisation.groups import logit_r2
-
-    check_model_name(output)
-    network = quadlens.study(model)
-    small = quadlens.parameterise(network, constant=constant, double=double, embedding=embedding)
-    quadlens.save(small, output)
-    tables = small.model.collapse()
-    before, after, r2 = network.evaluation, quadlens.evaluate(small), logit_r2(tables, network.anatomy.layer)
-    numbers = asdict(small.numbers)
-    value = {
-        "model": model,
-        "output": str(output),
-        "keys": [group.cluster.k for group in small.groups],
-        "numbers": {**numbers, "total": small.numbers.total},
-        "weights": small.weights,
-        "correct": after.correct,
-        "pairs": after.pairs,
-        "min_margin": after.min_margin,
-        "min_margin_before": before.min_margin,
-        "r2": r2,
-    }
-    counted = ", ".join(f"{name} {count:,}" for name, count in numbers.items())
-    out.say(
-        value,
-        f"wrote {output}: {small.numbers.total:,} numbers in place of {small.weights:,} weights ({counted})",
-        f"  {after.correct:,} of {after.pairs:,} right, smallest margin {margin(after.min_margin)} (the network: "
-        f"{margin(before.min_margin)}), R² of all logits {fit(r2)}",
-    )
 
 
 def compare(

@@ -44,8 +44,7 @@ COMMANDS = {
     "population": ("population", "command", "quadlens population sweep --where p=59 --figures figures"),
     "compare": ("interventions", "compare", "quadlens compare pizza mismatched -o comparison.html"),
     "ablate": ("interventions", "ablate", "quadlens ablate pizza --frequencies 5 -o without-5.safetensors"),
-    "parameterise": ("interventions", "parameterise", "quadlens parameterise pizza -o few-numbers.safetensors"),
-    "build": ("files", "build", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
+    "build": ("build", "command", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     "export": ("files", "export", "quadlens export pizza --format transformer-lens -o model.pt"),
 }
@@ -54,6 +53,7 @@ RENAMED = {
     "info": "quadlens evaluate MODEL",
     "frontier": "quadlens certify MODEL --all -o DIR",
     "figures": "quadlens report MODEL --only figures -o DIR",
+    "parameterise": "quadlens build --from MODEL -o FILE",
 }
 
 

@@ -75,7 +75,7 @@ def with_common_flags(function: Callable[..., None]) -> Callable[..., None]:
     models = [name for name, one in own.items() if metavar(one).startswith("MODEL")]
 
     def command(*, json: bool, quiet: bool, debug: bool, **others: Any) -> None:
-        for name in models:
+        for name in [name for name in models if others[name] is not None]:
             others[name] = type(others[name])(current_name(str(others[name]), quiet=quiet))
         function(out=Output(json, quiet), **others)
 
