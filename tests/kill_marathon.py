@@ -96,7 +96,7 @@ def run_sweep(directory: Path) -> None:
 
 
 def run_export(directory: Path, model: str = "pizza") -> None:
-    command("export", model, "--format", "transformer-lens", "-o", str(directory / "model.pt"), "-q")
+    command("export", model, "--format", "transformer-lens", "-o", str(directory / "model.safetensors"), "-q")
 
 
 def run_history(directory: Path, seed: int = 0) -> None:
@@ -149,7 +149,7 @@ REPORT_MANIFEST = "report/manifest.json"
 CASES = {
     "train --snapshots": Case(run_train, "m.manifest.json", functools.partial(run_train, seed=1)),
     "sweep": Case(run_sweep),
-    "export": Case(run_export, "model.pt", functools.partial(run_export, model="mismatched")),
+    "export": Case(run_export, "model.safetensors", functools.partial(run_export, model="mismatched")),
     "history": Case(run_history, "rows.parquet", functools.partial(run_history, seed=1)),
     "report": Case(run_report, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER), whole_time=True),
     "report, writing": Case(run_writing, REPORT_MANIFEST, functools.partial(run_writing, recipe=OTHER)),

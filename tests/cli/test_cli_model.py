@@ -25,13 +25,13 @@ from quadlens.explanation import explain
 from quadlens.figures.style import FIGURE_FORMATS
 from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
 from quadlens.model.formats import READERS, WRITERS
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.handmade import default_keys
 from quadlens.model.native import load_with_sha256
 from quadlens.numbers import significant
 from quadlens.proofs import STRATEGIES
 from quadlens.studies import study_of
 from quadlens.training.config import TrainConfig
+from torch_zips import torch_zip
 
 COMMANDS = sorted(KNOWN)
 
@@ -110,16 +110,16 @@ def test_names_are_not_markup(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["transformer-lens", "transformer-lens-4-bridge"])
 def test_export_and_import(folder: Path, name: str) -> None:
-    exported = quadlens("export", "m.safetensors", "--format", name, "-o", "model_x.pt", "--json").document
+    exported = quadlens("export", "m.safetensors", "--format", name, "-o", "model_x.safetensors", "--json").document
     assert all(Path(path).is_file() for path in exported["files"])
-    imported = quadlens("import", "model_x.pt", "-o", "back.safetensors", "--json").document
+    imported = quadlens("import", "model_x.safetensors", "-o", "back.safetensors", "--json").document
     assert imported["format"] == name
     assert imported["sha256"] == hashlib.sha256(Path("back.safetensors").read_bytes()).hexdigest()
     assert set(imported) >= {"source", "output", "format", "sha256", "p", "activation", "config", "notes"}
     before, after = (load(x).collapse() for x in ("m.safetensors", "back.safetensors"))
     np.testing.assert_array_equal(before.U_a, after.U_a)
     np.testing.assert_array_equal(before.W_L, after.W_L)
-    text = quadlens("import", "model_x.pt", "-o", "back.safetensors")
+    text = quadlens("import", "model_x.safetensors", "-o", "back.safetensors")
     assert "attention" in text.out
     assert name in text.out
 
@@ -131,7 +131,7 @@ def test_mlps_too(folder: Path) -> None:
     assert built.document["d_mlp"] == 20
     model = load("m")
     state = {"mlp.W_in": model.tensors["W_a"].T, "mlp.W_out": model.tensors["W_out"].T}
-    Path("model_he.pt").write_bytes(write_torch(state))
+    Path("model_he.pt").write_bytes(torch_zip(state))
     imported = quadlens("import", "model_he.pt", "--activation", "relu", "-o", "back", "--json").document
     assert (imported["format"], imported["sha256"]) == ("he", built.document["sha256"])
 
@@ -147,7 +147,7 @@ def test_a_directory_gives_one_row_per_file(folder: Path) -> None:
     """Read, or refused and why; with -o what was read is written, in the same places."""
     os.mkdir("runs")
     os.mkdir("runs/deep")
-    quadlens("export", "m.safetensors", "--format", "transformer-lens", "-o", "runs/deep/model_x.pt")
+    quadlens("export", "m.safetensors", "--format", "transformer-lens", "-o", "runs/deep/model_x.safetensors")
     Path("runs/other.safetensors").write_bytes(Path("m.safetensors").read_bytes())
     Path("runs/bad.pt").write_bytes(b"PK\x03\x04")
     os.mkfifo("runs/pipe.pt")
@@ -155,7 +155,7 @@ def test_a_directory_gives_one_row_per_file(folder: Path) -> None:
     rows = json.loads(quadlens("import", "runs", "--json").out)
     assert [(row["source"], row["read"]) for row in rows] == [
         ("runs/bad.pt", False),
-        ("runs/deep/model_x.pt", True),
+        ("runs/deep/model_x.safetensors", True),
         ("runs/other.safetensors", True),
         ("runs/pipe.pt", False),
     ]
@@ -307,8 +307,8 @@ import sys
 sys.modules.update(torch=None, onnx=None, transformer_lens=None)
 from quadlens.cli.main import main
 for words in (
-    ["export", "m.safetensors", "--format", "transformer-lens", "-o", "model_g.pth", "--json"],
-    ["import", "model_g.pth", "-o", "back.safetensors", "--json"],
+    ["export", "m.safetensors", "--format", "transformer-lens", "-o", "model_g.safetensors", "--json"],
+    ["import", "model_g.safetensors", "-o", "back.safetensors", "--json"],
     ["evaluate", "back.safetensors", "--json"],
 ):
     sys.argv = ["quadlens", *words]

@@ -55,7 +55,7 @@ WRITING = {
     "compare": (("compare", "pizza", "pizza"), ".html"),
     "ablate": (("ablate", "pizza", "--frequencies", "5"), ".safetensors"),
     "build": (("build", "--p", "5", "--keys", "1", "--neurons", "8"), ".safetensors"),
-    "export": (("export", "pizza", "--format", "transformer-lens"), ".pt"),
+    "export": (("export", "pizza", "--format", "transformer-lens"), ".safetensors"),
     "report --only": (("report", "pizza", "--only", "quadrature", "--format", "svg"), ""),
 }
 
@@ -80,9 +80,9 @@ def test_no_command_writes_into_the_package(name: str) -> None:
 
 
 def test_import_does_not_write_into_the_package(tmp_path: Path) -> None:
-    assert quadlens("export", "pizza", "--format", "transformer-lens", "-o", tmp_path / "m.pt").code == 0
+    assert quadlens("export", "pizza", "--format", "transformer-lens", "-o", tmp_path / "m.safetensors").code == 0
     before = package_files()
-    for source, target in ((tmp_path / "m.pt", "pizza.safetensors"), (tmp_path, "new")):
+    for source, target in ((tmp_path / "m.safetensors", "pizza.safetensors"), (tmp_path, "new")):
         refused(quadlens("import", source, "-o", data_directory() / target), "inside the package quadlens")
     assert package_files() == before
 

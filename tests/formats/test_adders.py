@@ -17,11 +17,11 @@ from formats import adder_oracles as oracles
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.formats import Hints, Imported, from_state_dict, import_file
 from quadlens.model.formats.checkpoint import read_checkpoint
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import load_file, save
 from quadlens.model.sequence_forward import forward, sequence_config
 from quadlens.model.sequence_sample import answered_right, sample_words
 from quadlens.model.sequence_task import expand
+from torch_zips import torch_zip
 
 Tensors = dict[str, np.ndarray]
 Oracle = Callable[[np.ndarray], np.ndarray]
@@ -45,7 +45,7 @@ def draw(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Tensors:
 
 
 def saved(path: Path, value: dict[str, Any]) -> Path:
-    path.write_bytes(write_torch(value))
+    path.write_bytes(torch_zip(value))
     return path
 
 

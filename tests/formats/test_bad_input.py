@@ -14,8 +14,8 @@ from cli_runner import quadlens, refused
 from formats.test_formats import blind, edited, nanda_state_dict, random, tl_state_dict
 from formats.test_torch_files import Canary, _zip_of
 from quadlens.model import Recipe, build_transformer, save
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import to_bytes
+from torch_zips import torch_zip
 
 OUTPUT = "out.safetensors"
 
@@ -37,7 +37,7 @@ def flipped(content: bytes) -> bytes:
 
 
 def torch_file(tensors: dict[str, Any]) -> bytes:
-    return write_torch(tensors)
+    return torch_zip(tensors)
 
 
 NAN, INFINITE = random(6, 9), random(6, 9)
@@ -194,10 +194,14 @@ def test_exports_that_cannot_be_expressed(folder: Path) -> None:
     save(build_transformer(Recipe(7, (1, 2), 12)), folder / "m.safetensors")
     for name in ("gbmi", "zhong", "nanda", "he", "mlp"):
         refused(
-            quadlens("export", "m.safetensors", "--format", name, "-o", "x.pt"), f"format '{name}' is read, not written"
+            quadlens("export", "m.safetensors", "--format", name, "-o", OUTPUT),
+            f"format '{name}' is read, not written",
         )
-    refused(quadlens("export", "m.safetensors", "--format", "word", "-o", "x.pt"), "format 'word' is not known")
-    refused(quadlens("export", "absent", "--format", "onnx", "-o", "x.pt"), "absent: no such file; bundled models are")
+    refused(quadlens("export", "m.safetensors", "--format", "word", "-o", OUTPUT), "format 'word' is not known")
+    refused(
+        quadlens("export", "absent", "--format", "onnx", "-o", OUTPUT),
+        "absent: no such file; bundled models are",
+    )
     assert os.listdir(folder) == ["m.safetensors"]
 
 

@@ -27,9 +27,9 @@ from quadlens.model.formats import (
 )
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.registry import recognise
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.handmade import Recipe
 from quadlens.model.weights import Weights
+from torch_zips import torch_zip
 
 P, D, M, H, DH = 7, 6, 9, 2, 3
 Tensors = dict[str, np.ndarray]
@@ -188,7 +188,7 @@ def write(path: Path, tensors: dict[str, Any], container: str) -> Path:
     """As a torch zip or as safetensors."""
     if container == "torch":
         path = path.with_suffix(".pt")
-        path.write_bytes(write_torch(tensors))
+        path.write_bytes(torch_zip(tensors))
         return path
     from safetensors.numpy import save_file
 
@@ -258,10 +258,10 @@ def test_a_state_dict_alone_does_not_say_its_activation(tmp_path: Path, tensors:
 def test_a_wrong_attention_constant_changes_every_margin(tmp_path: Path) -> None:
     """Why it is never guessed: a pizza model answers just as right with the wrong one."""
     model = build_transformer(Recipe(13, (2, 5), 80))
-    export_file(model, "transformer-lens", tmp_path / "model_x.pt")
+    export_file(model, "transformer-lens", tmp_path / "model_x.safetensors")
     (tmp_path / "config_x.json").unlink()
     right, wrong = (
-        evaluate(import_file(tmp_path / "model_x.pt", hints=Hints((w, w), 13, "relu")).model.collapse())
+        evaluate(import_file(tmp_path / "model_x.safetensors", hints=Hints((w, w), 13, "relu")).model.collapse())
         for w in (0.5, 1.0)
     )
     assert right.accuracy == wrong.accuracy == 1.0
@@ -450,19 +450,16 @@ ROUND_TRIPS: list[tuple[str, Weights]] = [
 ]
 
 
-@containers
 @pytest.mark.parametrize(("name", "model"), ROUND_TRIPS, ids=[f"{i}-{n}" for i, (n, _) in enumerate(ROUND_TRIPS)])
-def test_round_trips_bit_for_bit(tmp_path: Path, name: str, model: Weights, container: str) -> None:
-    path = tmp_path / ("model_1.pt" if container == "torch" else "model_1.safetensors")
+def test_round_trips_bit_for_bit(tmp_path: Path, name: str, model: Weights) -> None:
+    path = tmp_path / "model_1.safetensors"
     files, _ = export_file(model, name, path)
     assert sorted(files) == sorted(tmp_path.iterdir())
     imported = import_file(path)
     assert imported.format == name
     assert same_weights(imported.model, model)
-    export_file(
-        imported.model, name, tmp_path / "model_2.pt" if container == "torch" else tmp_path / "model_2.safetensors"
-    )
-    assert path.read_bytes() == (tmp_path / path.name.replace("1", "2")).read_bytes()
+    export_file(imported.model, name, tmp_path / "model_2.safetensors")
+    assert path.read_bytes() == (tmp_path / "model_2.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["transformer-lens", "transformer-lens-4-bridge"])
@@ -470,8 +467,8 @@ def test_round_trips_bit_for_bit(tmp_path: Path, name: str, model: Weights, cont
 def test_exports_of_other_uniform_attention_keep_the_logits(tmp_path: Path, name: str, alpha: float) -> None:
     """W_V takes up the difference; rounding it is the only change."""
     model = without(shaped(**EQUALS, attention=(alpha,) * 3), "b_V", "b_O", "b_U")
-    _, notes = export_file(model, name, tmp_path / "model_1.pt")
-    back = import_file(tmp_path / "model_1.pt").model
+    _, notes = export_file(model, name, tmp_path / "model_1.safetensors")
+    back = import_file(tmp_path / "model_1.safetensors").model
     logits, expected = back.forward(all_pairs(P)), model.forward(all_pairs(P))
     assert np.abs(logits - expected).max() <= 1e-6 * np.abs(expected).max()
     assert (notes == ()) == (alpha == 1 / 3)
@@ -497,7 +494,7 @@ def test_exports_of_other_uniform_attention_keep_the_logits(tmp_path: Path, name
 )
 def test_what_a_format_cannot_express_is_refused(tmp_path: Path, name: str, model: Weights, message: str) -> None:
     with pytest.raises(BadConfig, match=message.replace("(", r"\(")):
-        export_file(model, name, tmp_path / "model_1.pt")
+        export_file(model, name, tmp_path / "model_1.safetensors")
     assert list(tmp_path.iterdir()) == []
 
 

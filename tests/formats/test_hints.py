@@ -17,8 +17,8 @@ from quadlens.model import Config, Weights
 from quadlens.model.config import Softmax
 from quadlens.model.evaluate import all_pairs, evaluate
 from quadlens.model.formats import Hints, from_state_dict, import_file
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.handmade import Recipe, build_mlp
+from torch_zips import torch_zip
 
 
 def usual_mlp() -> dict[str, np.ndarray]:
@@ -41,7 +41,7 @@ def test_a_relu_mlp_is_never_read_as_squares(tmp_path: Path) -> None:
     assert np.abs(mine - logits).max() <= 1e-12 * np.abs(logits).max()
     assert evaluate(relu.model.collapse()).min_margin != evaluate(square.model.collapse()).min_margin
     assert (relu.correct, relu.pairs, relu.model.config.activation) == (169, 169, "relu")
-    (tmp_path / "m.pt").write_bytes(write_torch(state))
+    (tmp_path / "m.pt").write_bytes(torch_zip(state))
     refused = command("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors")
     assert refused.code == 2
     assert "the weights do not say the activation: give activation=NAME" in " ".join(refused.err.split())
@@ -75,7 +75,7 @@ def three_tokens() -> dict[str, np.ndarray]:
 
 def test_a_wrong_number_of_positions_shows_in_the_count(tmp_path: Path) -> None:
     state = three_tokens()
-    (tmp_path / "m.pt").write_bytes(write_torch(state))
+    (tmp_path / "m.pt").write_bytes(torch_zip(state))
     counts = {}
     for fed in (2, 3):
         words = ("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors", "--activation", "relu", "--p", "31")
@@ -142,7 +142,7 @@ def test_a_layout_of_one_program_carries_what_it_fixes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wanted", [{"task": "multiply0"}, {"answers": "table.csv"}])
 def test_zhong_takes_a_task(tmp_path: Path, wanted: dict[str, str]) -> None:
-    (tmp_path / "model_1.pt").write_bytes(write_torch(nanda_state_dict(P, 2)))
+    (tmp_path / "model_1.pt").write_bytes(torch_zip(nanda_state_dict(P, 2)))
     config = {"C": P, "attn_coeff": 0, "act_fn": "ReLU", "funcs": "lambda x: (x[0]*x[1])%7"}
     (tmp_path / "config_1.json").write_text(json.dumps(config))
     table = np.multiply.outer(np.arange(P), np.arange(P)) % P
@@ -159,7 +159,7 @@ def test_zhong_takes_a_task(tmp_path: Path, wanted: dict[str, str]) -> None:
 
 def test_a_directory_says_how_many_are_right(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "m.pt").write_bytes(write_torch(usual_mlp()))
+    (tmp_path / "in" / "m.pt").write_bytes(torch_zip(usual_mlp()))
     run = command("import", tmp_path / "in", "--activation", "relu")
     assert run.code == 0
     assert "inputs right" in run.out

@@ -13,7 +13,7 @@ import pytest
 from formats.test_formats import P, tl_state_dict
 from formats.test_torch_files import _tensor_pickle, _zip_of
 from hostile import SECONDS, attacked, sparse
-from quadlens.model.formats.torch_files import write_torch
+from torch_zips import torch_zip
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def _huge_sizes() -> bytes:
 def _gbmi_with(value: bytes) -> bytes:
     """A checkpoint of gbmi whose fn_name is whatever `value` leaves on the stack of the pickle."""
     run = {"experiment": {"p": P, "attention_rate": 1, "fn_name": "MARK"}}
-    content = write_torch({"model": tl_state_dict(), "run_config": run})
+    content = torch_zip({"model": tl_state_dict(), "run_config": run})
     stream = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w") as new:
         for name in old.namelist():
@@ -130,7 +130,7 @@ def _fifo(path: Path) -> None:
     ],
 )
 def test_configs_made_to_hang_or_bloat(tmp_path: Path, make: Callable[[Path], Any], message: str | None) -> None:
-    (tmp_path / "model_x.pt").write_bytes(write_torch(tl_state_dict()))
+    (tmp_path / "model_x.pt").write_bytes(torch_zip(tl_state_dict()))
     make(tmp_path / "config_x.json")
     outcome = attacked(tmp_path / "model_x.pt")
     # A pipe is no config, so it is as if there were none.

@@ -18,12 +18,12 @@ from hostile import attacked, sparse
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model import Recipe
 from quadlens.model.config import Config
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.native import save
 from quadlens.model.task import task_from_file
 from quadlens.reading import MAX_DEPTH, MAX_DIGITS, parse_json, parse_toml, read_limited
 from quadlens.studies.played_run import read_run
 from quadlens.training.config import TrainConfig, load_config
+from torch_zips import torch_zip
 
 DEEP_JSON = ("[" * 40 + "]" * 40, "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900)
 DEEP_TOML = ("p = " + "[" * 40 + "]" * 40, "p = " + "[" * 100_000, "p" + ".p" * 900 + " = 1", "p = " + "{p=" * 3000)
@@ -136,7 +136,7 @@ def test_answers_and_tasks_made_to_hang_or_bloat(tmp_path: Path, name: str) -> N
     """At the command line, where a table is `--answers FILE` and `--task FILE`."""
     TABLES[name][0](tmp_path / "table.npy")
     state = {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}
-    (tmp_path / "m.pt").write_bytes(write_torch(state))
+    (tmp_path / "m.pt").write_bytes(torch_zip(state))
     out = ("-o", tmp_path / "x.safetensors")
     for words in (
         ("import", tmp_path / "m.pt", "--activation", "relu", "--answers", tmp_path / "table.npy", *out),
@@ -282,7 +282,7 @@ def test_manifests_and_configs_never_end_in_an_internal_error(tmp_path: Path, te
     RunFiles(model).manifest.write_text(text)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "manifest.json").write_text(text)
-    (tmp_path / "model_1.pt").write_bytes(write_torch({"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}))
+    (tmp_path / "model_1.pt").write_bytes(torch_zip({"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}))
     (tmp_path / "config_1.json").write_text(text)
     for words in (
         ("history", model),

@@ -87,10 +87,8 @@ def test_reads_every_pickle_protocol(protocol: int) -> None:
         max_size=4,
     )
 )
-def test_torch_loads_plain_values_that_we_write(value: dict[str, Any]) -> None:
-    content = write_torch(value)
-    assert torch.load(io.BytesIO(content), weights_only=True) == value
-    assert read_torch(content, "file") == value
+def test_reads_plain_values_that_torch_saves(value: dict[str, Any]) -> None:
+    assert read_torch(saved(value), "file") == value
 
 
 @given(st.sampled_from([d for d in DTYPES if d != "bfloat16"]), st.lists(st.integers(0, 4), max_size=4), st.booleans())
@@ -281,13 +279,13 @@ def test_other_zips_and_other_contents_are_refused(tmp_path: Path) -> None:
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from quadlens.model.formats import checkpoint, torch_files
 
-    content = write_torch({"x": np.arange(3.0)})
+    content = saved({"x": torch.arange(3.0)})
     (tmp_path / "x.pt").write_bytes(content)
     monkeypatch.setattr(checkpoint, "MAX_FILE_BYTES", 10)
     with pytest.raises(BadFile, match=rf"has {len(content)} bytes; at most 10 are read"):
         read_checkpoint(tmp_path / "x.pt")
     monkeypatch.setattr(torch_files, "MAX_RECORDS", 2)
-    with pytest.raises(BadFile, match="4 records in the zip; at most 2 are read"):
+    with pytest.raises(BadFile, match=r"\d records in the zip; at most 2 are read"):
         read_torch(content, "file")
     monkeypatch.undo()
     monkeypatch.setattr(torch_files, "MAX_PICKLE_BYTES", 10)
@@ -340,22 +338,21 @@ def _same(x: Any, y: Any) -> bool:
 
 
 ORIGINAL = {"a.weight": np.arange(12, dtype=np.float32).reshape(3, 4), "b": np.ones(2), "note": "seed 7"}
-CONTENTS = [write_torch(ORIGINAL), saved({k: torch.tensor(v) if k != "note" else v for k, v in ORIGINAL.items()})]
+CONTENT = saved({k: torch.tensor(v) if k != "note" else v for k, v in ORIGINAL.items()})
 
 
-@given(st.sampled_from(CONTENTS), st.data())
-def test_a_flipped_bit_is_refused_or_changes_nothing(content: bytes, data: st.DataObject) -> None:
-    bit = data.draw(st.integers(0, 8 * len(content) - 1))
-    damaged = bytearray(content)
+@given(st.integers(0, 8 * len(CONTENT) - 1))
+def test_a_flipped_bit_is_refused_or_changes_nothing(bit: int) -> None:
+    damaged = bytearray(CONTENT)
     damaged[bit // 8] ^= 1 << bit % 8
     with contextlib.suppress(BadFile):
         assert _same(read_torch(bytes(damaged), "file"), ORIGINAL)
 
 
-@given(st.sampled_from(CONTENTS), st.data())
-def test_a_cut_file_is_refused(content: bytes, data: st.DataObject) -> None:
+@given(st.integers(0, len(CONTENT) - 1))
+def test_a_cut_file_is_refused(length: int) -> None:
     with pytest.raises(BadFile):
-        read_torch(content[: data.draw(st.integers(0, len(content) - 1))], "file")
+        read_torch(CONTENT[:length], "file")
 
 
 def is_plain(value: object) -> bool:

@@ -206,7 +206,7 @@ NOTEBOOK = """
 import matplotlib.pyplot as plt
 import quadlens
 
-model = quadlens.import_file("checkpoint.pt")
+model = quadlens.import_file("checkpoint.safetensors")
 study = quadlens.study(model)
 explanation = quadlens.explain(study)
 print(explanation.summary())
@@ -228,7 +228,7 @@ def test_the_notebook_of_a_newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len([line for line in NOTEBOOK.splitlines() if line.strip()]) <= 15
     assert "._" not in NOTEBOOK
     assert set(re.findall(r"quadlens\.(\w+)", NOTEBOOK)) <= set(quadlens.__all__)
-    quadlens.export_file("pizza", "transformer-lens", tmp_path / "checkpoint.pt")
+    quadlens.export_file("pizza", "transformer-lens", tmp_path / "checkpoint.safetensors")
     monkeypatch.chdir(tmp_path)
     known: dict[str, Any] = {}
     exec(compile(NOTEBOOK, "notebook", "exec"), known)

@@ -68,7 +68,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "check": (),
     "history": (),
     "ablate": ("--frequencies", "5", "-o", "a.safetensors"),
-    "export": ("--format", "transformer-lens", "-o", "c.pt"),
+    "export": ("--format", "transformer-lens", "-o", "c.safetensors"),
 }
 
 

@@ -23,7 +23,6 @@ from quadlens.model.evaluate import all_pairs, attention_ranges
 from quadlens.model.formats import Hints, SoftmaxAttention, import_file
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.registry import READERS, recognise
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.forward import forward
 from quadlens.model.native import load_file, save, to_bytes
 from quadlens.model.task import task_from_table
@@ -32,6 +31,7 @@ from quadlens.numbers import significant
 from quadlens.proofs.deep import ENCLOSURES, exponential, prove_deep
 from quadlens.proofs.enclosed import Enclosed
 from quadlens.proofs.produce import strategies
+from torch_zips import torch_zip
 
 pytestmark = pytest.mark.slow
 
@@ -407,13 +407,13 @@ def test_verbs(tmp_path: Path) -> None:
     assert strategies(model.config) == ("brute",)
     for name in ("onnx", "transformer-lens"):
         with pytest.raises(QuadlensError, match="layer"):
-            quadlens.export_file(path, name, tmp_path / "out.pt")
+            quadlens.export_file(path, name, tmp_path / "out.safetensors")
 
 
 def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
     config = config_of(2, 2, Softmax(0.3, math.sqrt(3), causal=False), attention=(0.7, 0.7), d_vocab=5, d_vocab_out=5)
     model = without_biases(random_deep(dataclasses.replace(config, n_ctx=2)))
-    (tmp_path / "model_x.pt").write_bytes(write_torch(columns(model)))
+    (tmp_path / "model_x.pt").write_bytes(torch_zip(columns(model)))
     (tmp_path / "config_x.json").write_text('{"C": 5, "attn_coeff": 0.3, "act_fn": "ReLU", "n_layers": 2}')
     imported = quadlens.import_file(tmp_path / "model_x.pt")
     assert "2 layers: the weights" in imported.notes

@@ -116,8 +116,8 @@ def test_every_verb_takes_it(tmp_path: Path) -> None:
     assert quadlens.check(certificate, small).verdict == "VERIFIED"
     assert quadlens.lens(small).integrates
     quadlens.bounds(small)
-    quadlens.export_file(small, "transformer-lens", tmp_path / "model.pt")
-    assert quadlens.import_file(tmp_path / "model.pt", attention=(0.5, 0.5)).correct == 3481
+    quadlens.export_file(small, "transformer-lens", tmp_path / "model.safetensors")
+    assert quadlens.import_file(tmp_path / "model.safetensors", attention=(0.5, 0.5)).correct == 3481
     quadlens.explore(small, tmp_path / "explorer.html", history=False)
     assert quadlens.compare("pizza", small).to_dict()["answers_alike"] == 1.0
 
