@@ -149,7 +149,7 @@ def import_file(
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     files = quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.pt")
+    ...     files = quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.safetensors")
     ...     imported = quadlens.import_file(files[0])
     >>> quadlens.evaluate(imported).correct
     3481
@@ -169,8 +169,9 @@ def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path
 
     >>> import quadlens, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     [file.name for file in quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.pt")]
-    ['model.pt', 'config_model.json']
+    ...     files = quadlens.export_file("pizza", "transformer-lens", f"{directory}/model.safetensors")
+    >>> [file.name for file in files]
+    ['model.safetensors', 'config_model.json']
     """
     from quadlens.model.formats import export_file as write
 

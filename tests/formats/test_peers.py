@@ -96,27 +96,45 @@ def test_we_read_what_transformer_lens_saves(tmp_path: Path) -> None:
             agrees(hooked(inputs(model))[:, -1].double().numpy(), model)
 
 
+def bridge_state(state: dict[str, Any]) -> dict[str, Any]:
+    """An export under the names of TransformerLens 4, as docs/formats.md does it: matrices turned, heads in a row."""
+    names = {"W_E": "embed", "W_pos": "pos_embed", "W_U": "unembed", "W_in": "mlp.in", "W_out": "mlp.out"}
+    turned = {}
+    for name, tensor in state.items():
+        x = tensor
+        place, _, own = name.rpartition(".")
+        if own[:2] not in ("W_", "b_"):  # buffers
+            continue
+        if own[2:] in ("Q", "K", "V"):
+            x = x.transpose(1, 2).flatten(0, 1) if own[0] == "W" else x.flatten()
+        elif own in ("W_O", "W_in", "W_out", "W_U"):
+            x = (x.flatten(0, 1) if own == "W_O" else x).T
+        part = names.get(f"W_{own[2:]}", f"attn.{own[2:].lower()}")
+        block = "blocks.0." if place.startswith("blocks.0.") else ""
+        turned[f"{block}{part}.{'weight' if own[0] == 'W' else 'bias'}"] = x.contiguous()
+    return turned
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_transformer_lens_4_models_run_our_export(tmp_path: Path) -> None:
+def test_transformer_lens_4_models_run_our_export_under_their_names(tmp_path: Path) -> None:
     """`boot_native` came before 4.0, so it can be tried with the version below 4 that is installed."""
     bridges = pytest.importorskip("transformer_lens.model_bridge", reason="the extra 'peers' is not installed")
     if not hasattr(bridges.TransformerBridge, "boot_native"):
         pytest.skip("this TransformerLens has no boot_native")
     for model in (without(m, "b_U") for m in TRANSFORMERS[:4]):
-        export_file(model, "transformer-lens-4-bridge", tmp_path / "model_1.pt")
-        config = json.loads((tmp_path / "config_1.json").read_text())["bridge_config"]
+        export_file(model, "transformer-lens", tmp_path / "model_1.safetensors")
+        config = json.loads((tmp_path / "config_1.json").read_text())["hooked_transformer_config"]
         bridge = bridges.TransformerBridge.boot_native(config)
-        result = bridge.load_state_dict(torch.load(tmp_path / "model_1.pt", weights_only=True), strict=True)
+        state = pytest.importorskip("safetensors.torch").load_file(tmp_path / "model_1.safetensors")
+        result = bridge.load_state_dict(bridge_state(state), strict=True)
         assert not result.unexpected_keys
         with torch.no_grad():
             agrees(bridge(inputs(model))[:, -1, : model.config.p].double().numpy(), model)
         torch.save(bridge.state_dict(), tmp_path / "model_2.pt")
-        (tmp_path / "config_1.json").replace(tmp_path / "config_2.json")
+        (tmp_path / "config_2.json").write_bytes((tmp_path / "config_1.json").read_bytes())
         back = import_file(tmp_path / "model_2.pt")
         assert back.format == "transformer-lens-4-bridge"
-        for name, array in import_file(
-            tmp_path / "model_1.pt", config=tmp_path / "config_2.json"
-        ).model.tensors.items():
+        for name, array in import_file(tmp_path / "model_1.safetensors").model.tensors.items():
             np.testing.assert_array_equal(back.model.tensors[name], array)
 
 

@@ -46,7 +46,7 @@ COMMANDS = {
     "ablate": ("interventions", "ablate", "quadlens ablate pizza --frequencies 5 -o without-5.safetensors"),
     "build": ("build", "command", "quadlens build --p 59 --keys 3,5,7 --neurons 512 -o pizza.safetensors"),
     "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
-    "export": ("files", "export", "quadlens export pizza --format transformer-lens -o model.pt"),
+    "export": ("files", "export", "quadlens export pizza --format transformer-lens -o theirs.safetensors"),
 }
 # Words of the release before, and what says the same now.
 RENAMED = {

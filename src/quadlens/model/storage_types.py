@@ -53,9 +53,6 @@ SAFETENSORS_TYPES = {
     "BOOL": StorageType("?"),
 }
 
-# What torch.save calls the storage of each type that our exporters write.
-TORCH_NAME = {np.dtype(t.code): name for name, t in TORCH_STORAGES.items() if not t.bfloat16}
-
 
 def decode(content: bytes, kind: StorageType, byte_order: str) -> np.ndarray:
     """The numbers in `content`, in this machine's byte order; bfloat16 widened to float32, which is exact.

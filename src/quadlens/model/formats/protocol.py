@@ -110,12 +110,12 @@ class Exported:
     """A model as another program's file.
 
     Attributes:
-        content: Tensors by name; or the bytes themselves.
+        content: Its bytes.
         sidecar: JSON to write beside it, None when the file says everything.
         notes: What the user should know.
     """
 
-    content: Mapping[str, Any] | bytes
+    content: bytes
     sidecar: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_all_atomic
 from quadlens.model.formats.adders import (
@@ -32,7 +30,6 @@ from quadlens.model.formats.nanda_layout import Nanda, Zhong
 from quadlens.model.formats.onnx_graph import write_onnx
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff
 from quadlens.model.formats.tasks import with_task
-from quadlens.model.formats.torch_files import write_torch
 from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
 from quadlens.model.native import METADATA_KEY, from_tensors, to_bytes
 from quadlens.model.task import Task
@@ -41,7 +38,8 @@ from quadlens.reading import parse_json, read_limited
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
-CHECKPOINT_SUFFIXES = (".pt", ".pth", ".ckpt", ".npz", SAFETENSORS_SUFFIX)
+TORCH_SUFFIXES = (".pt", ".pth", ".ckpt")
+CHECKPOINT_SUFFIXES = (*TORCH_SUFFIXES, ".npz", SAFETENSORS_SUFFIX)
 # Of a directory.
 MAX_ENTRIES = 100_000
 MAX_TOTAL_BYTES = 1 << 34
@@ -67,13 +65,13 @@ class QuadlensNative:
         return Imported(from_tensors(dict(checkpoint.tensors), header, checkpoint.source), self.name)
 
 
-_HOOKED, _RAW, _BRIDGE = TransformerLens(), TransformerLens4("raw"), TransformerLens4("bridge")
+_HOOKED = TransformerLens()
 _READERS: tuple[Reader, ...] = (
     *(
         QuadlensNative(),
         _HOOKED,
-        _RAW,
-        _BRIDGE,
+        TransformerLens4("raw"),
+        TransformerLens4("bridge"),
         Gbmi(),
         Zhong(),
         ZhongLinear(),
@@ -94,7 +92,7 @@ _READERS: tuple[Reader, ...] = (
 READERS: Mapping[str, Reader] = {reader.name: reader for reader in _READERS}
 WRITERS: Mapping[str, Callable[[Weights], Exported]] = {
     QuadlensNative.name: lambda model: Exported(to_bytes(model)),
-    **{one.name: one.write for one in (_HOOKED, _BRIDGE)},
+    _HOOKED.name: _HOOKED.write,
     "onnx": write_onnx,
 }
 
@@ -317,22 +315,17 @@ def export_file(model: Weights, format_name: str, path: str | Path) -> tuple[tup
     if format_name not in WRITERS:
         what = "is read, not written" if format_name in READERS else "is not known"
         raise BadConfig(f"format {format_name!r} {what}; expected one of {', '.join(WRITERS)}")
-    path, exported = Path(path), WRITERS[format_name](model)
+    path = Path(path)
+    if path.suffix.lower() in TORCH_SUFFIXES:
+        raise BadConfig(
+            f"{path} has the name of a file that PyTorch writes, and quadlens writes none; give a name that ends in "
+            f"{SAFETENSORS_SUFFIX}, which safetensors.torch.load_file reads, or in .onnx for ONNX"
+        )
+    exported = WRITERS[format_name](model)
     files = {}
     if exported.sidecar is not None:
         files[sidecar_path(path)] = (json.dumps(exported.sidecar, indent=2) + "\n").encode()
     # Last, because weights without their config would be taken for a whole export.
-    files[path] = _content(exported, path)
+    files[path] = exported.content
     write_all_atomic(files)
     return tuple(reversed(files)), exported.notes
-
-
-def _content(exported: Exported, path: Path) -> bytes:
-    """The bytes of the checkpoint: as they are, safetensors when the name says so, else a torch zip."""
-    if isinstance(exported.content, bytes):
-        return exported.content
-    if path.suffix != SAFETENSORS_SUFFIX:
-        return write_torch(exported.content)
-    from safetensors.numpy import save
-
-    return save({name: np.ascontiguousarray(x) for name, x in exported.content.items()})

@@ -1,11 +1,10 @@
-"""TransformerLens, in and out: `HookedTransformer.state_dict()` of 2.x and 3.x, `TransformerBridge.boot_native` of 4.x.
+"""TransformerLens: `HookedTransformer.state_dict()` of 2.x and 3.x in and out, `TransformerBridge` of 4.x in.
 
 An export runs with ordinary softmax attention, made uniform by W_Q = W_K = 0; W_V carries the rest.
 """
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -117,8 +116,11 @@ class TransformerLens:
 
     def write(self, model: Weights) -> Exported:
         """A state dict that `HookedTransformer.load_state_dict` takes, and the config to construct it with."""
-        uniform = uniform_softmax(model, self.name)
-        return Exported(_hooked_state_dict(uniform.params), _hooked_config(uniform.params), uniform.notes)
+        from safetensors.numpy import save
+
+        uniform, notes = uniform_softmax(model, self.name)
+        state = {name: np.ascontiguousarray(array) for name, array in _hooked_state_dict(uniform).items()}
+        return Exported(save(state), _hooked_config(uniform), notes)
 
 
 class TransformerLens4:
@@ -150,16 +152,6 @@ class TransformerLens4:
             missing.add("n_heads", "softmax needs it; give a config that has n_heads")
         weights = each_layer(tensors, lambda one: _from_linear(checkpoint.source, one, n_heads or 1))
         return _read(checkpoint, weights, hints, self.name, missing)
-
-    def write(self, model: Weights) -> Exported:
-        """A state dict that `TransformerBridge.load_state_dict` takes, and the config to boot it with."""
-        uniform = uniform_softmax(model, self.name)
-        params = uniform.params
-        turned = _to_linear({**params.tensors, **_zero_queries_and_keys(params)})
-        content = {self._names[name]: np.ascontiguousarray(array) for name, array in turned.items()}
-        sidecar = dict(_hooked_config(params))
-        sidecar = {"bridge_config": sidecar.pop("hooked_transformer_config"), **sidecar}
-        return Exported(content, sidecar, uniform.notes)
 
 
 def _from_linear(source: str, tensors: Tensors, n_heads: int) -> dict[str, np.ndarray]:
@@ -195,25 +187,7 @@ def _from_linear(source: str, tensors: Tensors, n_heads: int) -> dict[str, np.nd
     return weights
 
 
-def _to_linear(weights: Tensors) -> dict[str, np.ndarray]:
-    """The inverse of `_from_linear`."""
-    d_model = weights["W_E"].shape[1]
-    turned: dict[str, np.ndarray] = {name: weights[name] for name in ("W_E", "W_pos", "b_O", "b_in", "b_out")}
-    turned |= {name: weights[name].T for name in ("W_in", "W_out", "W_U")}
-    turned |= {name: weights[name].transpose(0, 2, 1).reshape(-1, d_model) for name in ("W_Q", "W_K", "W_V")}
-    turned |= {name: weights[name].reshape(-1) for name in ("b_Q", "b_K", "b_V")}
-    return turned | {"W_O": weights["W_O"].reshape(-1, d_model).T, "b_U": weights["b_U"]}
-
-
-@dataclass(frozen=True)
-class Uniform:
-    """A model whose attention is 1/n on each of the n positions fed, and what was done to make it so."""
-
-    params: Weights
-    notes: tuple[str, ...]
-
-
-def uniform_softmax(model: Weights, format_name: str) -> Uniform:
+def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[str, ...]]:
     """The same function with softmax attention over n positions, 1/n on each: W_V and b_V are scaled by α n.
 
     Requires equal weights α on all positions and the last position read; refuses anything else.
@@ -244,7 +218,7 @@ def uniform_softmax(model: Weights, format_name: str) -> Uniform:
         raise BadConfig(f"activation {config.activation!r} has no name in {format_name}; expected relu")
     alpha = config.attention[0]
     if alpha == weight:
-        return Uniform(params, ())
+        return params, ()
     factor = alpha / weight
     W_V, b_V = ((x * factor).astype(x.dtype) for x in (params.W_V, params.b_V))
     exact = all(
@@ -253,18 +227,13 @@ def uniform_softmax(model: Weights, format_name: str) -> Uniform:
     )
     scaled = params.replace(dataclasses.replace(config, attention=(weight,) * len(config.attention)), W_V=W_V, b_V=b_V)
     how = "exactly" if exact else "rounded to the weights' own precision"
-    return Uniform(
-        scaled, (f"attention {alpha:.6g} became {weight:.6g} by scaling W_V and b_V by {factor:.6g}, {how}",)
-    )
-
-
-def _zero_queries_and_keys(params: Weights) -> dict[str, np.ndarray]:
-    return {name: np.zeros_like(params.W_V if name.startswith("W_") else params.b_V) for name in QUERY_KEY}
+    return scaled, (f"attention {alpha:.6g} became {weight:.6g} by scaling W_V and b_V by {factor:.6g}, {how}",)
 
 
 def _hooked_state_dict(params: Weights) -> dict[str, np.ndarray]:
     """The full state dict, with zero queries and keys and the two buffers in the form they have since 3.5."""
-    weights = {**params.tensors, **_zero_queries_and_keys(params)}
+    zeros = {name: np.zeros_like(params.W_V if name.startswith("W_") else params.b_V) for name in QUERY_KEY}
+    weights = {**params.tensors, **zeros}
     tensors = {HOOKED_NAMES[name]: array for name, array in weights.items()}
     return tensors | {
         "blocks.0.attn.mask": np.zeros((0, 0), dtype=bool),
