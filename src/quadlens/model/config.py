@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.arguments import check_fields
+from quadlens.arguments import check_argument, check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
@@ -242,10 +242,16 @@ class Config(Displayed):
         bias: bool = False,
         norms: Norms = NO_NORMS,
     ) -> "Config":
-        """An MLP on a pair of one-hot tokens; with one hidden layer the collapsed model itself, without a skip."""
-        from quadlens.model.mlp_config import mlp_config
+        """An MLP on a pair of one-hot tokens; with one hidden layer the collapsed model itself, without a skip.
 
-        return mlp_config(p, d_mlp, activation, task, hidden, bias, norms)
+        One with `hidden` has biases.
+        """
+        from quadlens.model.mlp_config import MLPConfig
+
+        check_argument("p", p, int)
+        asked = task_by_name("add", p) if task is None else task
+        more: Any = {"task": asked, "norms": norms, "hidden": hidden, "bias": bias or bool(hidden)}
+        return MLPConfig(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, **more)
 
     @property
     def has_stream(self) -> bool:

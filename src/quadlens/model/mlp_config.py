@@ -4,12 +4,10 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
-from quadlens.arguments import check_argument
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation
 from quadlens.model.config import MAX_HIDDEN, Config, Hidden
 from quadlens.model.norm import NO_NORMS, Norms
-from quadlens.model.task import Task, task_by_name
 from quadlens.schema import parse_dataclass
 
 
@@ -105,7 +103,7 @@ class MLPConfig(Config):
     def _parsed(cls, fields_: dict[str, Any], where: str) -> Config:
         keys = parse_dataclass(_Keys, fields_, where)
         try:
-            return mlp_config(**vars(keys))
+            return Config.mlp(**vars(keys))
         except BadConfig as error:
             raise BadConfig(f"{where}: {error}") from None
 
@@ -124,19 +122,3 @@ class _Keys:
     hidden: tuple[Hidden, ...] = ()
     bias: bool = False
     norms: Norms = NO_NORMS
-
-
-def mlp_config(
-    p: int,
-    d_mlp: int,
-    activation: Activation = "relu",
-    task: Task | None = None,
-    hidden: tuple[Hidden, ...] = (),
-    bias: bool = False,
-    norms: Norms = NO_NORMS,
-) -> MLPConfig:
-    """The config of an MLP from what there is to say of one; one with `hidden` has biases."""
-    check_argument("p", p, int)
-    asked = task_by_name("add", p) if task is None else task
-    more: Any = {"task": asked, "norms": norms, "hidden": hidden, "bias": bias or bool(hidden)}
-    return MLPConfig(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, **more)
