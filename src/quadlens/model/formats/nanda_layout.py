@@ -10,17 +10,11 @@ from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, 
 from quadlens.model.formats.facts import Missing, finite_number, known_modulus, odd_or_open, switch
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, Mix, read_transformer
+from quadlens.model.tensor_names import QUERY_KEY_NAMES, TRANSFORMER_NAMES
 
-NAMES = {
-    "W_E": "embed.W_E",
-    "W_pos": "pos_embed.W_pos",
-    "W_U": "unembed.W_U",
-    **{f"W_{x}": f"blocks.0.attn.W_{x}" for x in "KQVO"},
-    "W_in": "blocks.0.mlp.W_in",
-    "b_in": "blocks.0.mlp.b_in",
-    "W_out": "blocks.0.mlp.W_out",
-    "b_out": "blocks.0.mlp.b_out",
-}
+WEIGHTS = ("W_E", "W_pos", "W_U", "W_K", "W_Q", "W_V", "W_O", "W_in", "b_in", "W_out", "b_out")
+# TransformerLens' names; what differs is how the weights lie.
+NAMES = {name: (TRANSFORMER_NAMES | QUERY_KEY_NAMES)[name] for name in WEIGHTS}
 MASK = "blocks.0.attn.mask"
 OPTIONAL = ("W_K", "W_Q", "b_in", "b_out")
 RANKS = {"W_E": 2, "W_pos": 2, "W_U": 2, "W_K": 3, "W_Q": 3, "W_V": 3, "W_O": 2, "W_in": 2, "W_out": 2}
@@ -53,10 +47,11 @@ def _turned(source: str, tensors: Tensors) -> dict[str, np.ndarray]:
     return weights
 
 
-def _not_this_layout(checkpoint: Checkpoint) -> Sniff | None:
+def _sniffed(checkpoint: Checkpoint, confidence: float, why: str) -> Sniff:
+    """So sure, and why, of a checkpoint that has this layout; not at all of any other."""
     rank = checkpoint.rank("blocks.0.attn.W_O")
     if rank == 2:
-        return None
+        return Sniff(confidence, ("W_O has rank 2", why))
     return Sniff(0.0, (f"blocks.0.attn.W_O has rank {rank}" if rank else "no blocks.0.attn.W_O", "expected rank 2"))
 
 
@@ -75,14 +70,11 @@ class Zhong:
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """W_O of rank 2 and two positions, or a config with attn_coeff."""
-        other = _not_this_layout(checkpoint)
-        if other is not None:
-            return other
         if hints.of("attn_coeff") is not None:
-            return Sniff(1.0, ("W_O has rank 2", f"{hints.sidecar_name} has attn_coeff"))
+            return _sniffed(checkpoint, 1.0, f"{hints.sidecar_name} has attn_coeff")
         if _n_ctx(checkpoint) == 2:
-            return Sniff(1.0, ("W_O has rank 2", "n_ctx is 2"))
-        return Sniff(0.5, ("W_O has rank 2", "but n_ctx is not 2 and no config has attn_coeff"))
+            return _sniffed(checkpoint, 1.0, "n_ctx is 2")
+        return _sniffed(checkpoint, 0.5, "but n_ctx is not 2 and no config has attn_coeff")
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Attention and task come from the config, else from flags; p, too, where shapes leave it open."""
@@ -140,16 +132,13 @@ class Nanda:
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """W_O of rank 2 and three positions."""
-        other = _not_this_layout(checkpoint)
-        if other is not None:
-            return other
         if hints.of("attn_coeff") is not None:
-            return Sniff(0.5, ("W_O has rank 2", f"but {hints.sidecar_name} has attn_coeff"))
+            return _sniffed(checkpoint, 0.5, f"but {hints.sidecar_name} has attn_coeff")
         n_ctx = _n_ctx(checkpoint)
         if n_ctx == NANDA_POSITIONS:
-            return Sniff(1.0, ("W_O has rank 2", "n_ctx is 3"))
+            return _sniffed(checkpoint, 1.0, "n_ctx is 3")
         longer = " (longer inputs than two operands and '=', as of sums of many digits, are not read)"
-        return Sniff(0.5, ("W_O has rank 2", f"but n_ctx is {n_ctx}, not 3{longer if (n_ctx or 0) > 3 else ''}"))
+        return _sniffed(checkpoint, 0.5, f"but n_ctx is {n_ctx}, not 3{longer if (n_ctx or 0) > 3 else ''}")
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """A run that they saved has softmax and '='; the same tensors alone are Zhong et al.'s too, and do not say."""
