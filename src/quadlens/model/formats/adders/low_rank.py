@@ -5,6 +5,7 @@ from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.adders.parts import (
+    Marked,
     Parts,
     Settings,
     add_task,
@@ -12,12 +13,10 @@ from quadlens.model.formats.adders.parts import (
     check_heads,
     factored,
     reading_heads,
-    sniff_marks,
     writing_heads,
 )
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import Missing
-from quadlens.model.formats.protocol import Hints, Imported, Sniff
+from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.norm import Norm, Norms
 
 PLUS, EQUALS = 10, 11
@@ -28,23 +27,16 @@ SHARED = {"shareA": ("q", "k", "v"), "shareA_tieKV": ("q", "kv", "kv"), "shareA_
 RENAMED = {"blocks.0.attn.": "", "blocks.0.mlp.": "", "blocks.0.": ""}
 
 
-class LowRank:
+class LowRank(Marked):
     """`model_state` beside `model_config`: matrices as products A B of low rank, x and y highest digit first."""
 
     name = "low-rank-adder"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """Its embedding's name beside its final norm's."""
-        return sniff_marks(checkpoint, "token_emb.weight", "blocks.0.ln1.weight", "ln_f.weight")
+    marks = (("token_emb.weight", "blocks.0.ln1.weight", "ln_f.weight"),)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The config says which norm, how many heads and what is tied; names say what is a product."""
-        said = checkpoint.extras.get("model_config")
-        settings = Settings(checkpoint.source, said if said is not None else hints.sidecar)
-        if not settings:
-            missing = Missing(checkpoint.source)
-            missing.add("n_head, use_rmsnorm and tie_qkv", "give a config that has them", "config")
-            raise missing.error()
+        settings = Settings.of(checkpoint, hints, "model_config")
+        settings.need(settings, "n_head, use_rmsnorm and tie_qkv")
         settings.only(n_layer=1, norm_type="", pe_type="learned", token_emb_rank=0, use_index_emb=False, lm_head_rank=0)
         parts, n_heads = Parts(checkpoint, RENAMED), settings.get("n_head", 1)
         tokens = parts.take("token_emb.weight", "v", "d")
@@ -82,14 +74,11 @@ class LowRank:
         )
 
 
-class PlainAdder:
+class PlainAdder(Marked):
     """fblissjr/AdderBoard, archive: `block.q_proj.weight` and a bias on the logits; one head, RMSNorm."""
 
     name = "plain-adder"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """Its one block, and the bias of its logits."""
-        return sniff_marks(checkpoint, "block.q_proj.weight", "lm_head_bias")
+    marks = (("block.q_proj.weight", "lm_head_bias"),)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """One head is the published program's, which reads a twelfth token."""

@@ -7,18 +7,17 @@ import numpy as np
 
 from quadlens.errors import BadFile
 from quadlens.model.formats.adders.parts import (
+    Marked,
     Parts,
     Settings,
     add_task,
     built,
     check_heads,
     reading_heads,
-    sniff_marks,
     writing_heads,
 )
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import Missing
-from quadlens.model.formats.protocol import Hints, Imported, Sniff
+from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.norm import Norm, Norms
 
 NORM = Norm("rms", 1e-6)
@@ -28,15 +27,11 @@ RUN = re.compile(r"(?:submission_)?trained_((?:mask|steep|alibi)-\w+?)(?:_best)?
 WITHOUT_NORMS = "mask-nonorm"
 
 
-class Masked:
+class Masked(Marked):
     """`fixed_mask` or `alibi`: what is added to each head's scores; norms without weights; ReLU."""
 
     name = "masked-adder"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """The fixed part of the scores, beside the MLP's name."""
-        marks = [sniff_marks(checkpoint, name, "mlp_up.weight") for name in ("fixed_mask", "alibi")]
-        return max(marks, key=lambda one: one.confidence)
+    marks = (("fixed_mask", "mlp_up.weight"), ("alibi", "mlp_up.weight"))
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """As many heads as the fixed part has; the answer is eleven digits."""
@@ -80,14 +75,8 @@ class Masked:
             return True
         settings = Settings(checkpoint.source, hints.sidecar)
         run = RUN.fullmatch(Path(checkpoint.source).stem)
-        if hints.of("skip_norm") is None and run is None:
-            missing = Missing(checkpoint.source)
-            missing.add(
-                "whether the network has norms",
-                "give a config that has skip_norm, or keep the file's name, trained_<architecture>",
-                "config",
-            )
-            raise missing.error()
+        how = "give a config that has skip_norm, or keep the file's name, trained_<architecture>"
+        settings.need(hints.of("skip_norm") is not None or run, "whether the network has norms", how)
         skipped = settings.get("skip_norm", run is not None and run[1] == WITHOUT_NORMS)
         who = "the config" if hints.of("skip_norm") is not None else "the file's name"
         parts.notes.append(f"{'no norms' if skipped else 'RMSNorm without weights'}: {who}")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from jaxtyping import Float
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import recognise_activation
 from quadlens.model.formats.checkpoint import Checkpoint
+from quadlens.model.formats.facts import Missing
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
 from quadlens.model.native import told_names
 from quadlens.model.sequence import SequenceConfig, TaskSpec
@@ -92,6 +93,23 @@ class Settings:
         self._source = source
         self._values: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
 
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, hints: Hints, name: str) -> "Settings":
+        """What lies under this name beside the weights; where nothing does, the config that a user gives."""
+        said = checkpoint.extras.get(name)
+        return cls(checkpoint.source, said if said is not None else hints.sidecar)
+
+    def need(self, there: object, what: str, how: str = "give a config that has them") -> None:
+        """Refuse a checkpoint of which the config does not say something that no weight says.
+
+        Raises:
+            BadConfig: with what is missing, unless `there`.
+        """
+        if not there:
+            missing = Missing(self._source)
+            missing.add(what, how, "config")
+            raise missing.error()
+
     def __bool__(self) -> bool:
         return bool(self._values)
 
@@ -120,12 +138,23 @@ class Settings:
                 raise BadConfig(f"{self._source}: {key} is {told} in its config; quadlens reads {value!r}")
 
 
-def sniff_marks(checkpoint: Checkpoint, *names: str) -> Sniff:
-    """1 where a checkpoint has all these tensors, else 0."""
-    absent = [name for name in names if name not in checkpoint.tensors]
-    if absent:
-        return Sniff(0.0, (f"no {absent[0]}",))
-    return Sniff(1.0, tuple(f"has {name}" for name in names))
+class Marked:
+    """A reader that knows its checkpoints by tensors that no other program has together.
+
+    Attributes:
+        marks: Their names; of several lists any one.
+    """
+
+    marks: ClassVar[tuple[tuple[str, ...], ...]]
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """1 where a checkpoint has all tensors of a list, else 0."""
+        sniffs = []
+        for names in self.marks:
+            absent = [name for name in names if name not in checkpoint.tensors]
+            reasons = (f"no {absent[0]}",) if absent else tuple(f"has {name}" for name in names)
+            sniffs.append(Sniff(0.0 if absent else 1.0, reasons))
+        return max(sniffs, key=lambda sniff: sniff.confidence)
 
 
 def add_task(plus: int, equals: int, *, highest_first: bool = False, stop: bool = False) -> TaskSpec:

@@ -10,6 +10,7 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.adders.parts import (
     DIGITS,
     Array,
+    Marked,
     Parts,
     Settings,
     built,
@@ -17,11 +18,9 @@ from quadlens.model.formats.adders.parts import (
     framed_task,
     narrowed,
     reading_heads,
-    sniff_marks,
     writing_heads,
 )
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import Missing
 from quadlens.model.formats.protocol import Hints, Imported, Sniff
 from quadlens.model.norm import Norm, Norms
 
@@ -38,14 +37,15 @@ RENAMED = {
 }
 
 
-class Qwen:
+class Qwen(Marked):
     """staghado/minimal-ten-digit-addition-transformer: MLX's Qwen3 with ten tokens, `.npz`."""
 
     name = "qwen-adder"
+    marks = (("model.embed_tokens.weight", "model.layers.0.self_attn.q_norm.weight"),)
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """Qwen3's names with a vocabulary of ten digits, and logits against the embedding."""
-        found = sniff_marks(checkpoint, "model.embed_tokens.weight", "model.layers.0.self_attn.q_norm.weight")
+        found = super().sniff(checkpoint, hints)
         if found.confidence and len(checkpoint.tensors["model.embed_tokens.weight"]) != DIGITS:
             return Sniff(0.0, (*found.reasons, "but its tokens are not the ten digits"))
         return found
@@ -57,24 +57,17 @@ class Qwen:
         return _read(parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "halves")
 
 
-class ArcQwen:
+class ArcQwen(Marked):
     """vijec/AdderBoard-Submission: the same in PyTorch, its embedding an arc of a circle, projections tied."""
 
     name = "arc-qwen-adder"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """The arc, and a block."""
-        return sniff_marks(checkpoint, "arc_A", "block.attn.q_proj.weight")
+    marks = (("arc_A", "block.attn.q_proj.weight"),)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """θ is in the file's config; what is tied is what the file does not have twice."""
-        said = checkpoint.extras.get("config")
-        settings = Settings(checkpoint.source, said if said is not None else hints.sidecar)
+        settings = Settings.of(checkpoint, hints, "config")
         theta = settings.get("rope_theta", 0.0)
-        if not (math.isfinite(theta) and theta > 0):
-            missing = Missing(checkpoint.source)
-            missing.add("rope_theta", "give a config that has it", "config")
-            raise missing.error()
+        settings.need(math.isfinite(theta) and theta > 0, "rope_theta", "give a config that has it")
         parts = Parts(checkpoint, {"block.": ""})
         A, start, stride = (float(parts.take(f"arc_{x}")) for x in ("A", "start", "stride"))
         ln1 = checkpoint.tensors.get("block.ln1.weight")

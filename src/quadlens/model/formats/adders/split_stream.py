@@ -12,6 +12,7 @@ from quadlens.errors import BadConfig
 from quadlens.model.formats.adders.parts import (
     DIGITS,
     Array,
+    Marked,
     Parts,
     Settings,
     add_task,
@@ -20,12 +21,10 @@ from quadlens.model.formats.adders.parts import (
     factored,
     narrowed,
     reading_heads,
-    sniff_marks,
     writing_heads,
 )
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import Missing
-from quadlens.model.formats.protocol import Hints, Imported, Sniff
+from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.norm import Norm, Norms
 
 EPS = 1e-5
@@ -48,25 +47,26 @@ SPIRAL_RENAMED = {
 }
 COMPUTED_ANEW = "the program computes it anew"
 TIED = "the program uses one tensor for several"
+# MicroAdder's settings that tie two tensors, and the one that its program leaves aside.
+TIES = {
+    "tie_qk": "k_proj.weight",
+    "tie_vo": "v_proj.weight",
+    "tie_tok_arc_ab": "tok_arc_B",
+    "tie_fc2_head": "fc2.weight",
+}
 
 
-class MicroAdder:
+class MicroAdder(Marked):
     """evindor/MicroAdder: twelve layouts from 57 to 226 parameters, as its training program saves them."""
 
     name = "microadder"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """The position of the last digit, and the projection that queries and outputs share names with."""
-        return sniff_marks(checkpoint, "z_hi_pos", "head_proj.weight")
+    # The position of the last digit, and the projection that queries and outputs share names with.
+    marks = (("z_hi_pos", "head_proj.weight"),)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Which tensors are tied is in the file's config; the rest its shapes say."""
-        said = checkpoint.extras.get("config")
-        settings = Settings(checkpoint.source, said if said is not None else hints.sidecar)
-        if not settings:
-            missing = Missing(checkpoint.source)
-            missing.add("which weights are tied, nor n_heads", "give a config that has them", "config")
-            raise missing.error()
+        settings = Settings.of(checkpoint, hints, "config")
+        settings.need(settings, "which weights are tied, nor n_heads")
         settings.only(n_layers=1, qk_source="pos", qk_input="pos", attn_mode="split", v_section_mode="none")
         settings.only(alibi=False, softmax1=False, num_kv_heads=0, q_proj_rank=0, q_proj_mode="full")
         norm_mode = settings.get("norm_mode", "full")
@@ -78,25 +78,18 @@ class MicroAdder:
         parts.drop(COMPUTED_ANEW, "causal_mask", "_pos_sources", "_pos_indices")
         if norm_mode != "full":
             parts.drop(TIED, "ln2.weight", "ln_f.weight")
-        if settings.get("tie_qk", False):
-            parts.drop(TIED, "k_proj.weight")
-        if settings.get("tie_vo", False):
-            parts.drop(TIED, "v_proj.weight")
-        if settings.get("tie_tok_arc_ab", False):
-            parts.drop(TIED, "tok_arc_B")
-        if settings.get("tie_fc2_head", False):
-            parts.drop(TIED, "fc2.weight")
+        for setting, name in TIES.items():
+            if settings.get(setting, False):
+                parts.drop(TIED, name)
         return _read(parts, hints, self.name, settings.get("n_heads", 0))
 
 
-class SpiralAdder:
+class SpiralAdder(Marked):
     """JackCai1206/smallest-addition-transformer: 234 to 260 parameters, RMSNorm or LayerNorm, two heads."""
 
     name = "spiral-adder"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """The position of the last digit, by its own name."""
-        return sniff_marks(checkpoint, "z10_enc", "head_proj.weight")
+    # The position of the last digit, by its own name.
+    marks = (("z10_enc", "head_proj.weight"),)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Two heads: the one number of the published program that no shape says."""
