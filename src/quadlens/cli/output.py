@@ -17,6 +17,8 @@ from quadlens.schema import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from quadlens.model.weights import Weights
+
 # Seconds after which a command that is usually quick says in a log what it is at.
 PATIENCE = 3.0
 # Suffixes of other programs' files, and of certificates.
@@ -128,6 +130,32 @@ def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) 
     for name, value in rows.items():
         table.add_row(Text(name), Text(str(value)))
     console.print(table)
+
+
+def weight_facts(weights: "Weights") -> dict[str, Any]:
+    """How many numbers a network has, and the shape and type of every tensor."""
+    tensors = weights.tensors
+    return {
+        "parameters": sum(array.size for array in tensors.values()),
+        "tensors": {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()},
+    }
+
+
+def weight_table(console: "Console", title: str, tensors: Mapping[str, Mapping[str, Any]], digest: str) -> None:
+    """The tensors of `weight_facts`, and the hash of the file."""
+    shapes = {name: f"{'x'.join(map(str, one['shape']))} {one['dtype']}" for name, one in tensors.items()}
+    key_value_table(console, title, shapes)
+    # One line however narrow the terminal, so that the hash can be copied.
+    console.print(f"sha256 {digest}", soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes where they are many.
+
+    >>> duration(119.0), duration(150.0)
+    ('119 s', '2 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 class SurvivingStream:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from quadlens.cli.options import ModelArgument
-from quadlens.cli.output import PATIENCE, Output, key_value_table
+from quadlens.cli.output import PATIENCE, Output, key_value_table, weight_facts, weight_table
 from quadlens.cli.sequences import evaluated_words
 
 if TYPE_CHECKING:
@@ -51,10 +51,9 @@ def evaluate(
     layer = loaded.collapse()
     with out.progress_bar("evaluating", sample or p * p) as progress:
         result = evaluate_layer(layer, pairs, progress)
-    tensors, config = loaded.tensors, loaded.config.to_dict()
+    config = loaded.config.to_dict()
     value = dataclasses.asdict(result) | about(loaded, layer) | {"sha256": digest, "config": config}
-    value["parameters"] = sum(array.size for array in tensors.values())
-    value["tensors"] = {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()}
+    value |= weight_facts(loaded)
     if exact:
         out.note(f"computing all {p**3} logits exactly")
         value["agreement"] = dataclasses.asdict(agreement(loaded))
@@ -83,10 +82,7 @@ def evaluate(
             }
             key_value_table(console, "exact arithmetic on the stored weights", rows)
         key_value_table(console, "config", config)
-        shapes = {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in tensors.items()}
-        key_value_table(console, f"{value['parameters']} weights", shapes)
-        # One line however narrow the terminal, so that the hash can be copied.
-        console.print(f"sha256 {digest}", soft_wrap=True)
+        weight_table(console, f"{value['parameters']} weights", value["tensors"], digest)
 
     out.emit(value, render)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from quadlens.cli.output import Output, key_value_table
+from quadlens.cli.output import Output, key_value_table, weight_facts, weight_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,9 +67,7 @@ def evaluated_words(
         raise BadConfig("all inputs of a network on sequences are more than --exact could try; use quadlens certify")
     result = evaluate_sequence(loaded, sample, seed)
     config = sequence_config(loaded).to_dict()
-    tensors = {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in loaded.tensors.items()}
-    weights = sum(array.size for array in loaded.tensors.values())
-    value = asdict(result) | {"sha256": digest, "config": config, "parameters": weights, "tensors": tensors}
+    value = asdict(result) | {"sha256": digest, "config": config} | weight_facts(loaded)
 
     def render(console: "Console") -> None:
         shown = asdict(result) | {
@@ -78,9 +76,7 @@ def evaluated_words(
             "wrong": ", ".join(map(str, result.wrong[:3])) or "none",
         }
         key_value_table(console, f"{model}: answers on {result.tried:,} of {result.inputs:,} inputs", shown)
-        shapes = {name: f"{'x'.join(map(str, x.shape))} {x.dtype}" for name, x in loaded.tensors.items()}
-        key_value_table(console, f"{weights} numbers", shapes)
-        console.print(f"sha256 {digest}", soft_wrap=True)
+        weight_table(console, f"{value['parameters']} numbers", value["tensors"], digest)
 
     out.emit(value, render)
     return True

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quadlens.cli.output import Output
+from quadlens.cli.output import Output, duration
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.errors import BadConfig, MissingExtra
 from quadlens.workers import INTERRUPTED, available_cores, stops_call
@@ -204,6 +204,5 @@ def describe(state: "SweepState") -> str:
     """`done 3/151 · running 2 · failed 0 · 40 min left`."""
     parts = [f"done {state.done}/{state.total}", f"running {state.running}", f"failed {state.failed}"]
     if state.seconds_left is not None and state.done + state.failed < state.total:
-        left = state.seconds_left
-        parts.append(f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left")
+        parts.append(f"{duration(state.seconds_left)} left")
     return " · ".join(parts)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quadlens.cli.output import Output
+from quadlens.cli.output import Output, duration
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.errors import BadConfig, BadFile
 from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
@@ -269,7 +269,7 @@ def _announcement(
     return (
         f"training {what}, {config.d_mlp} neurons, seed {config.seed} on {inputs}, epochs {begin} to {config.epochs}, "
         f"{threads or available_threads()} threads, into {output}: "
-        f"{1e3 * each:.1f} ms per epoch, about {_duration(each * (config.epochs - begin))}"
+        f"{1e3 * each:.1f} ms per epoch, about {duration(each * (config.epochs - begin))}"
     )
 
 
@@ -317,13 +317,9 @@ def _progress(
         text = describe(epoch, measures)
         if (epoch + 1) % max(1, config.epochs // LOG_LINES) == 0:
             left = (time.perf_counter() - started) / (epoch + 1 - begin) * (config.epochs - epoch - 1)
-            sys.stderr.write(f"epoch {epoch + 1}/{config.epochs}  {text}  {_duration(left)} left\n")
+            sys.stderr.write(f"epoch {epoch + 1}/{config.epochs}  {text}  {duration(left)} left\n")
 
     yield log_step
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def _resume_command() -> str:
