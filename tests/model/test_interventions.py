@@ -1,6 +1,7 @@
 """Changed models against the obvious way to change them, and against what the explorer's dials do."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from quadlens.errors import BadConfig
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config, Softmax
 from quadlens.model.evaluate import margins
+from quadlens.model.norm import Norm, Norms
 from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.studies.interventions import as_transformer
@@ -127,6 +129,14 @@ def test_every_verb_takes_the_result() -> None:
     assert len(quadlens.bounds(changed).bounded) == 3
 
 
+def a_softmax_with_norms() -> Weights:
+    layer_norm = Norm("layer", 1e-5)
+    config = replace(
+        Config.paper(5, 6, 7, 2, 3), softmax=Softmax(1.0, 1.3), norms=Norms(layer_norm, None, layer_norm, layer_norm)
+    )
+    return Weights(config, **{name: np.ones(shape) for name, shape in config.shapes.items()})
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -135,6 +145,7 @@ def test_every_verb_takes_the_result() -> None:
         (lambda: quadlens.edit.ablate("pizza", share=2.0), "share = 2.0; expected a number from 0 to 1"),
         (lambda: quadlens.edit.jitter_phases("clock", 0.1), "attention"),
         (lambda: quadlens.edit.mix_attention("pizza", 0.5), "nothing to mix"),
+        (lambda: quadlens.edit.mix_attention(a_softmax_with_norms(), 0.5), "LayerNorm before attention.* expected one"),
         (lambda: quadlens.edit.swap_activation("pizza", "sin"), "sin"),
         (lambda: quadlens.edit.resample("pizza", 0), "at least 1"),
     ],

@@ -178,54 +178,50 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
     """
     _check_range("rate", rate, 0.0, 1.0)
     anatomy = _anatomy(model)
-    params, layer = anatomy.model, anatomy.layer
-    if not layer.gated or params.config.softmax is None:
+    params, layer, config, softmax = anatomy.model, anatomy.layer, anatomy.config, anatomy.config.softmax
+    _check_one_layer(params)
+    if softmax is None:
         raise BadConfig(
             "this is no one-layer transformer whose attention depends on the tokens; there is nothing to mix"
         )
-    if rate == 1.0:
-        return params
-    config, softmax = params.config, params.config.softmax
-    streams, heads = token_streams(params), config.n_heads
-    w = {name: array.astype(np.float64) for name, array in params.tensors.items()}
+    if rate in (0.0, 1.0):
+        return params if rate else as_transformer(layer.with_mean_gates())
+    streams, heads, seen = token_streams(params), config.n_heads, config.positions_seen
     # [position][head]: softmax's part of the weight, in the mean.
     means = np.zeros((len(streams), heads))
-    means[: config.positions_seen] = layer.mean_gates()
-    scale, seen = rate * softmax.scale, config.positions_seen
-    # What the heads that look at nothing in particular put on each position, and what they bring of it: the means.
-    even = (
-        [alpha + scale / seen * (t < seen) for t, alpha in enumerate(config.attention)] if rate else [1.0] * len(means)
-    )
-    if 0.0 in even:
+    means[:seen] = layer.mean_gates()
+    # As many heads more: what they, which look at nothing in particular, put on each position, and what they bring.
+    even = np.array(config.attention) + rate * softmax.scale / seen * (np.arange(len(streams)) < seen)
+    if not even.all():
         raise BadConfig("this mixture of a constant and softmax has weight 0 in the mean; it cannot be mixed further")
-    missing = (1 - rate) * means if rate else means + np.array(config.attention)[:, None]
+    w = {name: array.astype(np.float64) for name, array in params.tensors.items()}
     values = [np.einsum("td,hdk->htk", x, w["W_V"]) + w["b_V"][:, None] for x in streams]
-    brought = [(missing[t] / even[t])[:, None, None] * values[t] for t in range(len(streams))]
-    tokens, d = sum(map(len, streams)), config.d_model
+    shares = (1 - rate) * means / even[:, None]
+    brought = np.concatenate([share[:, None, None] * value for share, value in zip(shares, values, strict=True)], 1)
+    tokens = brought.shape[1]
     mixed = replace(
         config,
-        d_model=tokens + d,
-        n_heads=2 * heads if rate else heads,
+        d_model=tokens + config.d_model,
+        n_heads=2 * heads,
         d_vocab=tokens,
         b_token_offset=config.p,
         n_ctx=len(streams),
-        attention=config.attention if rate else (1.0,) * len(streams),
-        softmax=replace(softmax, scale=scale) if rate else None,
+        softmax=replace(softmax, scale=rate * softmax.scale),
     )
+    # Zeros where the old weights meet which token it is, and where the new heads meet anything else.
     new = {name: np.zeros(shape) for name, shape in mixed.shapes.items()}
-    new["W_E"][:, :tokens], new["W_E"][:, tokens:] = np.eye(tokens), np.concatenate(streams)
-    new["W_V"][-heads:, :tokens] = np.concatenate(brought, axis=1)
-    new["W_O"][-heads:, :, tokens:] = w["W_O"]
-    if rate:
-        for name in ("W_Q", "W_K", "W_V"):
-            new[name][:heads, tokens:] = w[name]
-        for name in ("b_Q", "b_K", "b_V"):
-            new[name][:heads] = w[name]
-        new["W_O"][:heads, :, tokens:] = w["W_O"]
-    for name in ("W_in", "W_U"):
+    new["W_E"][:] = np.concatenate([np.eye(tokens), np.concatenate(streams)], axis=1)
+    new["W_V"][heads:, :tokens] = brought
+    new["W_O"][heads:, :, tokens:] = w["W_O"]
+    for name in ("W_Q", "W_K", "W_V"):
+        new[name][:heads, tokens:] = w[name]
+    for name in ("b_Q", "b_K", "b_V"):
+        new[name][:heads] = w[name]
+    new["W_O"][:heads, :, tokens:] = w["W_O"]
+    for name in ("W_in", "W_U", "b_O", "b_out"):
         new[name][tokens:] = w[name]
     new["W_out"][:, tokens:] = w["W_out"]
-    new["b_O"][tokens:], new["b_out"][tokens:], new["b_in"], new["b_U"] = w["b_O"], w["b_out"], w["b_in"], w["b_U"]
+    new["b_in"], new["b_U"] = w["b_in"], w["b_U"]
     return Weights(mixed, **new)
 
 
