@@ -16,6 +16,9 @@ from pathlib import Path
 
 from ladder import Rung, ladder
 from matplotlib.figure import Figure
+from noise_bounds import LINEAR, SLOPES, bounds, linear_rows
+from noise_bounds import Row as BoundRow
+from noise_terms import Expansion, expand
 
 from quadlens.errors import QuadlensError
 from quadlens.figures.canvas import canvas
@@ -26,9 +29,7 @@ from quadlens.model.formats.registry import checkpoints_in
 from quadlens.model.handmade import Recipe, build_transformer
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, significant
-from quadlens.parameterisation import Expansion, expand, parameterise
-from quadlens.parameterisation.bounds import LINEAR, SLOPES, bounds, linear_rows
-from quadlens.parameterisation.bounds import Row as BoundRow
+from quadlens.parameterisation import parameterise
 from quadlens.proofs.thin import Thin, ThinHints
 from quadlens.proofs.thin_items import thin_items
 from quadlens.spectrum.anatomy import Anatomy

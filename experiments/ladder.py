@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from noise_terms import MATRICES, all_logits
 
 from quadlens.model.margins import leads
 from quadlens.model.tables import FloatTables
@@ -11,7 +12,6 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, fit
 from quadlens.parameterisation.groups import formula, logit_r2
 from quadlens.parameterisation.network import Parameterised, parameterise
-from quadlens.parameterisation.noise import MATRICES, all_logits
 from quadlens.spectrum.anatomy import Anatomy
 
 # Evenly spread neurons that stand for an integral.

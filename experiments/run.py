@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from data import read
 from ladder import ladder
+from noise_bounds import bounds as term_bounds
 from product_waves import added_products, measured, plane_of, product_part
 
 import quadlens
@@ -37,7 +38,6 @@ from quadlens.infinite_width.waves import plane_spectrum
 from quadlens.logits.algorithm import algorithm_measures, right_logits
 from quadlens.model.tables import FloatTables
 from quadlens.parameterisation import parameterise
-from quadlens.parameterisation.bounds import bounds as term_bounds
 from quadlens.proofs.certificate import summary
 from quadlens.quadrature.views import to_json as bounds_to_json
 from quadlens.schema import plain

@@ -61,7 +61,7 @@ sys.dont_write_bytecode = False
 
 # Before any room is imported: from here on every annotated type and shape is checked at run time.
 jaxtyping.jaxtyped = checked  # type: ignore[assignment]
-install_import_hook("quadlens", "beartype.beartype")
+install_import_hook(["quadlens", "noise_terms", "noise_norms", "noise_bounds"], "beartype.beartype")
 
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True

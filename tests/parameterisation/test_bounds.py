@@ -5,15 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from noise_bounds import Bounded, bounds
+from noise_norms import basis, bound_operator
+from noise_terms import MATRICES, PASSING, READ, WRITTEN, multiplied_out
 
 import quadlens
 from quadlens.errors import BadConfig
 from quadlens.model import Config, Weights
 from quadlens.model.collapse import collapse
 from quadlens.model.dyadic import DYADICS, Dyadic
-from quadlens.parameterisation.bounds import Bounded, bounds
-from quadlens.parameterisation.noise import MATRICES, PASSING, READ, WRITTEN, multiplied_out
-from quadlens.parameterisation.norms import basis, bound_operator
 
 Rationals = np.ndarray
 ROWS = ("norms", "operator norms", "planes", "multiplied", "tables", "inputs", "coordinates")
@@ -25,7 +25,7 @@ def rationals(x: Dyadic) -> Rationals:
 
 
 def exact_terms(network: Weights, simple: Weights) -> dict[tuple[str, tuple[str, ...]], Rationals]:
-    """Every term as logits without rounding, by the formulas of `noise.py` written out."""
+    """Every term as logits without rounding, by the formulas of `noise_terms.py` written out."""
 
     def tables(noisy: frozenset[str]) -> dict[str, Rationals]:
         names = [name for matrix in noisy for name in MATRICES[matrix]]

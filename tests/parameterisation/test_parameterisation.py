@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from noise_terms import all_logits, expand, terms_of
 
 import quadlens
 from cli_runner import quadlens as command
@@ -13,9 +14,7 @@ from places import ROOT
 from quadlens.errors import BadConfig
 from quadlens.model import Config, Recipe, Weights, build_mlp
 from quadlens.model.evaluate import evaluate
-from quadlens.parameterisation import expand
 from quadlens.parameterisation.groups import fit_groups, formula, logit_r2
-from quadlens.parameterisation.noise import all_logits, terms_of
 from quadlens.spectrum.anatomy import Anatomy
 
 # Numbers without planes; margin and R² of the formula; margin (at least) and R² of the network, which has the skip too.

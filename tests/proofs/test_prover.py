@@ -255,7 +255,7 @@ def test_what_the_checker_never_reads_is_refused_before_the_proof() -> None:
 
 
 def test_a_strategy_that_is_no_more_says_what_took_its_place() -> None:
-    with pytest.raises(BadConfig, match=r"'lipschitz' proved nothing .* quadlens\.parameterisation\.bounds"):
+    with pytest.raises(BadConfig, match=r"'lipschitz' proved nothing .* experiments/noise_bounds\.py"):
         certify(build_mlp(Recipe(7, (1, 2), 24)), "lipschitz")
 
 

@@ -1,4 +1,4 @@
-"""Bounds on the terms of `noise.py` from norms of the weights alone: no product of two of the network's matrices.
+"""Bounds on the terms of `noise_terms.py` from norms of the weights alone: no product of two of the network's matrices.
 
 A row x of the stream and a matrix M of full size are split by a basis P of the plane that parameterised matrices read
 or write, a hint with 1 - PᵀP small: x = y Pᵀ + x', y = x P, and M = P F + N', F = Pᵀ M. Then, |·| the Euclidean norm,
@@ -20,9 +20,9 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
+from noise_terms import PASSING, READ, WRITTEN
 
 from quadlens.model.weights import Weights
-from quadlens.parameterisation.noise import PASSING, READ, WRITTEN
 
 # More, relative to the norms of the factors, than float64 loses in sums of up to 2^20 terms and bases are off by.
 SLACK = 2.0**-30

@@ -1,8 +1,8 @@
-"""What can be proved of the terms of `noise.py`, at which cost: the paper's first question, row by row.
+"""What can be proved of the terms of `noise_terms.py`, at which cost: the paper's first question, row by row.
 
 | row | cost | each term |
 |---|---|---|
-| norms | weights | products of Frobenius norms (`norms.py`, as are the next three) |
+| norms | weights | products of Frobenius norms (`noise_norms.py`, as are the next three) |
 | operator norms | weights · r | parameterised matrices by their operator norms, r columns in all planes |
 | planes | weights · r | noise along planes and noise orthogonal to them apart |
 | multiplied | weights · r + p² r | planes multiplied out, a and b added before norms are taken |
@@ -27,14 +27,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
+from noise_norms import SLACK, Chain, Matrix, Multiplied, Names, Way, basis
+from noise_terms import ByNoise, Logits, Parts, all_logits, check_pair, expand, parts_of
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import apply_activation
 from quadlens.model.margins import leads
 from quadlens.model.weights import Weights
-from quadlens.parameterisation.noise import ByNoise, Logits, Parts, all_logits, check_pair, expand, parts_of
-from quadlens.parameterisation.norms import SLACK, Chain, Matrix, Multiplied, Names, Way, basis
 
 UNIT = 2.0**-53
 Term = tuple[str, Names]
@@ -209,7 +209,7 @@ def linear_rows(network: Weights, simple: Weights) -> tuple[Row, ...]:
 
 
 def norm_row(name: str, tables: Bounded, way: Way | None) -> Row:
-    """Of `norms.py`."""
+    """Of `noise_norms.py`."""
     began = time.perf_counter()
     chain = Multiplied(tables.network, tables.simple) if way is None else Chain(tables.network, tables.simple, way)
     found, p = chain.norms(), tables.config.p
