@@ -75,8 +75,6 @@ def test_the_residual_stream_is_written_out_in_three_places() -> None:
     assert places <= {
         *("model/forward.py", "model/collapse.py", "training/cpu.py", "training/device.py", "training/sequence.py"),
         "model/sequence_forward.py",  # norms and positions; float64, and enclosed for proofs
-        "parameterisation/network.py",  # follows planes, not tokens, through W_V and W_O
-        "parameterisation/norms.py",  # norms of what goes through them, and of noise
     }, places
 
 

@@ -165,19 +165,19 @@ def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> li
     With `thrifty`, tokens that a and b share go through attention once, and head by head where that takes fewer
     operations than OV: `thin`, whose cost they are a large part of, does so; the collapse is the plain yardstick.
     """
-    config, block = weights.config, weights.blocks[-1]
+    config = weights.config
     if config.softmax is not None and not any(config.attention):
         return [ring.of(np.zeros((stop - start, config.d_model))) for start, stop in config.token_rows]
-    heads: list[tuple[Any, Any]] = [(ring.of(V), ring.of(O_)) for V, O_ in zip(block["W_V"], block["W_O"], strict=True)]
-
     if not thrifty:
-        OV = sum_of(W_V @ W_O for W_V, W_O in heads)
+        OV = values_written(weights, ring)
         return [ring.scaled(x @ OV, alpha) for alpha, x in zip(config.attention, _attended(weights, ring), strict=True)]
+
+    heads = _heads(weights, ring)
 
     def mixed(x: Any, rows: int) -> Any:
         if by_heads(config, rows):
             return sum_of(x @ W_V @ W_O for W_V, W_O in heads)
-        return x @ sum_of(W_V @ W_O for W_V, W_O in heads)
+        return x @ values_written(weights, ring)
 
     through: dict[int, Any] = {}
     found = []
@@ -191,6 +191,16 @@ def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> li
             through[start] = mixed(tokens, stop - start)
         found.append(ring.scaled(through[start] + ring.repeated(mixed(place, 1), stop - start), alpha))
     return found
+
+
+def values_written(weights: Weights, ring: Ring[R]) -> Any:
+    """OV = Σ_h W_V^h W_O^h: what full attention to a row of the stream writes."""
+    return sum_of(W_V @ W_O for W_V, W_O in _heads(weights, ring))
+
+
+def _heads(weights: Weights, ring: Ring[R]) -> list[tuple[Any, Any]]:
+    block = weights.blocks[-1]
+    return [(ring.of(W_V), ring.of(W_O)) for W_V, W_O in zip(block["W_V"], block["W_O"], strict=True)]
 
 
 def by_heads(config: Config, rows: int) -> bool:

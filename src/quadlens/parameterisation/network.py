@@ -2,7 +2,7 @@
 
 With C[x] = (cos k w x, sin k w x) for every key frequency and its double, frames of two rows for each frequency,
 
-    W_E = C E,   W_V = E⁺ V,   W_O = V⁺ A,   W_U = (C Q)ᵀ             E = C⁺ W_E,  V = E W_V,  A = V W_O,  Q = C⁺ W_Uᵀ
+    W_E = C E,   W_V = E⁺ V,   W_O = V⁺ A,   W_U = (C Q)ᵀ             E = C⁺ W_E,  V = E W_V,  A = E OV,  Q = C⁺ W_Uᵀ
 
 are least squares: where W_E puts each frequency, where values have it, where attention writes it, where W_U reads it.
 The constant that neurons share has a line for each position in place of a plane, W_pos itself, likewise in E, V and A:
@@ -19,7 +19,9 @@ from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
+from quadlens.model.collapse import values_written
 from quadlens.model.config import Config
+from quadlens.model.ring import FLOATS
 from quadlens.model.weights import Weights
 from quadlens.parameterisation.groups import Group, fit_groups
 from quadlens.spectrum.anatomy import Anatomy
@@ -106,8 +108,9 @@ def parameterise(anatomy: Anatomy, constant: bool = True, double: bool = True, e
         tensors["W_E"][start:stop] = circle @ frame
     tensors["W_pos"][: len(planes.E[2])] = planes.E[2]
     E, V, A = (np.concatenate(frames) for frames in (planes.E, planes.V, planes.A))
-    tensors["W_V"] = np.stack(np.split(_inverse(E) @ V, config.n_heads, axis=1))
-    tensors["W_O"] = np.stack(np.split(_inverse(V) @ A, config.n_heads))
+    into_values, out_of_values = _inverse(E) @ V, _inverse(V) @ A
+    tensors["W_V"] = np.stack(np.split(into_values, config.n_heads, axis=1))
+    tensors["W_O"] = np.stack(np.split(out_of_values, config.n_heads))
     tensors["W_U"][:, : config.p] = (planes.circle_c @ planes.Q).T
     tensors["W_in"] = _inverse(planes.brought, WEAK) @ planes.asked(groups)
     tensors["W_out"] = planes.written(groups) @ _inverse(planes.Q.T, WEAK)
@@ -152,9 +155,9 @@ class _Planes:
         if constant and equals:
             lines[2:] += equals[0]
         self.E = [E_a, E_b, lines]
-        W_V, W_O = np.concatenate(list(model.blocks[0]["W_V"]), axis=1), np.concatenate(list(model.blocks[0]["W_O"]))
+        W_V, OV = np.concatenate(list(model.W_V), axis=1), values_written(model, FLOATS)
         self.V = [frame @ W_V for frame in self.E]
-        self.A = [frame @ W_O for frame in self.V]
+        self.A = [frame @ OV for frame in self.E]
         self.Q: Frame = _inverse(self.circle_c) @ model.W_U[:, : self.p].T.astype(float)
         self.brought = self._brought(config)
         distinct = (0, 1, 2) if config.b_token_offset else (0, 2)
