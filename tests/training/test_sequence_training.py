@@ -27,7 +27,7 @@ def test_the_step_answers_as_the_forward_pass_does(config: TrainConfig) -> None:
     import torch
 
     params = initial_weights(dataclasses.replace(config, precision="float64", initial_scale=2.0))
-    layout = SequenceLayout(sequence_config(config))
+    layout = SequenceLayout.of(sequence_config(config))
     words = draw(config, np.random.default_rng(0), 40, full_of_carries=True)
     loss, right, margins = answer(torch.from_numpy(layout.flatten(params)), layout, words)
     task, smallest, losses = expand(sequence_config(config)), np.full(40, np.inf), []

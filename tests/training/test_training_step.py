@@ -19,7 +19,7 @@ from quadlens.training.cpu import CpuEngine
 from quadlens.training.device import DeviceEngine
 from quadlens.training.engine import OptimiserState
 from quadlens.training.initial import Start, gbmi_reseed, start_of
-from quadlens.training.layout import Layout
+from quadlens.training.layout import Layout, PairLayout
 
 pytestmark = pytest.mark.slow
 
@@ -278,7 +278,7 @@ def test_fifty_steps_equal_transformer_lens(preset_equals: bool, weight_decay: f
         schedule.step()
         (measures,) = engine.step(epoch, config, validate=False)
         assert measures.train.loss == pytest.approx(loss.item(), rel=1e-8)
-    params = Layout.of(model).params(engine.state().theta[0])
+    params = PairLayout.of(model).params(engine.state().theta[0])
     for name, array in params.tensors.items():
         difference = np.abs(array - peer_tensor(peer, name).detach().numpy()).max()
         assert difference <= 1e-8 * max(1e-3, np.abs(array).max()), name

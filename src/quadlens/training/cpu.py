@@ -24,7 +24,7 @@ from quadlens.training import kernels
 from quadlens.training.attention import SoftmaxAttention
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
-from quadlens.training.layout import Layout
+from quadlens.training.layout import PairLayout
 from quadlens.training.team import Team, share_out
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class CpuEngine:
     """The weights being trained, their gradient, and every buffer a step needs, allocated once.
 
     Attributes:
-        theta: The flat weights (`Layout`), updated in place.
+        theta: The flat weights (`PairLayout`), updated in place.
         gradient: The flat gradient of the mean training loss, as of the last `step_gradient`.
     """
 
@@ -128,18 +128,18 @@ class CpuEngine:
 
         # The team is the only parallelism: see `Team`.
         torch.set_num_threads(1)
-        self._config, self._layout = config, Layout.of(config)
+        self._config, layout = config, PairLayout.of(config)
         p, d = config.p, config.d_model
         threads = min(threads, config.d_mlp)
         rows = 2 * p * (1 + (config.n_heads if config.softmax is not None else 0))
         width = -(-p // PADDING) * PADDING
         dtype = torch.float64 if state.theta.dtype == np.float64 else torch.float32
-        self._theta = torch.zeros(self._layout.size, dtype=dtype)
-        self._gradient = torch.zeros(self._layout.size, dtype=dtype)
+        self._theta = torch.zeros(layout.size, dtype=dtype)
+        self._gradient = torch.zeros(layout.size, dtype=dtype)
         self.theta, self.gradient = self._theta.numpy(), self._gradient.numpy()
         self.theta[:] = state.theta[0]
         self._first, self._second = state.first[0].copy(), state.second[0].copy()
-        self._w, self._dw = self._views(self._theta), self._views(self._gradient)
+        self._w, self._dw = layout.views(self._theta), layout.views(self._gradient)
         self._attention, self._alpha = None, list(config.attention)
         if config.softmax is not None:
             self._attention = SoftmaxAttention(config, config.softmax, dtype)
@@ -170,13 +170,6 @@ class CpuEngine:
     def _shared_out(self, pairs: Int[np.ndarray, "n 2"], task: Task) -> list[list[_Block]]:
         runs = share_out(len(pairs), len(self._desks))
         return [desk.blocks(pairs[run], task) for desk, run in zip(self._desks, runs, strict=True)]
-
-    def _views(self, flat: "Tensor") -> dict[str, "Tensor"]:
-        views = {}
-        for name, shape in self._layout.shapes.items():
-            start = self._layout.offsets[name]
-            views[name] = flat[start : start + int(np.prod(shape))].view(shape)
-        return views
 
     def step(self, epoch: int, config: TrainConfig, validate: bool) -> list[StepMeasures]:
         """Take the step with index `epoch`; returns what was measured before it."""

@@ -178,7 +178,7 @@ class DeviceEngine:
         """Logits, [seed, pair, c]."""
         import torch
 
-        w, config = self._weights(), self._config
+        w, config = self._layout.views(self._theta), self._config
         if not config.has_stream:
             ungated = torch.ones_like(pairs.a, dtype=w["W_a"].dtype)[..., None]
             of_a, of_b = (_Side(ungated, w[name][:, :, None], None) for name in ("W_a", "W_b" if "W_b" in w else "W_a"))
@@ -275,13 +275,6 @@ class DeviceEngine:
             scores.append(score / softmax.divisor)
         of_all = [score.expand(-1, config.p, config.p, -1) for score in scores]
         return softmax.scale * torch.softmax(torch.stack(of_all), dim=0)
-
-    def _weights(self) -> dict[str, "Tensor"]:
-        seeds, weights = len(self._theta), {}
-        for name, shape in self._layout.shapes.items():
-            start = self._layout.offsets[name]
-            weights[name] = self._theta[:, start : start + int(np.prod(shape))].view(seeds, *shape)
-        return weights
 
 
 def _inverse_size(norm: Norm, x: "Tensor") -> tuple["Tensor", "Tensor"]:

@@ -22,8 +22,9 @@ DRAW_ORDER = {
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Initial weights and the split; pairs are sorted, for locality, and none where words are drawn on the way."""
+    """A run's settings, initial weights and split; pairs are sorted, for locality, and none where words are drawn."""
 
+    config: TrainConfig
     params: Weights
     train: Int[np.ndarray, "n 2"]
     validation: Int[np.ndarray, "m 2"]
@@ -51,7 +52,7 @@ def split_start(config: TrainConfig, initial: Callable[[TrainConfig, np.random.G
         order = np.random.default_rng(split_seed).permutation(pairs)
         params = initial(config, np.random.default_rng(weight_seed))
     count = int(len(pairs) * config.train_share)
-    return Start(params, _sorted(order[:count]), _sorted(order[count:]))
+    return Start(config, params, _sorted(order[:count]), _sorted(order[count:]))
 
 
 def initial_transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weights:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quadlens.training.config import TrainConfig
     from quadlens.training.engine import Engine, OptimiserState
     from quadlens.training.initial import Start
-    from quadlens.training.layout import Layout, SequenceLayout
+    from quadlens.training.layout import Layout
     from quadlens.training.train import TrainingResult
 
 SEQUENCE_SETTINGS = ("d_value", "batch")
@@ -42,7 +42,7 @@ class Kind(ABC):
         """The network that is trained, without its weights."""
 
     @abstractmethod
-    def layout(self, config: "TrainConfig") -> "Layout | SequenceLayout":
+    def layout(self, config: "TrainConfig") -> "Layout":
         """Where its weights lie."""
 
     @abstractmethod
@@ -50,14 +50,7 @@ class Kind(ABC):
         """What a run starts from."""
 
     @abstractmethod
-    def engine(
-        self,
-        configs: "Sequence[TrainConfig]",
-        device: str,
-        threads: int,
-        state: "OptimiserState",
-        starts: "list[Start]",
-    ) -> "Engine":
+    def engine(self, starts: "Sequence[Start]", state: "OptimiserState", device: str, threads: int) -> "Engine":
         """What takes the steps of these runs, which differ in their seeds."""
 
     @abstractmethod
@@ -85,9 +78,9 @@ class OnPairs(Kind):
 
     def layout(self, config: "TrainConfig") -> "Layout":
         """Where its weights lie."""
-        from quadlens.training.layout import Layout
+        from quadlens.training.layout import PairLayout
 
-        return Layout.of(self.network(config))
+        return PairLayout.of(self.network(config))
 
     def start(self, config: "TrainConfig") -> "Start":
         """Initial weights, and the split of all pairs."""
@@ -99,21 +92,14 @@ class OnPairs(Kind):
     def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
         """Initial weights, from `rng` or, where it is None, as gbmi draws them."""
 
-    def engine(
-        self,
-        configs: "Sequence[TrainConfig]",
-        device: str,
-        threads: int,
-        state: "OptimiserState",
-        starts: "list[Start]",
-    ) -> "Engine":
+    def engine(self, starts: "Sequence[Start]", state: "OptimiserState", device: str, threads: int) -> "Engine":
         """The step written by hand where there is one, else by automatic differentiation."""
         import numpy as np
 
         from quadlens.training.cpu import CpuEngine, has_fused_step
         from quadlens.training.device import DeviceEngine
 
-        config = configs[0]
+        config = starts[0].config
         if device == "cpu" and len(starts) == 1 and has_fused_step(config):
             return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation, threads)
         train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
@@ -192,9 +178,9 @@ class OneHotMLP(OnPairs):
 
     def layout(self, config: "TrainConfig") -> "Layout":
         """W_b is W_a where the operands share their weights."""
-        from quadlens.training.layout import Layout
+        from quadlens.training.layout import PairLayout
 
-        return Layout.of(self.network(config), {"W_b": "W_a"} if config.vocabularies == 1 else {})
+        return PairLayout.of(self.network(config), {"W_b": "W_a"} if config.vocabularies == 1 else {})
 
     def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
         """Weights from N(0, initial_scale²)."""
@@ -223,11 +209,11 @@ class OnSequences(Kind):
 
         return sequence_config(config)
 
-    def layout(self, config: "TrainConfig") -> "SequenceLayout":
+    def layout(self, config: "TrainConfig") -> "Layout":
         """As files have it."""
         from quadlens.training.layout import SequenceLayout
 
-        return SequenceLayout(self.network(config))
+        return SequenceLayout.of(self.network(config))
 
     def start(self, config: "TrainConfig") -> "Start":
         """Initial weights; there is no split."""
@@ -237,20 +223,14 @@ class OnSequences(Kind):
         from quadlens.training.sequence import initial_weights
 
         none = np.empty((0, 2), dtype=np.int64)
-        return Start(initial_weights(config), none, none)
+        return Start(config, initial_weights(config), none, none)
 
-    def engine(
-        self,
-        configs: "Sequence[TrainConfig]",
-        device: str,
-        threads: int,
-        state: "OptimiserState",
-        starts: "list[Start]",
-    ) -> "Engine":
+    def engine(self, starts: "Sequence[Start]", state: "OptimiserState", device: str, threads: int) -> "Engine":
         """Steps on words drawn anew."""
         from quadlens.training.sequence import SequenceEngine
 
-        return SequenceEngine(configs[0], [one.seed for one in configs], state, device, threads)
+        configs = [start.config for start in starts]
+        return SequenceEngine(configs[0], [config.seed for config in configs], state, device, threads)
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
         """Over words drawn evenly."""

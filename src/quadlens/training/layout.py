@@ -1,8 +1,12 @@
 """All trained weights as one flat vector, so that the optimiser is one loop and a checkpoint three arrays."""
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -21,27 +25,85 @@ UNTRAINED = {"b_V", "b_O", "b_U", "b_Q", "b_K"}
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Where each trained weight of a network on pairs lies in the flat vector.
+class Layout(ABC):
+    """Where each trained weight lies in the flat vector.
+
+    Attributes:
+        config: The model.
+        shapes: Shape of each weight, in order.
+        offsets: Where a weight starts.
+        size: Length of the flat vector, padding included.
+    """
+
+    config: Config | SequenceConfig
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @staticmethod
+    def of_run(config: TrainConfig) -> "Layout":
+        """Lay out the weights that a run trains."""
+        return config.kind.layout(config)
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        padded = (-(-math.prod(shape) // ALIGNMENT) * ALIGNMENT for shape in self.shapes.values())
+        return tuple(accumulate(padded, initial=0))
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Where each weight starts."""
+        return dict(zip(self.shapes, self._ends, strict=False))
+
+    @property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return self._ends[-1]
+
+    def flatten(self, params: Weights) -> Float[np.ndarray, " size"]:
+        """The trained weights of `params` as a flat vector of their own type."""
+        arrays = self._trained(params)
+        flat = np.zeros(self.size, dtype=arrays[next(iter(self.shapes))].dtype)
+        for name, start in self.offsets.items():
+            flat[start : start + arrays[name].size] = arrays[name].ravel()
+        return flat
+
+    def params(self, flat: Float[np.ndarray, " size"]) -> Weights:
+        """The model that a flat vector is."""
+        return self._whole({name: part.copy() for name, part in self.views(flat).items()})
+
+    def views(self, flat: Any) -> dict[str, Any]:
+        """Each weight as a part of a flat vector of NumPy or PyTorch, or of one row per seed."""
+        rows, found = flat.shape[:-1], {}
+        for name, shape in self.shapes.items():
+            start = self.offsets[name]
+            found[name] = flat[..., start : start + math.prod(shape)].reshape(*rows, *shape)
+        return found
+
+    @abstractmethod
+    def _trained(self, params: Weights) -> dict[str, np.ndarray]:
+        """Weights in the order of their numbers in the vector."""
+
+    @abstractmethod
+    def _whole(self, weights: dict[str, np.ndarray]) -> Weights:
+        """The model with these trained weights, of the vector's shapes."""
+
+
+@dataclass(frozen=True)
+class PairLayout(Layout):
+    """Of a network on pairs.
 
     Heads are concatenated: W_V is [d_model, n_heads·d_head] and W_O is [n_heads·d_head, d_model], so that all heads
     are one matrix product; W_Q and W_K, where there are any, are laid out as W_V.
 
     Attributes:
-        config: The model.
-        shapes: Shape of each weight, in order.
         twins: Weights that are not there because they are the same as another: an MLP whose operands share their
             weights has W_a alone.
-        offsets: Where a weight starts.
-        size: Length of the flat vector, padding included.
     """
 
     config: Config
-    shapes: Mapping[str, tuple[int, ...]]
-    twins: Mapping[str, str] = field(default_factory=dict)
+    twins: Mapping[str, str]
 
     @classmethod
-    def of(cls, config: Config, twins: Mapping[str, str] | None = None) -> "Layout":
+    def of(cls, config: Config, twins: Mapping[str, str] | None = None) -> "PairLayout":
         """Lay out the weights of `config`."""
         kinds = {norm.kind for norm in config.norms.places.values()}
         # An RMSNorm has no bias in PyTorch, and its stays 0.
@@ -50,29 +112,12 @@ class Layout:
         shapes = {name: _flat_shape(name, shape) for name, shape in config.shapes.items() if name not in left_out}
         return cls(config, shapes, twins or {})
 
-    @staticmethod
-    def of_run(config: TrainConfig) -> "Layout | SequenceLayout":
-        """Lay out the weights that a run trains."""
-        return config.kind.layout(config)
-
-    @cached_property
-    def offsets(self) -> dict[str, int]:
-        """Where each weight starts."""
-        return _offsets(self.shapes)[0]
-
-    @cached_property
-    def size(self) -> int:
-        """Length of the flat vector."""
-        return _offsets(self.shapes)[1]
-
-    def flatten(self, params: Weights) -> Float[np.ndarray, " size"]:
-        """The trained weights of `params` as a flat vector of their own type."""
+    def _trained(self, params: Weights) -> dict[str, np.ndarray]:
         turned = {name: params.tensors[name].transpose(1, 0, 2) for name in HEADS_INSIDE & self.shapes.keys()}
-        return _flat(self, dict(params.tensors) | turned)
+        return dict(params.tensors) | turned
 
-    def params(self, flat: Float[np.ndarray, " size"]) -> Weights:
-        """The model that a flat vector is."""
-        config, weights = self.config, _views(self, flat)
+    def _whole(self, weights: dict[str, np.ndarray]) -> Weights:
+        config = self.config
         heads = (config.d_model, config.n_heads, config.d_head)
         for name in HEADS_INSIDE & weights.keys():
             weights[name] = np.ascontiguousarray(weights[name].reshape(heads).transpose(1, 0, 2))
@@ -82,44 +127,23 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class SequenceLayout:
-    """The same of a network on sequences: as its file has it, without biases; positions may share a row of W_pos.
-
-    Attributes:
-        config: The model.
-        shapes: Shape of each weight, in order.
-        offsets: Where a weight starts.
-        size: Length of the flat vector, padding included.
-    """
+class SequenceLayout(Layout):
+    """Of a network on sequences: as its file has it, without biases; positions may share a row of W_pos."""
 
     config: SequenceConfig
 
-    @cached_property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each weight."""
-        config = self.config
+    @classmethod
+    def of(cls, config: SequenceConfig) -> "SequenceLayout":
+        """Lay out the weights of `config`."""
         trained = {name: shape for name, shape in config.shapes.items() if name[0] == "W" or name.endswith("_w")}
-        return trained | {"W_pos": (max(position_rows(config)) + 1, config.d_model)}
+        return cls(config, trained | {"W_pos": (max(position_rows(config)) + 1, config.d_model)})
 
-    @cached_property
-    def offsets(self) -> dict[str, int]:
-        """Where each weight starts."""
-        return _offsets(self.shapes)[0]
-
-    @cached_property
-    def size(self) -> int:
-        """Length of the flat vector."""
-        return _offsets(self.shapes)[1]
-
-    def flatten(self, params: Weights) -> Float[np.ndarray, " size"]:
-        """The trained weights of `params` as a flat vector of their own type."""
+    def _trained(self, params: Weights) -> dict[str, np.ndarray]:
         rows = position_rows(self.config)
         first = params.W_pos[[rows.index(i) for i in range(max(rows) + 1)]]
-        return _flat(self, dict(params.tensors) | {"W_pos": first})
+        return dict(params.tensors) | {"W_pos": first}
 
-    def params(self, flat: Float[np.ndarray, " size"]) -> Weights:
-        """The model that a flat vector is."""
-        weights = _views(self, flat)
+    def _whole(self, weights: dict[str, np.ndarray]) -> Weights:
         return Weights(self.config, **{**weights, "W_pos": weights["W_pos"][position_rows(self.config)]})
 
 
@@ -129,30 +153,6 @@ def _flat_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape
     heads, rows, columns = shape
     return (rows, heads * columns) if name in HEADS_INSIDE else (heads * rows, columns)
-
-
-def _offsets(shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, int], int]:
-    offsets, size = {}, 0
-    for name, shape in shapes.items():
-        offsets[name] = size
-        size += -(-int(np.prod(shape)) // ALIGNMENT) * ALIGNMENT
-    return offsets, size
-
-
-def _flat(layout: Layout | SequenceLayout, arrays: Mapping[str, np.ndarray]) -> Float[np.ndarray, " size"]:
-    shapes, offsets = layout.shapes, layout.offsets
-    flat = np.zeros(layout.size, dtype=arrays[next(iter(shapes))].dtype)
-    for name in shapes:
-        flat[offsets[name] : offsets[name] + arrays[name].size] = arrays[name].ravel()
-    return flat
-
-
-def _views(layout: Layout | SequenceLayout, flat: Float[np.ndarray, " size"]) -> dict[str, np.ndarray]:
-    offsets, weights = layout.offsets, {}
-    for name, shape in layout.shapes.items():
-        start = offsets[name]
-        weights[name] = flat[start : start + int(np.prod(shape))].reshape(shape).copy()
-    return weights
 
 
 def position_rows(config: SequenceConfig) -> list[int]:

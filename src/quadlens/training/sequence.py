@@ -95,7 +95,7 @@ def draw(config: TrainConfig, rng: np.random.Generator, n: int, full_of_carries:
 
 def initial_weights(config: TrainConfig) -> Weights:
     """Weights drawn from N(0, initial_scale²/d_model), norms at 1."""
-    layout, rng = SequenceLayout(sequence_config(config)), np.random.default_rng([config.seed, START])
+    layout, rng = SequenceLayout.of(sequence_config(config)), np.random.default_rng([config.seed, START])
     scale, flat = config.initial_scale / math.sqrt(config.d_model), np.zeros(layout.size, dtype=config.precision)
     for name, shape in layout.shapes.items():
         start, size = layout.offsets[name], math.prod(shape)
@@ -109,7 +109,9 @@ def tried(config: TrainConfig, theta: np.ndarray) -> tuple[int, int, float, floa
 
     words = draw(config, np.random.default_rng([config.seed, JUDGE]), SAMPLES)
     with torch.no_grad():
-        loss, right, margins = answer(torch.from_numpy(theta).double(), SequenceLayout(sequence_config(config)), words)
+        loss, right, margins = answer(
+            torch.from_numpy(theta).double(), SequenceLayout.of(sequence_config(config)), words
+        )
     return int(right.sum()), SAMPLES, margins.min().item(), loss.item()
 
 
@@ -123,7 +125,7 @@ class SequenceEngine:
 
         if device == "cpu" and threads is not None:
             torch.set_num_threads(threads)
-        self._seeds, self._layout, self._device = seeds, SequenceLayout(sequence_config(config)), device
+        self._seeds, self._layout, self._device = seeds, SequenceLayout.of(sequence_config(config)), device
         self._theta = [torch.tensor(row, device=device, requires_grad=True) for row in state.theta]
         self._first, self._second = (
             [torch.tensor(row, device=device) for row in x] for x in (state.first, state.second)
