@@ -21,8 +21,6 @@ RANK_LABELS = {2: "secondary-phi-twice-primary", 3: "tertiary-phi-thrice-primary
 # The paper draws the line where it fits this well.
 DRAWN_R2 = 0.9
 MOST_PANELS = 6
-# What the paper says of its population: the share of neurons whose secondary frequency is twice the primary one.
-PAPER_DOUBLED = (0.83, 0.84)
 
 
 def _drawn_clusters(study: Study) -> list[Values]:
@@ -134,7 +132,7 @@ def _fit_words(fit: HarmonicFit | None) -> str:
 
 def _doubling(study: Study) -> Values | None:
     doubling = study.explanation.doubling
-    return None if doubling.share is None else {"doubling": doubling, "paper": PAPER_DOUBLED}
+    return None if doubling.share is None else {"doubling": doubling, "paper": study.published.doubled}
 
 
 @figure(values=_doubling)
