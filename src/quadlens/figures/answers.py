@@ -198,7 +198,7 @@ def secondary_repair(study: Study, ax: Target = None) -> "Figure":
     with canvas(ax, size, len(keys), columns=columns, sharex=True) as drawn:
         parts, form = logits.parts, logits.forms.by_parts
         fine = np.linspace(0, 1, 101)
-        for index, (axis, k) in enumerate(zip(drawn.axes, keys, strict=True)):
+        for axis, k in zip(drawn.axes, keys, strict=True):
             row, x = parts.keys.index(k), cos_u(parts.p, parts.keys, parts.shifts)[parts.keys.index(k)]
             for name, part, concept, marker in (
                 ("all logits", parts.all_logits, "truth", "o"),
@@ -211,10 +211,6 @@ def secondary_repair(study: Study, ax: Target = None) -> "Figure":
             axis.plot(fine, form.D[row] * (2 * fine**2 - 1), color=CONCEPT_COLOURS["identity"], lw=1, label="D cos 2u")
             axis.set_title(f"k = {k}", loc="left")
             axis.set(xlim=(-0.03, 1.03))
-            if index % columns == 0:
-                axis.set_ylabel("strength of the answer")
-            if index >= len(keys) - columns:
-                axis.set_xlabel("|cos u|")
-                axis.tick_params(labelbottom=True)
+        drawn.label_outside("|cos u|", "strength of the answer")
         drawn.legend(columns=5)
         return drawn.figure

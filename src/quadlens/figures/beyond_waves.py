@@ -68,10 +68,7 @@ def gates(study: Study, ax: Target = None) -> "Figure":
             )
             axis.set_title(f"head {head} on {seen[position]}", loc="left")
             axis.locator_params(integer=True, nbins=4)
-            if index % len(seen) == 0:
-                axis.set_ylabel("a")
-            if index >= len(drawn.axes) - len(seen):
-                axis.set_xlabel("b")
+        drawn.label_outside("b", "a")
         drawn.figure.colorbar(image, ax=drawn.axes, shrink=0.8)
         return drawn.figure
 

@@ -28,10 +28,12 @@ class Canvas:
 
     Attributes:
         axes: One per panel, in order.
+        columns: How many stand side by side.
         ours: Whether the figure was made for this drawing.
     """
 
     axes: "list[Axes]"
+    columns: int
     ours: bool
 
     @property
@@ -42,6 +44,15 @@ class Canvas:
             found = found.figure
         figure: Figure = found
         return figure
+
+    def label_outside(self, across: str, up: str) -> None:
+        """Name the axes that panels share: `up` at the first of each row, `across` under the last of each column."""
+        for index, axis in enumerate(self.axes):
+            if index % self.columns == 0:
+                axis.set_ylabel(up)
+            if index >= len(self.axes) - self.columns:
+                axis.set_xlabel(across)
+                axis.tick_params(labelbottom=True)
 
     def legend(self, columns: int) -> None:
         """The first panel's legend, for all panels: below them on our own figure, inside the first on the caller's."""
@@ -69,16 +80,16 @@ def canvas(ax: Target, size: tuple[float, float], panels: int = 1, **layout: Any
     """
     from matplotlib.figure import FigureBase
 
-    projections = layout.get("projections") or (None,) * panels
+    projections, columns = layout.get("projections") or (None,) * panels, layout.get("columns", panels)
     if ax is None:
         from quadlens.figures.shown import ShownFigure
 
         with style():
-            yield Canvas(_made(ShownFigure(figsize=size), panels, layout), ours=True)
+            yield Canvas(_made(ShownFigure(figsize=size), panels, layout), columns, ours=True)
     elif isinstance(ax, FigureBase):
-        yield Canvas(_made(ax, panels, layout), ours=False)
+        yield Canvas(_made(ax, panels, layout), columns, ours=False)
     else:
-        yield Canvas(_given(ax, panels, projections), ours=False)
+        yield Canvas(_given(ax, panels, projections), columns, ours=False)
 
 
 def _given(ax: Any, panels: int, projections: tuple[str | None, ...]) -> "list[Axes]":

@@ -49,7 +49,7 @@ def exact_error(study: Study, ax: Target = None) -> "Figure":
     columns = 3 if len(clusters) in (3, 5, 6) else min(2, len(clusters))
     size = (2.6 * columns + 1.4, 2.5 * -(-len(clusters) // columns) + 0.6)
     with canvas(ax, size, len(clusters), columns=columns, sharex=True, sharey=True) as drawn:
-        for index, (axis, cluster) in enumerate(zip(drawn.axes, clusters, strict=True)):
+        for axis, cluster in zip(drawn.axes, clusters, strict=True):
             values = np.maximum(errors(cluster.scheme), 1e-6)
             colour = frequency_colour(cluster.k, study.keys)
             axis.plot(np.arange(len(values)), values, ".-", ms=4, lw=0.6, color=colour, label="exact error")
@@ -66,11 +66,7 @@ def exact_error(study: Study, ax: Target = None) -> "Figure":
             axis.set(yscale="log", ylim=(1e-4 if values.max() > 1e-4 else 1e-6, top))
             axis.locator_params(axis="x", integer=True)
             axis.set_title(f"k = {cluster.k}", loc="left")
-            if index % columns == 0:
-                axis.set_ylabel("error of the absolute part")
-            if index >= len(clusters) - columns:
-                axis.set_xlabel("a + b mod p")
-                axis.tick_params(labelbottom=True)
+        drawn.label_outside("a + b mod p", "error of the absolute part")
         drawn.legend(columns=3)
         return drawn.figure
 
