@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES, Activation
@@ -73,6 +73,31 @@ class Dyadic:
     def __add__(self, other: "Dyadic") -> "Dyadic":
         shift = max(self.shift, other.shift)
         return type(self)(self.at_shift(shift).numerators + other.at_shift(shift).numerators, shift)
+
+    def __sub__(self, other: "Dyadic") -> "Dyadic":
+        return self + other.scaled(-1.0)
+
+    def __getitem__(self, at: Any) -> "Dyadic":
+        """Some rows, or some rows and columns, chosen as NumPy chooses them."""
+        chosen = self.integers()[at]
+        rows, columns = chosen.shape
+        return type(self).from_entries(rows, columns, chosen.ravel().tolist(), self.shift)
+
+    def integers(self, shift: int | None = None) -> Shaped[np.ndarray, "rows columns"]:
+        """The numerators over 2^shift, or over the power of two that they have, as an array of Python integers.
+
+        >>> Dyadic.from_floats(np.array([[0.75, -2.0]])).integers(3).tolist()
+        [[6, -16]]
+        """
+        entries = (self if shift is None else self.at_shift(shift)).numerators.entries()
+        array = np.empty(len(entries), dtype=object)
+        array[:] = [int(entry) for entry in entries]
+        return array.reshape(self.shape)
+
+    def to_floats(self) -> Float[np.ndarray, "rows columns"]:
+        """The nearest doubles: Python's division of integers is rounded once."""
+        unit = 1 << self.shift
+        return np.array([int(n) / unit for n in self.numerators.entries()]).reshape(self.shape)
 
     def scaled(self, factor: float) -> "Dyadic":
         """Times a float, exactly."""

@@ -1,7 +1,6 @@
 """The collapsed model in plain integers over one power of two: the ground on which exact proofs stand."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped
@@ -54,10 +53,10 @@ def integer_model(exact: Tables[Dyadic]) -> IntegerModel:
     """
     shift_u = max(exact.U_a.shift, exact.U_b.shift)
     shift = max(shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
-    U_a, U_b = (integers(x, shift_u) for x in (exact.U_a, exact.U_b))
+    U_a, U_b = (x.integers(shift_u) for x in (exact.U_a, exact.U_b))
     shift_w = shift - shift_u
-    W_L = integers(exact.W_L, shift_w)
-    S_a, S_b = (integers(x, shift) for x in (exact.S_a, exact.S_b))
+    W_L = exact.W_L.integers(shift_w)
+    S_a, S_b = (x.integers(shift) for x in (exact.S_a, exact.S_b))
     if exact.activation == "abs":
         S_a, S_b = S_a - U_a @ W_L.T, S_b - U_b @ W_L.T
         W_L = 2 * W_L
@@ -77,11 +76,3 @@ def finer(model: IntegerModel, shift_w: int) -> IntegerModel:
         S_a=model.S_a * (1 << extra),
         S_b=model.S_b * (1 << extra),
     )
-
-
-def integers(matrix: Dyadic, shift: int) -> Shaped[np.ndarray, "rows columns"]:
-    """The numerators of `matrix` over 2^shift, as an array of Python integers."""
-    entries: list[Any] = matrix.at_shift(shift).numerators.entries()
-    array = np.empty(len(entries), dtype=object)
-    array[:] = [int(entry) for entry in entries]
-    return array.reshape(matrix.shape)

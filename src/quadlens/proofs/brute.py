@@ -16,7 +16,6 @@ from jaxtyping import Shaped
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic, exact_activation
-from quadlens.model.integers import integers
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
 from quadlens.proofs.direct import direct_operations, prove_brute
@@ -85,9 +84,9 @@ def all_answers(exact: Tables[Dyadic]) -> ExactAnswers:
     sigma_of_integer, degree = exact_activation(exact.activation)
     shift_u = max(exact.U_a.shift, exact.U_b.shift)
     shift = max(degree * shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
-    U_a, U_b = integers(exact.U_a, shift_u), integers(exact.U_b, shift_u)
-    W_L = integers(exact.W_L, shift - degree * shift_u)
-    S_a, S_b = integers(exact.S_a, shift), integers(exact.S_b, shift)
+    U_a, U_b = exact.U_a.integers(shift_u), exact.U_b.integers(shift_u)
+    W_L = exact.W_L.integers(shift - degree * shift_u)
+    S_a, S_b = exact.S_a.integers(shift), exact.S_b.integers(shift)
     sigma = np.frompyfunc(sigma_of_integer, 1, 1)
     logits = np.empty((p, p, p), dtype=object)
     for a in range(p):

@@ -12,27 +12,21 @@ from fractions import Fraction
 import numpy as np
 
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.integers import integers
 
 # Norms and bounds are rounded up to this many bits after the point.
 NORM_BITS = 64
 
 
-def minus(x: Dyadic, y: Dyadic) -> Dyadic:
-    """X - y."""
-    return x + y.scaled(-1.0)
-
-
 def defect(P: Dyadic) -> Dyadic:
     """D = 1 - PᵀP, which is small where P is nearly orthonormal."""
     _, r = P.shape
-    return minus(Dyadic.from_floats(np.eye(r)), P.transposed() @ P)
+    return Dyadic.from_floats(np.eye(r)) - P.transposed() @ P
 
 
 def squares(x: Dyadic) -> list[Fraction]:
     """Squared norms of the rows: a product and an addition per entry."""
     unit = 1 << 2 * x.shift
-    return [Fraction(int(sum(n * n for n in row)), unit) for row in integers(x, x.shift)]
+    return [Fraction(int(sum(n * n for n in row)), unit) for row in x.integers()]
 
 
 def lengths(x: Dyadic) -> list[Fraction]:

@@ -58,7 +58,6 @@ from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.config import Config
 from quadlens.model.exact import collapse_exactly
-from quadlens.model.integers import integers
 from quadlens.model.weights import Weights
 
 UNIT_ROUNDOFFS = 1 << 24
@@ -157,10 +156,8 @@ def magnitude(model: Weights) -> Fraction:
     exact = collapse_exactly(_absolute(model))
     shift_u = max(exact.U_a.shift, exact.U_b.shift)
     shift = max(shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
-    hidden = (integers(exact.U_a, shift_u) + integers(exact.U_b, shift_u))[0]
-    logits = (
-        integers(exact.W_L, shift - shift_u) @ hidden + integers(exact.S_a, shift)[0] + integers(exact.S_b, shift)[0]
-    )
+    hidden = (exact.U_a.integers(shift_u) + exact.U_b.integers(shift_u))[0]
+    logits = exact.W_L.integers(shift - shift_u) @ hidden + exact.S_a.integers(shift)[0] + exact.S_b.integers(shift)[0]
     return Fraction(max(logits), 1 << shift)
 
 

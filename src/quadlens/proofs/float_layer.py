@@ -165,7 +165,7 @@ def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
         BadWeights: for scores so far apart that no gate can be enclosed.
     """
     found = _gated(exact)
-    U_a, U_b, W_L, S_a, S_b = (rounded(x) for x in (exact.U_a, found.U_b, exact.W_L, exact.S_a, found.S_b))
+    U_a, U_b, W_L, S_a, S_b = (x.to_floats() for x in (exact.U_a, found.U_b, exact.W_L, exact.S_a, found.S_b))
     scale = (abs(exact.scale) + found.epsilon) * UPWARD
     roundings = rounding(2 + sum(len(one.weights) for one in found.gated) * 2 + 12)
 
@@ -219,7 +219,7 @@ def _gated(exact: Tables[Dyadic]) -> _Found:
     if constant is not None:
         U_b, S_b = (x + (y if y.shape[0] == p else y.repeated(p)) for x, y in zip((U_b, S_b), constant, strict=True))
     U, S = (
-        [np.stack([rounded(x) for x in one]) for one in each]
+        [np.stack([x.to_floats() for x in one]) for one in each]
         for each in zip(*((t.U, t.S) for t in tables), strict=True)
     )
     V_U, V_S = (sum(np.abs(x).max(axis=1).sum(axis=0) for x in each) for each in (U, S))
@@ -276,12 +276,6 @@ def _double(ball: Any) -> float:
     return float(ball.mid())
 
 
-def rounded(exact: Dyadic) -> Float[np.ndarray, "rows columns"]:
-    """Nearest doubles: Python's division of integers is rounded once."""
-    unit = 1 << exact.shift
-    return np.array([int(n) / unit for n in exact.numerators.entries()]).reshape(exact.shape)
-
-
 def _without_equals(exact: Tables[Dyadic]) -> tuple[tuple[Gated[Dyadic], ...], tuple[Dyadic, Dyadic] | None]:
     """The tables with '=' taken off each, and what '=' adds to U and S on every input; None where it is not seen."""
     last = exact.gated[-1]
@@ -289,7 +283,7 @@ def _without_equals(exact: Tables[Dyadic]) -> tuple[tuple[Gated[Dyadic], ...], t
         return exact.gated, None
 
     def less(tables: Heads[Dyadic], equals: Heads[Dyadic]) -> tuple[Dyadic, ...]:
-        return tuple(x + y.scaled(-1.0).repeated(x.shape[0]) for x, y in zip(tables, equals, strict=True))
+        return tuple(x - y.repeated(x.shape[0]) for x, y in zip(tables, equals, strict=True))
 
     others = tuple(
         Gated[Dyadic](one.position, one.scores, less(one.U, last.U), less(one.S, last.S)) for one in exact.gated[:-1]

@@ -31,10 +31,6 @@ DIRECTION_BITS = 24
 BALANCES = (0.5, 1.0, 2.0, 4.0)
 
 
-# What the tokens a and b bring to the MLP's input, exactly; everything constant is in b's part.
-Streams = tuple[Dyadic, Dyadic]
-
-
 @short
 @dataclass(frozen=True, eq=False)
 class LowRank:
@@ -152,24 +148,12 @@ def directions(read: Float[np.ndarray, "rows d"], write: Float[np.ndarray, "d co
 
 def token_mean(X: Dyadic) -> Dyadic:
     """The mean over the tokens, nearly: as a hint."""
-    return hint(floats_of(X).mean(axis=0, keepdims=True))
-
-
-def stacked(streams: Streams) -> Float[np.ndarray, "rows d"]:
-    """X_a and X_b less their means, in float64: what directions are chosen by."""
-    both = [floats_of(X) for X in streams]
-    return np.vstack([x - x.mean(axis=0) for x in both])
+    return hint(X.to_floats().mean(axis=0, keepdims=True))
 
 
 def floats(array: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
     """As float64."""
     return array.astype(np.float64)
-
-
-def floats_of(x: Dyadic) -> Float[np.ndarray, "rows columns"]:
-    """Rounded to float64: for hints only."""
-    unit = 1 << x.shift
-    return np.array([int(n) / unit for n in x.numerators.entries()]).reshape(x.shape)
 
 
 def hint(x: Float[np.ndarray, "rows columns"]) -> Dyadic:

@@ -46,13 +46,12 @@ from jaxtyping import Float, Int, Shaped
 
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import margins
-from quadlens.model.integers import integers
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound, significant
 from quadlens.proofs.arcs import ArcHints, neuron_groups
 from quadlens.proofs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
-from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, floats_of, hint
+from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, hint
 from quadlens.proofs.margins import MarginTally
 from quadlens.proofs.plan import ArcPlan, Group, Signs, correction_sizes, hidden_sums
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
@@ -266,10 +265,10 @@ class Thin:
             witnesses=(),
             hints=ThinHints(
                 ArcHints(groups, plan),
-                integers(P, DIRECTION_BITS),
-                integers(P_out, DIRECTION_BITS),
-                integers(Q, DIRECTION_BITS),
-                np.concatenate([integers(mean, DIRECTION_BITS) for mean in streams.means]),
+                P.integers(DIRECTION_BITS),
+                P_out.integers(DIRECTION_BITS),
+                Q.integers(DIRECTION_BITS),
+                np.concatenate([mean.integers(DIRECTION_BITS) for mean in streams.means]),
                 turns,
                 counted,
             ),
@@ -286,7 +285,7 @@ def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) ->
     P = directions(floats(model.W_out), W_U, r_out)
     if cyclic is None:
         return P, ()
-    columns = floats_of(P)
+    columns = P.to_floats()
     n = model.config.p
     waves = columns.T @ W_U @ np.exp(2j * np.pi / n * np.outer(cyclic.of_c, [group.k for group in groups]))
     largest = np.argsort(-np.linalg.norm(waves, axis=0), kind="stable")[: r_out // 2]
@@ -299,7 +298,7 @@ def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) ->
 
 def reading_directions(model: Weights, streams: Streams, write: Writing, r: int) -> tuple[Dyadic, int]:
     """P, columns that matter most first, and how many inputs are added up along; hints."""
-    P = floats_of(directions(streams.centred, floats(model.W_in), r))
+    P = directions(streams.centred, floats(model.W_in), r).to_floats()
     weights = np.abs(P.T @ floats(model.W_in)) @ np.array([float(s) for s in write.spread])
     sizes = np.abs(streams.centred @ P).max(axis=0) * weights
     order = np.argsort(-sizes, kind="stable")
@@ -312,13 +311,12 @@ def reading(model: Weights, streams: Streams, P: Dyadic, both: tuple[Side, Side]
     p, W_in = model.config.p, Dyadic.from_floats(model.W_in)
     F, D = P.transposed() @ W_in, norm(defect(P))
     constant = (streams.means[0] + streams.means[1]) @ W_in + Dyadic.from_floats(model.b_in[None])
-    F_0 = _rows(F, added)
-    U_a, U_b = (_rows(side.A.transposed(), added).transposed() @ F_0 for side in both)
+    U_a, U_b = (side.A[:, :added] @ F[:added] for side in both)
     U_b = U_b + constant.repeated(p)
     shift, of_F = max(U_a.shift, U_b.shift), squares(F.transposed())
     N = left_out(squares(W_in.transposed()), of_F, D)
     constants = [Fraction(int(x), 1 << constant.shift) for x in constant.numerators.entries()]
-    U = integers(U_a, shift), integers(U_b, shift)
+    U = U_a.integers(shift), U_b.integers(shift)
     return Reading(*U, shift, F, D, N, [up_root(x) for x in of_F], constants, added)
 
 
@@ -332,8 +330,8 @@ def writing(model: Weights, streams: Streams, P: Dyadic, turns: tuple[int, ...])
     residual = [up(2 * (y * T_length + up_root(b) * D * H_length)) for y, b in zip(Y, of_B, strict=True)]
     spread = residual
     for together in planes(turns, P.shape[1]):
-        widest = 2 * max(lengths(_columns(H.transposed(), together)))
-        spread = [s + widest * b for s, b in zip(spread, lengths(_columns(B, together)), strict=True)]
+        widest = 2 * max(lengths(H.transposed()[:, together]))
+        spread = [s + widest * b for s, b in zip(spread, lengths(B[:, together]), strict=True)]
     constant = streams.means[0] + streams.means[1] + Dyadic.from_floats(model.b_out[None])
     kappa = constant @ W_U + Dyadic.from_floats(model.b_U[None, : model.config.p])
     return Writing(H, B, D, kappa, residual, [up(s) for s in spread], H_length, T_length)
@@ -345,18 +343,18 @@ def thin_margins(
     """Margins of the scores as rationals, g in float64, the signs, and the plan."""
     p, skips = task.n, [side.skip for side in both]
     shift = max(read.shift + write.B.shift, *(skip.shift for skip in skips))
-    weights = integers(write.B, shift - read.shift).T[:, order]
+    weights = write.B.integers(shift - read.shift).T[:, order]
     U_a, U_b = read.U_a[:, order], read.U_b[:, order]
     signs = Signs.of(U_a, U_b)
     plan = signs.plan_by_sets()
     sizes = correction_sizes(U_a, U_b, plan)
-    of_a, of_b = (integers(skip, shift).T for skip in skips)
+    of_a, of_b = (skip.integers(shift).T for skip in skips)
     g = [
         hidden_sums(row, U_a, U_b, plan, sizes).reshape(p, p) + x[:, None] + y[None, :]
         for row, x, y in zip(weights, of_a, of_b, strict=True)
     ]
     whole = max(shift + write.H.shift, write.kappa.shift)
-    H, kappa = integers(write.H, whole - shift), integers(write.kappa, whole)[0]
+    H, kappa = write.H.integers(whole - shift), write.kappa.integers(whole)[0]
     tally = MarginTally(task)
     for c in range(p):
         score = np.full((p, p), kappa[c], dtype=object)
@@ -370,51 +368,31 @@ def thin_margins(
 
 def rho_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[list[Fraction], list[Fraction]]:
     """ρ, as a number for each a and one for each b; halves of both sums are rounded up."""
-    unit, r0 = 1 << read.F.shift, read.added
-    F = integers(read.F, read.F.shift)[:r0]
-    linear = [sum((r * int(x) for r, x in zip(write.residual, row, strict=True)), Fraction(0)) / unit for row in F]
-    largest = [
-        sum((r * abs(int(x)) for r, x in zip(write.residual, row, strict=True)), Fraction(0)) / unit for row in F
-    ]
+    residual, F = np.array(write.residual, dtype=object), read.F.integers()[: read.added]
+    unit = 1 << read.F.shift
+    linear, largest = F @ residual / unit, abs(F) @ residual / unit
     constant = sum((r * (x + abs(x)) for r, x in zip(write.residual, read.constant, strict=True)), Fraction(0))
-    found = []
+    halves = []
     for side, more in zip(both, (Fraction(0), constant), strict=True):
-        rows = integers(side.A, side.A.shift)[:, :r0]
-        sums = (
-            sum(
-                (int(x) * low + abs(int(x)) * high for x, low, high in zip(row, linear, largest, strict=True)),
-                Fraction(0),
-            )
-            for row in rows
-        )
-        found.append([up((x / (1 << side.A.shift) + more) / 2) for x in sums])
-    return found[0], found[1]
+        A = side.A.integers()[:, : read.added]
+        sums = (A @ linear + abs(A) @ largest) / (1 << side.A.shift)
+        halves.append([up((x + more) / 2) for x in sums])
+    return halves[0], halves[1]
 
 
 def loss_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[list[Fraction], list[Fraction]]:
     """Σ_i s_i e_i and what skip terms leave out, as a number for each a and one for each b."""
-    by_N, by_F = (
-        sum((s * x for s, x in zip(write.spread, sizes, strict=True)), Fraction(0)) for sizes in (read.N, read.lengths)
-    )
-    unit, bounded = 1 << read.F.shift, integers(read.F, read.F.shift)[read.added :]
-    by_g = [
-        sum((s * abs(int(x)) for s, x in zip(write.spread, row, strict=True)), Fraction(0)) / unit for row in bounded
-    ]
+    spread = np.array(write.spread, dtype=object)
+    by_N, by_F = (spread @ np.array(sizes, dtype=object) for sizes in (read.N, read.lengths))
+    by_g = abs(read.F.integers()[read.added :]) @ spread / (1 << read.F.shift)
     # A checker moves Ũ_a and Ũ_b by at most half of 2^-INPUT_BITS each, and takes that off once more.
     room = 2 * sum(write.spread, Fraction(0)) / (1 << INPUT_BITS)
-    found = []
+    losses = []
     for side in both:
-        A = integers(side.A, side.A.shift)[:, read.added :]
-        others = [
-            sum((abs(int(x)) * w for x, w in zip(row, by_g, strict=True)), room * (1 << side.A.shift)) for row in A
-        ]
-        found.append(
-            [
-                up(y * by_N + length * read.D * by_F + other / (1 << side.A.shift) + skip)
-                for y, length, other, skip in zip(side.Y, side.lengths, others, write.unread(side, read.D), strict=True)
-            ]
-        )
-    return found[0], found[1]
+        others = abs(side.A.integers()[:, read.added :]) @ by_g / Fraction(1 << side.A.shift)
+        parts = zip(side.Y, side.lengths, others, write.unread(side, read.D), strict=True)
+        losses.append([up(y * by_N + length * read.D * by_F + other + room + skip) for y, length, other, skip in parts])
+    return losses[0], losses[1]
 
 
 def looked_at(
@@ -424,25 +402,13 @@ def looked_at(
     p = task.n
     if not turns:
         return p * p * (p - 1)
-    bounds = settled_bounds(task, g, floats_of(write.H), floats_of(write.kappa)[0], turns)
+    bounds = settled_bounds(task, g, write.H.to_floats(), write.kappa.to_floats()[0], turns)
     return int(np.count_nonzero(bounds <= needed[..., None]))
 
 
 def sum_of_sides(both: tuple[list[Fraction], list[Fraction]]) -> Shaped[np.ndarray, "p p"]:
     """x_a[a] + x_b[b]."""
     return np.array([[x + y for y in both[1]] for x in both[0]], dtype=object)
-
-
-def _rows(x: Dyadic, count: int) -> Dyadic:
-    """The first rows."""
-    columns = x.shape[1]
-    return Dyadic.from_entries(count, columns, list(x.numerators.entries())[: count * columns], x.shift)
-
-
-def _columns(x: Dyadic, which: list[int]) -> Dyadic:
-    """Some columns."""
-    table = integers(x, x.shift)[:, which]
-    return Dyadic.from_entries(len(table), len(which), [int(n) for n in table.ravel()], x.shift)
 
 
 def _worst(table: Shaped[np.ndarray, "p p"]) -> Term:

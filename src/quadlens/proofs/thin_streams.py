@@ -29,10 +29,9 @@ from jaxtyping import Float
 
 from quadlens.model.collapse import attended_streams
 from quadlens.model.dyadic import DYADICS, Dyadic
-from quadlens.model.integers import integers
 from quadlens.model.weights import Weights
-from quadlens.proofs.dyadic_norms import defect, left_out, left_out_of_all, lengths, minus, norm, squares, up_root
-from quadlens.proofs.low_rank import floats_of, hint, token_mean
+from quadlens.proofs.dyadic_norms import defect, left_out, left_out_of_all, lengths, norm, squares, up_root
+from quadlens.proofs.low_rank import hint, token_mean
 
 # Singular values of the tokens below this share of the largest are left out of their plane.
 TOKENS_TAIL = 0.06
@@ -63,11 +62,11 @@ class Streams:
     @property
     def centred(self) -> Float[np.ndarray, "rows d"]:
         """X - m of a and b in float64: what directions are chosen by."""
-        return np.vstack([floats_of(x) - floats_of(mean) for x, mean in zip(self.X, self.means, strict=True)])
+        return np.vstack([x.to_floats() - mean.to_floats() for x, mean in zip(self.X, self.means, strict=True)])
 
     def token_plane(self) -> Dyadic:
         """Q: where the tokens are large, as a hint."""
-        _, values, vectors = np.linalg.svd(np.vstack([floats_of(x) for x in self.E]), full_matrices=False)
+        _, values, vectors = np.linalg.svd(np.vstack([x.to_floats() for x in self.E]), full_matrices=False)
         return hint(vectors[: max(1, int(np.count_nonzero(values > TOKENS_TAIL * values[0])))].T)
 
 
@@ -75,7 +74,7 @@ def streams_of(model: Weights) -> Streams:
     """The streams of a transformer with constant attention."""
     config, X = model.config, attended_streams(model, DYADICS, thrifty=True)
     tokens = [Dyadic.from_floats(model.W_E[start:stop]) for start, stop in config.token_rows[:2]]
-    E = [minus(x, token_mean(x).repeated(config.p)) for x in tokens]
+    E = [x - token_mean(x).repeated(config.p) for x in tokens]
     return Streams(
         X=X,
         means=(token_mean(X[0]), token_mean(X[1])),
@@ -113,27 +112,27 @@ def sides(streams: Streams, P: Dyadic, P_out: Dyadic, Q: Dyadic) -> tuple[Side, 
     left_of_O = left_out_of_all(streams.O, streams.O @ P, D)
     left_of_V = left_out_of_all(streams.V, V_Q, D_Q)
     longer, tilted = max(Fraction(1), D), P.transposed() @ P_out
-    one_more = minus(Dyadic.from_floats(2 * np.eye(P.shape[1])), P.transposed() @ P)
-    beyond = minus(T @ P_out, (T @ P) @ tilted)
+    one_more = Dyadic.from_floats(2 * np.eye(P.shape[1])) - P.transposed() @ P
+    beyond = T @ P_out - (T @ P) @ tilted
     found = []
     for X, mean, E, alpha, read in zip(streams.X, streams.means, streams.E, streams.alpha, streams.read, strict=True):
         p, _ = X.shape
-        centred, C = minus(X, mean.repeated(p)), E @ Q
-        direct = minus(centred, (E @ streams.V @ streams.O).scaled(alpha))
-        delta = _first_row(minus(direct, E) if read else direct)
+        centred, C = X - mean.repeated(p), E @ Q
+        direct = centred - (E @ streams.V @ streams.O).scaled(alpha)
+        delta = (direct - E if read else direct)[:1]
         of_C = squares(C)
         left_of_E = left_out(squares(E), of_C, D_Q)
         size_V, factor = norm(V_Q), abs(Fraction(alpha)) * left_of_O
         rest = [factor * (up_root(c) * D_Q * size_V + e * left_of_V) for c, e in zip(of_C, left_of_E, strict=True)]
         plane = T.scaled(alpha) + Q.transposed() if read else T.scaled(alpha)
         along = plane @ P
-        gram = minus(plane @ plane.transposed(), along @ one_more @ along.transposed())
+        gram = plane @ plane.transposed() - along @ one_more @ along.transposed()
         (constant,) = lengths(delta)
         A, apart = centred @ P, delta.repeated(p)
-        through = minus(A, apart @ P)
+        through = A - apart @ P
         skip = (C @ beyond).scaled(alpha) + apart @ P_out
         if read:
-            through, skip = minus(through, E @ P), skip + E @ P_out
+            through, skip = through - E @ P, skip + E @ P_out
         Y = [
             near + x + ((e if read else 0) + constant) * longer
             for near, x, e in zip(_within(C, gram), rest, left_of_E, strict=True)
@@ -142,12 +141,8 @@ def sides(streams: Streams, P: Dyadic, P_out: Dyadic, Q: Dyadic) -> tuple[Side, 
     return found[0], found[1]
 
 
-def _first_row(x: Dyadic) -> Dyadic:
-    return Dyadic.from_entries(1, x.shape[1], list(x.numerators.entries())[: x.shape[1]], x.shift)
-
-
 def _within(C: Dyadic, gram: Dyadic) -> list[Fraction]:
     """|C[a] M|, rounded up, from M Mᵀ."""
     product = C @ gram
-    unit, rows = 1 << product.shift + C.shift, zip(integers(product, product.shift), integers(C, C.shift), strict=True)
+    unit, rows = 1 << product.shift + C.shift, zip(product.integers(), C.integers(), strict=True)
     return [up_root(max(Fraction(int(x @ y), unit), Fraction(0))) for x, y in rows]
