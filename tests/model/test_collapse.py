@@ -87,7 +87,7 @@ def assert_contains(enclosed: Enclosed, true: Dyadic) -> None:
 @given(exact)
 def test_without_rounding_the_collapse_is_the_forward_pass(model: Weights) -> None:
     found, true = exact_logits(model), forward(model, all_pairs(model.config.p), DYADICS)
-    collapsed = [Fraction(int(n), 1 << found.shift) for block in found.slices for n in block.entries()]
+    collapsed = [Fraction(int(n), 1 << found.shift) for n in found.slices.ravel()]
     assert collapsed == entries(true)
 
 

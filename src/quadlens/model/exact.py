@@ -1,16 +1,16 @@
 """Exact ground truth: every logit of a model with float weights, with no rounding at all."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from quadlens.errors import BadConfig
 from quadlens.model.collapse import collapse
-from quadlens.model.dyadic import DYADICS, Dyadic, exact_activation
+from quadlens.model.dyadic import DYADICS, Dyadic
+from quadlens.model.integers import in_integers
+from quadlens.model.margins import leads
 from quadlens.model.tables import Tables
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
@@ -35,60 +35,40 @@ class ExactLogits:
     """All p³ logits as integers over 2^shift.
 
     Attributes:
-        p: Number of elements.
-        shift: logit(a,b,c) = slices[a][b,c] · 2^-shift.
-        slices: One fmpz_mat [b, c] for each a.
+        shift: logit(a,b,c) = slices[a,b,c] · 2^-shift.
+        slices: Python integers, [a, b, c].
         task: What the right answers are.
     """
 
-    p: int
     shift: int
-    slices: tuple[Any, ...]
+    slices: Shaped[np.ndarray, "p p p"]
     task: Task
+
+    @property
+    def p(self) -> int:
+        """Number of elements."""
+        return self.task.n
 
     def logit(self, a: int, b: int, c: int) -> Fraction:
         """One logit, exactly."""
-        return Fraction(int(self.slices[a][b, c]), 1 << self.shift)
+        return Fraction(self.slices[a, b, c], 1 << self.shift)
 
     def margin(self, a: int, b: int) -> Fraction:
         """Right answer's logit minus the largest other; positive exactly when the model answers (a, b) right."""
-        row = [int(self.slices[a][b, c]) for c in range(self.p)]
-        right = row.pop(int(self.task.answers[a, b]))
-        return Fraction(right - max(row), 1 << self.shift)
+        (lead,), _ = leads(self.slices[[a], [b]], self.task.answers[[a], [b]])
+        return Fraction(lead, 1 << self.shift)
 
     def to_floats(self) -> Float[np.ndarray, "p p p"]:
         """Every logit rounded once, to the nearest double."""
-        scale = 1 << self.shift
-        values = [int(n) / scale for block in self.slices for n in block.entries()]
-        return np.array(values).reshape(self.p, self.p, self.p)
+        return np.asarray(self.slices / (1 << self.shift), dtype=np.float64)
 
 
 def exact_logits(model: Weights) -> ExactLogits:
     """All p³ logits of `model`, exactly, at the cost of p³·d_mlp big-integer operations."""
-    collapsed = collapse_exactly(model)
-    blocks = list(_logit_blocks(collapsed))
-    shift = max(block.shift for block in blocks)
-    return ExactLogits(
-        collapsed.p, shift, tuple(block.at_shift(shift).numerators for block in blocks), model.config.task
-    )
-
-
-def _logit_blocks(collapsed: Tables[Dyadic]) -> Iterator[Dyadic]:
-    """Logits [b, c] for each a in turn."""
-    from flint import fmpz_mat
-
-    p, (sigma, degree) = collapsed.p, exact_activation(collapsed.activation)
-    shift = max(collapsed.U_a.shift, collapsed.U_b.shift)
-    U_a, U_b = collapsed.U_a.at_shift(shift).numerators, collapsed.U_b.at_shift(shift).numerators
-    d_mlp = U_a.ncols()
-    W_out = collapsed.W_L.transposed()
-    rows_b = [[U_b[b, i] for i in range(d_mlp)] for b in range(p)]
-    for a in range(p):
-        row_a = [U_a[a, i] for i in range(d_mlp)]
-        neurons = [sigma(x + y) for row_b in rows_b for x, y in zip(row_a, row_b, strict=True)]
-        hidden = Dyadic(fmpz_mat(p, d_mlp, neurons), degree * shift)
-        skip_a = Dyadic(fmpz_mat(1, p, [collapsed.S_a.numerators[a, c] for c in range(p)]), collapsed.S_a.shift)
-        yield hidden @ W_out + skip_a.repeated(p) + collapsed.S_b
+    collapsed = in_integers(collapse_exactly(model))
+    b = np.arange(collapsed.p)
+    slices = np.stack([collapsed.logits(np.full_like(b, a), b) for a in range(collapsed.p)])
+    return ExactLogits(collapsed.shift, slices, collapsed.task)
 
 
 @dataclass(frozen=True)
@@ -115,10 +95,10 @@ def agreement(model: Weights) -> Agreement:
     exact = exact_logits(model)
     rounded = exact.to_floats()
     floats = np.stack([collapsed.logits(a) for a in range(exact.p)])
-    margins = [exact.margin(a, b) for a in range(exact.p) for b in range(exact.p)]
+    margins, _ = leads(exact.slices, exact.task.answers)
     return Agreement(
         max_error=float(np.abs(floats - rounded).max()),
         largest_logit=float(np.abs(rounded).max()),
-        correct=sum(margin > 0 for margin in margins),
-        min_margin=float(min(margins)),
+        correct=int(np.count_nonzero(margins > 0)),
+        min_margin=margins.min() / (1 << exact.shift),
     )

@@ -1,31 +1,35 @@
 """The collapsed model in plain integers over one power of two: the ground on which exact proofs stand."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 
-from quadlens.model.dyadic import Dyadic
+from quadlens.model.activation import Activation
+from quadlens.model.dyadic import Dyadic, exact_activation
 from quadlens.model.tables import Tables
 from quadlens.model.task import Task
 
 
 @dataclass(frozen=True, eq=False)
 class IntegerModel:
-    """logit(a,b,c) = 2^-shift (Σ_i W_L[c,i] ReLU(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]), all Python integers.
+    """logit(a,b,c) = 2^-shift (Σ_i W_L[c,i] σ(U_a[a,i] + U_b[b,i]) + S_a[a,c] + S_b[b,c]), all Python integers.
 
     Attributes:
         task: What the model is asked.
+        activation: σ, which maps integers to integers.
         shift: Exponent of the common denominator of the logits.
         shift_w: Exponent of the denominator of W_L.
         U_a: Integers over the common denominator of U_a and U_b.
         U_b: The same for b.
-        W_L: Scaled so that W_L · U has the denominator of the logits.
+        W_L: Scaled so that W_L · σ(U) has the denominator of the logits.
         S_a: Integers over the denominator of the logits.
         S_b: The same for b.
     """
 
     task: Task
+    activation: Activation
     shift: int
     shift_w: int
     U_a: Shaped[np.ndarray, "p d_mlp"]
@@ -44,23 +48,43 @@ class IntegerModel:
         """Number of neurons."""
         return int(self.U_a.shape[1])
 
+    def logits(self, a: Int[np.ndarray, " n"], b: Int[np.ndarray, " n"]) -> Shaped[np.ndarray, "n p"]:
+        """Every logit of the pairs (a, b) by its definition, over 2^shift; the products are FLINT's."""
+        sigma, _ = exact_activation(self.activation)
+        neurons = [sigma(x) for x in (self.U_a[a] + self.U_b[b]).ravel().tolist()]
+        hidden = Dyadic.from_entries(len(a), self.d_mlp, neurons, self.shift - self.shift_w)
+        return (hidden @ self._output).integers() + self.S_a[a] + self.S_b[b]
+
+    @cached_property
+    def _output(self) -> Dyadic:
+        return Dyadic.from_entries(self.p, self.d_mlp, self.W_L.ravel().tolist(), self.shift_w).transposed()
+
+
+def in_integers(exact: Tables[Dyadic]) -> IntegerModel:
+    """Bring U_a and U_b to one denominator, and W_L σ(U), S_a and S_b to another.
+
+    Raises:
+        BadConfig: when σ of a rational is not rational.
+    """
+    _, degree = exact_activation(exact.activation)
+    shift_u = max(exact.U_a.shift, exact.U_b.shift)
+    shift = max(degree * shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
+    shift_w = shift - degree * shift_u
+    U_a, U_b = (x.integers(shift_u) for x in (exact.U_a, exact.U_b))
+    S_a, S_b = (x.integers(shift) for x in (exact.S_a, exact.S_b))
+    return IntegerModel(exact.task, exact.activation, shift, shift_w, U_a, U_b, exact.W_L.integers(shift_w), S_a, S_b)
+
 
 def integer_model(exact: Tables[Dyadic]) -> IntegerModel:
-    """Bring U_a and U_b to one denominator, and W_L U, S_a and S_b to another.
+    """A model with `relu` or `abs` as a ReLU model.
 
-    The activation must be `relu`, or `abs`, which is a ReLU model too: |x| = 2 ReLU(x) - x, so W_L is doubled and
-    what -x adds goes into the skip terms.
+    |x| = 2 ReLU(x) - x, so that for `abs` W_L is doubled and what -x adds goes into the skip terms.
     """
-    shift_u = max(exact.U_a.shift, exact.U_b.shift)
-    shift = max(shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
-    U_a, U_b = (x.integers(shift_u) for x in (exact.U_a, exact.U_b))
-    shift_w = shift - shift_u
-    W_L = exact.W_L.integers(shift_w)
-    S_a, S_b = (x.integers(shift) for x in (exact.S_a, exact.S_b))
-    if exact.activation == "abs":
-        S_a, S_b = S_a - U_a @ W_L.T, S_b - U_b @ W_L.T
-        W_L = 2 * W_L
-    return IntegerModel(exact.task, shift, shift_w, U_a, U_b, W_L, S_a, S_b)
+    model = in_integers(exact)
+    if model.activation != "abs":
+        return model
+    S_a, S_b = model.S_a - model.U_a @ model.W_L.T, model.S_b - model.U_b @ model.W_L.T
+    return replace(model, activation="relu", W_L=2 * model.W_L, S_a=S_a, S_b=S_b)
 
 
 def finer(model: IntegerModel, shift_w: int) -> IntegerModel:

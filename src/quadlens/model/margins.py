@@ -1,16 +1,24 @@
-"""Margin: the right answer's logit less the largest other. The one definition for floats; exact ones are in proofs."""
+"""Margin: the right answer's logit less the largest other, of floats and, as exactly as they are, of integers.
+
+Where logits come one answer at a time, `proofs/margins.py` keeps the best while they do.
+"""
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 
 def leads(
-    logits: Float[np.ndarray, "*inputs c"], answer: Int[np.ndarray, "*inputs"]
-) -> tuple[Float[np.ndarray, "*inputs"], Int[np.ndarray, "*inputs"]]:
-    """By how much an answer's logit leads the largest other, and whose that is.
+    logits: Shaped[np.ndarray, "*inputs c"], answer: Int[np.ndarray, "*inputs"]
+) -> tuple[Shaped[np.ndarray, "*inputs"], Int[np.ndarray, "*inputs"]]:
+    """By how much an answer's logit leads the largest other, and whose that is: the first of several.
 
     >>> leads(np.array([[1.0, 5.0, 2.0]]), np.array([1]))
     (array([3.]), array([2]))
+
+    Python's integers, however long, are compared with -∞ and subtracted without rounding.
+
+    >>> leads(np.array([[10**30, 1, 10**30 - 1]], dtype=object), np.array([0]))[0]
+    array([1], dtype=object)
     """
     others, at = logits.copy(), np.asarray(answer)[..., None]
     np.put_along_axis(others, at, -np.inf, axis=-1)

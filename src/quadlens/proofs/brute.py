@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Shaped
 
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config
-from quadlens.model.dyadic import Dyadic, exact_activation
+from quadlens.model.dyadic import Dyadic
+from quadlens.model.integers import in_integers
+from quadlens.model.margins import leads
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
 from quadlens.proofs.direct import direct_operations, prove_brute
-from quadlens.proofs.margins import ExactAnswers, MarginTally
+from quadlens.proofs.margins import ExactAnswers
 from quadlens.proofs.proof import Mark, NoHints, Proof, StrategyFacts
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
@@ -80,33 +81,8 @@ class Brute:
 
 def all_answers(exact: Tables[Dyadic]) -> ExactAnswers:
     """Margins of all p² inputs from all p³ logits."""
-    p = exact.p
-    sigma_of_integer, degree = exact_activation(exact.activation)
-    shift_u = max(exact.U_a.shift, exact.U_b.shift)
-    shift = max(degree * shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
-    U_a, U_b = exact.U_a.integers(shift_u), exact.U_b.integers(shift_u)
-    W_L = exact.W_L.integers(shift - degree * shift_u)
-    S_a, S_b = exact.S_a.integers(shift), exact.S_b.integers(shift)
-    sigma = np.frompyfunc(sigma_of_integer, 1, 1)
-    logits = np.empty((p, p, p), dtype=object)
-    for a in range(p):
-        pre = U_a[a][None, :] + U_b
-        hidden = sigma(pre)
-        logits[a] = integer_product(hidden, W_L.T) + S_a[a][None, :] + S_b
-    tally = MarginTally(exact.task)
-    for c in range(p):
-        tally.take(c, logits[:, :, c])
-    return tally.answers(shift)
-
-
-def integer_product(
-    x: Shaped[np.ndarray, "rows inner"], y: Shaped[np.ndarray, "inner columns"]
-) -> Shaped[np.ndarray, "rows columns"]:
-    """The matrix product x y in integers, through FLINT."""
-    from flint import fmpz_mat
-
-    left = fmpz_mat(x.shape[0], x.shape[1], x.ravel().tolist())
-    product = left * fmpz_mat(y.shape[0], y.shape[1], y.ravel().tolist())
-    result = np.empty(x.shape[0] * y.shape[1], dtype=object)
-    result[:] = [int(entry) for entry in product.entries()]
-    return result.reshape(x.shape[0], y.shape[1])
+    model = in_integers(exact)
+    b = np.arange(model.p)
+    rows = [leads(model.logits(np.full_like(b, a), b), model.task.answers[a]) for a in range(model.p)]
+    margins, rival = (np.stack(each) for each in zip(*rows, strict=True))
+    return ExactAnswers(model.shift, margins, rival, model.task)

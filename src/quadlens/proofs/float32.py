@@ -58,6 +58,7 @@ from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.config import Config
 from quadlens.model.exact import collapse_exactly
+from quadlens.model.integers import in_integers
 from quadlens.model.weights import Weights
 
 UNIT_ROUNDOFFS = 1 << 24
@@ -153,12 +154,8 @@ def gain(model: Weights) -> Fraction:
 
 def magnitude(model: Weights) -> Fraction:
     """M of the theorem: the collapse of the model of absolute values, whose ReLUs are all active."""
-    exact = collapse_exactly(_absolute(model))
-    shift_u = max(exact.U_a.shift, exact.U_b.shift)
-    shift = max(shift_u + exact.W_L.shift, exact.S_a.shift, exact.S_b.shift)
-    hidden = (exact.U_a.integers(shift_u) + exact.U_b.integers(shift_u))[0]
-    logits = exact.W_L.integers(shift - shift_u) @ hidden + exact.S_a.integers(shift)[0] + exact.S_b.integers(shift)[0]
-    return Fraction(max(logits), 1 << shift)
+    sizes, token = in_integers(collapse_exactly(_absolute(model))), np.array([0])
+    return Fraction(sizes.logits(token, token).max(), 1 << sizes.shift)
 
 
 def _absolute(model: Weights) -> Weights:

@@ -31,11 +31,12 @@ from jaxtyping import Int, Shaped
 from quadlens.display import short
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.integers import IntegerModel, finer
+from quadlens.model.margins import leads
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound
 from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
-from quadlens.proofs.brute import integer_product, is_exact
+from quadlens.proofs.brute import is_exact
 from quadlens.proofs.direct import prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, not_right
@@ -163,21 +164,14 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
     if not isinstance(proof.hints, MomentHints):
         raise TypeError("only moments in integers are settled exactly")
     pairs, certified = proof.uncertified, proof.certified.copy()
-    margins: list[tuple[int, int, int, int]] = []
-    wrong: list[tuple[int, int, int, int]] = []
     a, b = np.array(pairs).T
-    pre = exact.U_a[a] + exact.U_b[b]
-    hidden = np.maximum(pre, np.zeros_like(pre))
-    logits = integer_product(hidden, exact.W_L.T) + exact.S_a[a] + exact.S_b[b]
-    for pair, row in zip(pairs, logits.tolist(), strict=True):
-        right = int(exact.task.answers[pair])
-        rival = max((c for c in range(exact.p) if c != right), key=row.__getitem__)
-        certified[pair] = row[right] > row[rival]
-        (margins if certified[pair] else wrong).append((row[right] - row[rival], *pair, rival))
+    margins, rival = leads(exact.logits(a, b), exact.task.answers[a, b])
+    certified[a, b] = margins > 0
     known = [] if proof.margin is None else [proof.margin]
-    margin = min([*known, *(Fraction(lead, 1 << exact.shift) for lead, *_ in margins)], default=None)
-    tied = tuple((x, y, c) for lead, x, y, c in wrong if lead == 0)
-    witnesses = tuple((x, y, c) for lead, x, y, c in wrong if lead < 0)
+    margin = min([*known, *(Fraction(lead, 1 << exact.shift) for lead in margins[margins > 0])], default=None)
+    answered = [(*pair, int(c)) for pair, c in zip(pairs, rival, strict=True)]
+    tied = tuple(one for one, lead in zip(answered, margins, strict=True) if lead == 0)
+    witnesses = tuple(one for one, lead in zip(answered, margins, strict=True) if lead < 0)
     return replace(
         proof,
         certified=certified,
