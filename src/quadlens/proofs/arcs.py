@@ -91,17 +91,8 @@ class ArcsStrategy:
             return needs_arcs(self.facts.name, anatomy)
         groups = neuron_groups(anatomy)
         answers, plan = arc_answers(anatomy.integers, np.concatenate([group.neurons for group in groups]))
-        return Proof(
-            strategy=self.facts.name,
-            certified=answers.right,
-            margin=answers.smallest_margin,
-            exact=self.facts.exact,
-            witnesses=answers.witnesses,
-            tied=answers.tied,
-            hints=ArcHints(groups, plan),
-            operations=arcs_operations(answers.task.n, anatomy.config.d_mlp, plan.counted_ends, plan.mispredicted),
-            reason=answers.reason,
-        )
+        cost = arcs_operations(answers.task.n, anatomy.config.d_mlp, plan.counted_ends, plan.mispredicted)
+        return answers.proof(self.facts.name, ArcHints(groups, plan), cost)
 
 
 def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:

@@ -24,8 +24,8 @@ from quadlens.proofs.margins import ExactAnswers
 from quadlens.proofs.proof import Mark, NoHints, Proof, StrategyFacts
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
-# Past so many operations, integers take many minutes.
-MOST_EXACT = 2 * 10**10
+# Past so many of brute force's operations, working out every logit in integers takes many minutes.
+MOST_IN_INTEGERS = 2 * 10**10
 
 
 def brute_force_operations(p: int, d_mlp: int) -> int:
@@ -63,20 +63,10 @@ class Brute:
         little below the true one, and an input that is nearly tied is left out.
         """
         anatomy = anatomy_of(subject)
-        if not is_exact(anatomy.config) or brute_force_operations(anatomy.config.p, anatomy.config.d_mlp) > MOST_EXACT:
+        cost = brute_force_cost(anatomy.config)
+        if not is_exact(anatomy.config) or cost > MOST_IN_INTEGERS:
             return prove_brute(self.facts.name, anatomy)
-        answers = all_answers(anatomy.exact)
-        return Proof(
-            strategy=self.facts.name,
-            certified=answers.right,
-            margin=answers.smallest_margin,
-            exact=self.facts.exact,
-            witnesses=answers.witnesses,
-            tied=answers.tied,
-            hints=NoHints(),
-            operations=brute_force_operations(anatomy.config.p, anatomy.config.d_mlp),
-            reason=answers.reason,
-        )
+        return all_answers(anatomy.exact).proof(self.facts.name, NoHints(), cost)
 
 
 def all_answers(exact: Tables[Dyadic]) -> ExactAnswers:

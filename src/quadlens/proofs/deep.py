@@ -33,7 +33,7 @@ from quadlens.model.margins import leads
 from quadlens.model.ring import FLOATS, Array, Heads, Ring
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound, precision
-from quadlens.proofs.direct import MARGIN_BITS, SMALLEST_SLACK, claims_of
+from quadlens.proofs.direct import SMALLEST_SLACK, Claims
 from quadlens.proofs.enclosed import UNIT, Enclosed, upward
 from quadlens.proofs.float_layer import (
     CURVATURE,
@@ -44,8 +44,8 @@ from quadlens.proofs.float_layer import (
     activation_price,
     tabulated,
 )
-from quadlens.proofs.margins import proved_wrong
-from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
+from quadlens.proofs.margins import listed, proved_wrong
+from quadlens.proofs.proof import NoHints, Proof, Term
 
 STEPS, DEGREE = 64, 12
 # Below this e^x is 0 up to 2^-1000, and above it nothing is claimed.
@@ -72,27 +72,23 @@ def prove_deep(model: Weights) -> Proof:
             widest = max(widest, float(found.radius.max()) if found.finite else 0.0)
     # In the checker only σ is as coarse as here; all else has 2^-100 where float64 has 2^-53.
     room = 2 * checker * (1.0 if NONLINEARITIES[model.config.activation].degree is None else 2.0**-20)
-    claims, obstacle = claims_of(margins, SMALLEST_SLACK), None
-    certified = claims > 0
-    if room > SMALLEST_SLACK:
-        lower = claims_of(margins, room)
-        if ((lower > 0) == certified).all():
-            claims = lower
-        else:
-            obstacle = f"the checker's own enclosure can lose {bound(room)} here, and some margin is not larger"
-    wrong = np.argwhere(~certified & (shown >= 0))
-    left = int((~certified).sum())
+    claims, obstacle = Claims.of(margins, SMALLEST_SLACK, room), None
+    certified = claims.certified
+    if not claims.followed and certified.any():
+        obstacle = f"the checker's own enclosure can lose {bound(room)} here, and some margin is not larger"
+    wrong = ~certified & (shown >= 0)
+    left, shown_wrong = int((~certified).sum()), int(wrong.sum())
     return Proof(
         strategy="brute",
         certified=certified,
-        margin=Fraction(int(claims[certified].min()), 1 << MARGIN_BITS) if certified.any() else None,
+        margin=claims.margin,
         exact=False,
-        witnesses=tuple((int(a), int(b), int(shown[a, b])) for a, b in wrong[:MAX_WITNESSES]),
+        witnesses=listed(wrong, shown),
         hints=NoHints(),
         operations=deep_operations(model.config),
         terms={"rounding": Term(2 * Fraction(widest))},
-        reason=_reason(n * n, left, len(wrong), beyond),
-        complete=left == len(wrong),
+        reason=_reason(n * n, left, shown_wrong, beyond),
+        complete=left == shown_wrong,
         obstacle=obstacle,
     )
 

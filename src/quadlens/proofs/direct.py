@@ -34,7 +34,7 @@ activation that is not rational, counts as 20 operations.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -55,9 +55,9 @@ from quadlens.proofs.float_layer import (
     rounding,
 )
 from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
-from quadlens.proofs.margins import lead_in_words, proved_wrong
+from quadlens.proofs.margins import lead_in_words, least_at, listed, proved_wrong
 from quadlens.proofs.operations import score_count
-from quadlens.proofs.proof import MAX_WITNESSES, NoHints, Proof, Term
+from quadlens.proofs.proof import NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
 
 SMALLEST_SLACK = 2.0**-20
@@ -312,32 +312,23 @@ def _proof(
     if not math.isfinite(loss):
         raise OverflowError("the bounds on rounding are beyond float64")
     loss, rank = loss * UPWARD, hints.form.rank if isinstance(hints, DirectHints) else None
-    slack, obstacle = max(SMALLEST_SLACK, 3 * loss), checker.refusal
     checker_lost = checker.loss(float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW, residual)
-    # Multiples of 2^-24 that no margin is below, even another enclosure's.
-    claims = claims_of(found.margins, slack)
-    certified: Bool[np.ndarray, "n n"] = claims > 0
-    if 2 * checker_lost > slack:
-        if math.isfinite(checker_lost) and ((claims_of(found.margins, 2 * checker_lost) > 0) == certified).all():
-            slack = 2 * checker_lost
-            claims = claims_of(found.margins, slack)
-        else:
-            obstacle = obstacle or (
-                f"the checker's own enclosure can lose {bound(checker_lost)} here, "
-                "and some margin is not twice as large"
-            )
-    wrong = ~certified & (found.clear > slack) & (found.exact if rank is not None else True)
+    claims, obstacle = Claims.of(found.margins, max(SMALLEST_SLACK, 3 * loss), 2 * checker_lost), checker.refusal
+    if not claims.followed:
+        obstacle = obstacle or (
+            f"the checker's own enclosure can lose {bound(checker_lost)} here, and some margin is not twice as large"
+        )
+    certified = claims.certified
+    wrong = ~certified & (found.clear > claims.slack) & (found.exact if rank is not None else True)
     terms = {"rounding": Term(Fraction(loss))}
     if rank is not None:
         terms = {"output residual": Term(Fraction(found.rho) + Fraction(loss))} | terms
     return Proof(
         strategy=name,
         certified=certified,
-        margin=Fraction(int(claims[certified].min()), 1 << MARGIN_BITS) if certified.any() else None,
+        margin=claims.margin,
         exact=False,
-        witnesses=tuple(
-            (int(a), int(b), int(found.rival[a, b])) for a, b in np.argwhere(wrong)[:MAX_WITNESSES].tolist()
-        ),
+        witnesses=listed(wrong, found.rival),
         hints=hints,
         operations=operations,
         terms=terms,
@@ -347,9 +338,45 @@ def _proof(
     )
 
 
-def claims_of(margins: Float[np.ndarray, "n n"], slack: float) -> Float[np.ndarray, "n n"]:
-    """The margins less the slack, in units of 2^-MARGIN_BITS, rounded down."""
-    return np.asarray(np.floor((margins - slack) * (1 << MARGIN_BITS)))
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What is claimed of every input: its margin less the slack, in units of 2^-MARGIN_BITS, rounded down.
+
+    Attributes:
+        units: No margin is below them, even another enclosure's.
+        slack: What was taken off every margin.
+        followed: Whether it is enough for the checker's enclosure.
+    """
+
+    units: Float[np.ndarray, "n n"]
+    slack: float
+    followed: bool = True
+
+    @classmethod
+    def of(cls, margins: Float[np.ndarray, "n n"], slack: float, room: float) -> "Claims":
+        """With the slack given, or the room that the checker needs where that is more and leaves no input unproved."""
+        claims = cls._less(margins, slack)
+        if not room > slack:
+            return claims
+        lower = cls._less(margins, room)
+        if math.isfinite(room) and (lower.certified == claims.certified).all():
+            return lower
+        return replace(claims, followed=False)
+
+    @classmethod
+    def _less(cls, margins: Float[np.ndarray, "n n"], slack: float) -> "Claims":
+        return cls(np.asarray(np.floor((margins - slack) * (1 << MARGIN_BITS))), slack)
+
+    @property
+    def certified(self) -> Bool[np.ndarray, "n n"]:
+        """The inputs that are proved right."""
+        return np.asarray(self.units > 0)
+
+    @property
+    def margin(self) -> Fraction | None:
+        """The smallest claim of an input that is proved right."""
+        proved = self.units[self.certified]
+        return Fraction(int(proved.min()), 1 << MARGIN_BITS) if len(proved) else None
 
 
 def _reason(
@@ -362,7 +389,7 @@ def _reason(
     if certified.all():
         return None
     left, task = int((~certified).sum()), layer.task
-    a, b = (int(x) for x in np.unravel_index(int(np.argmin(found.margins)), certified.shape))
+    a, b = least_at(found.margins)
     right, rival, margin = int(task.answers[a, b]), int(found.rival[a, b]), float(found.margins[a, b])
     if rank is None or found.exact[a, b]:
         worst = lead_in_words(right, rival, margin)

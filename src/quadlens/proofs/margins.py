@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
 from quadlens.model.task import Task
-from quadlens.proofs.proof import MAX_WITNESSES
+from quadlens.proofs.proof import MAX_WITNESSES, Hints, Proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +41,43 @@ class ExactAnswers:
     @property
     def witnesses(self) -> tuple[tuple[int, int, int], ...]:
         """(a, b, answered) where the model is wrong, at most 100."""
-        return self._rivals(self.margins < 0)
+        return listed(self.margins < 0, self.rival)
 
     @property
     def tied(self) -> tuple[tuple[int, int, int], ...]:
         """(a, b, c) where the logit of c is that of the right answer and none is above, at most 100."""
-        return self._rivals(self.margins == 0)
-
-    def _rivals(self, where: Bool[np.ndarray, "p p"]) -> tuple[tuple[int, int, int], ...]:
-        return tuple((int(a), int(b), int(self.rival[a, b])) for a, b in np.argwhere(where)[:MAX_WITNESSES])
+        return listed(self.margins == 0, self.rival)
 
     @property
     def reason(self) -> str | None:
         """What to say when some input is answered wrong, or tied."""
         wrong, tied = (int(np.count_nonzero(where)) for where in (self.margins < 0, self.margins == 0))
         return not_right(self.task, wrong, tied, (*self.witnesses, *self.tied))
+
+    def proof(self, strategy: str, hints: Hints, operations: int) -> Proof:
+        """All that is true: exactly the inputs answered right, with the true smallest margin."""
+        return Proof(
+            strategy=strategy,
+            certified=self.right,
+            margin=self.smallest_margin,
+            exact=True,
+            witnesses=self.witnesses,
+            tied=self.tied,
+            hints=hints,
+            operations=operations,
+            reason=self.reason,
+        )
+
+
+def listed(where: Bool[np.ndarray, "p p"], rival: Int[np.ndarray, "p p"]) -> tuple[tuple[int, int, int], ...]:
+    """(a, b, rival) of the inputs marked, at most 100."""
+    return tuple((int(a), int(b), int(rival[a, b])) for a, b in np.argwhere(where)[:MAX_WITNESSES])
+
+
+def least_at(margins: Shaped[np.ndarray, "p p"]) -> tuple[int, int]:
+    """The input (a, b) with the smallest margin, the first of several."""
+    a, b = np.unravel_index(int(np.argmin(margins)), margins.shape)
+    return int(a), int(b)
 
 
 def not_right(task: Task, wrong: int, tied: int, examples: Sequence[tuple[int, int, int]]) -> str | None:

@@ -39,7 +39,7 @@ from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.direct import prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
-from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, not_right
+from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, least_at, not_right
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, hidden_sums, plan_arcs
 from quadlens.proofs.proof import MAX_WITNESSES, Mark, Proof, StrategyFacts, Term
@@ -134,10 +134,9 @@ class Moments:
         margins = scores.margins - rho
         certified = np.asarray(margins > 0, dtype=bool)
         unit = 1 << scores.shift
-        worst = np.unravel_index(int(np.argmax(rho)), (p, p))
         reason = None
         if not certified.all():
-            a, b = (int(n) for n in np.unravel_index(int(np.argmin(margins)), (p, p)))
+            a, b = least_at(margins)
             lead = lead_in_words(int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit)
             reason = (
                 f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
@@ -154,7 +153,7 @@ class Moments:
             witnesses=(),
             hints=MomentHints(ArcHints(groups, plan), form, order),
             operations=moments_operations(p, exact.d_mlp, form.rank, plan.counted_ends, plan.mispredicted),
-            terms={"output residual": Term(Fraction(int(rho.max()), unit), (int(worst[0]), int(worst[1])))},
+            terms={"output residual": Term(Fraction(int(rho.max()), unit), least_at(-rho))},
             reason=reason,
         )
 

@@ -284,10 +284,8 @@ def all_sums(
     input, times a dense one with a column a function.
     """
     d_mlp = tables.weights.shape[1]
-    inner = np.flatnonzero(plan.end)
-    row, at = plan.end_row[inner], plan.end[inner]
-    first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
-    sign = np.where((inner - first[row]) % 2 == 0, -1.0, 1.0)
+    row, at, sign = plan.signed_ends()
+    sign = sign.astype(np.float64)
     sums = _sparse_times(row, (start + row // plan.p) * (d_mlp + 1) + at, sign, plan.inputs, tables.P_a)
     sums += _sparse_times(row, row % plan.p * (d_mlp + 1) + at, sign, plan.inputs, tables.P_b)
     sums += _sparse_times(plan.wrong_row, plan.wrong, sizes, plan.inputs, tables.weights.T)

@@ -53,6 +53,13 @@ class ArcPlan:
         """Ends that cost a look-up: P[0] = 0 does not."""
         return int(np.count_nonzero(self.end))
 
+    def signed_ends(self) -> tuple[Int[np.ndarray, " inner"], Int[np.ndarray, " inner"], Int[np.ndarray, " inner"]]:
+        """Input, position and sign of each end that is not at 0: -1 where an arc starts, 1 where it stops."""
+        inner = np.flatnonzero(self.end)
+        row = self.end_row[inner]
+        first = np.searchsorted(self.end_row, np.arange(self.inputs))
+        return row, self.end[inner], np.where((inner - first[row]) % 2 == 0, -1, 1)
+
     @property
     def mispredicted(self) -> int:
         """Corrections, over all inputs."""
@@ -218,10 +225,7 @@ def hidden_sums(
     """
     P_a = running_sum(U_a * weights[None, :])
     P_b = running_sum(U_b * weights[None, :])
-    inner = np.flatnonzero(plan.end)
-    row, at = plan.end_row[inner], plan.end[inner]
-    first = np.searchsorted(plan.end_row, np.arange(plan.inputs))
-    sign = np.where((inner - first[row]) % 2 == 0, -1, 1)
+    row, at, sign = plan.signed_ends()
     linear = (P_a[row // plan.p, at] + P_b[row % plan.p, at]) * sign
     corrections = weights[plan.wrong] * sizes
     return sum_groups(linear, row, plan.inputs) + sum_groups(corrections, plan.wrong_row, plan.inputs)

@@ -10,7 +10,7 @@ from quadlens.model.config import Config
 from quadlens.model.native import sha256
 from quadlens.model.weights import Weights
 from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
-from quadlens.proofs.brute import Brute, brute_force_cost, brute_force_operations, is_exact
+from quadlens.proofs.brute import MOST_IN_INTEGERS, Brute, brute_force_cost, brute_force_operations, is_exact
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.checker_limits import model_obstacle
 from quadlens.proofs.deep import prove_deep
@@ -20,9 +20,6 @@ from quadlens.proofs.operations import collapse_operations
 from quadlens.proofs.proof import Mark, Proof, Strategy, StrategyFacts, attempt
 from quadlens.proofs.thin import Thin
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
-
-# Past this many of brute force's operations, strategies that work out every logit in integers take minutes.
-MAX_INTEGER_OPERATIONS = 2 * 10**10
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def strategies(config: Config | None = None, most: int = MAX_INTEGER_OPERATIONS) -> tuple[str, ...]:
+def strategies(config: Config | None = None, most: int = MOST_IN_INTEGERS) -> tuple[str, ...]:
     """Names of the strategies that prove something themselves.
 
     Args:

@@ -52,7 +52,7 @@ from quadlens.numbers import bound, significant
 from quadlens.proofs.arcs import ArcHints, neuron_groups
 from quadlens.proofs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
 from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, hint
-from quadlens.proofs.margins import MarginTally
+from quadlens.proofs.margins import MarginTally, least_at
 from quadlens.proofs.plan import ArcPlan, Group, Signs, correction_sizes, hidden_sums
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
 from quadlens.proofs.thin_items import Counted, thin_items
@@ -237,7 +237,7 @@ class Thin:
         certified = np.asarray(left > 0, dtype=bool)
         reason = None
         if not certified.all():
-            a, b = (int(n) for n in np.unravel_index(int(np.argmin(left)), (p, p)))
+            a, b = least_at(left)
             reason = (
                 f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
                 f"{model.config.task.question(a, b)}, where the score leads by "
@@ -412,5 +412,5 @@ def sum_of_sides(both: tuple[list[Fraction], list[Fraction]]) -> Shaped[np.ndarr
 
 
 def _worst(table: Shaped[np.ndarray, "p p"]) -> Term:
-    a, b = (int(n) for n in np.unravel_index(int(np.argmax(table)), table.shape))
-    return Term(table[a, b], (a, b))
+    worst = least_at(-table)
+    return Term(table[worst], worst)
