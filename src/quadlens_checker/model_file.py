@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quadlens_checker import limits
+from quadlens_checker.norms import Norm, read_norm
 from quadlens_checker.reading import integers, keys, parse_json, require
 from quadlens_checker.tasks import Task, read_task
 
@@ -29,14 +30,6 @@ class Softmax:
     scale: float
     divisor: float
     causal: bool
-
-
-@dataclass(frozen=True)
-class Norm:
-    """Kind `layer` or `rms`: (x - mean x, or x) / √(its mean square + eps), times a weight, plus a bias."""
-
-    kind: str
-    eps: float
 
 
 Norms = Mapping[str, Norm | None]  # by the places of NORM_PLACES
@@ -142,22 +135,18 @@ def read_softmax(value: Any) -> Softmax:
     return Softmax(float(scale), float(divisor), causal)
 
 
-def read_norm(value: Any) -> Norm | None:
-    """A kind and a positive number, or nothing."""
-    if value is None:
-        return None
-    keys(value, ("kind", "eps"), "a norm")
-    kind, eps = value["kind"], value["eps"]
-    fits = kind in ("layer", "rms") and type(eps) in (int, float) and 0 < eps < limits.MAX_EPS
-    require(fits, "a norm is malformed")
-    return Norm(kind, float(eps))
+def read_positive_norm(value: Any) -> Norm | None:
+    """A norm that never divides by zero, or nothing."""
+    norm = read_norm(value)
+    require(norm is None or 0 < norm.eps < limits.MAX_EPS, "a norm is malformed")
+    return norm
 
 
 def read_norms(value: Any) -> Norms:
     """Norms by their places; here there is none of queries and keys."""
     keys(value, NORM_PLACES, "norms")
     require(value["query_key"] is None, "a norm of queries and keys")
-    return {place: read_norm(value[place]) for place in NORM_PLACES}
+    return {place: read_positive_norm(value[place]) for place in NORM_PLACES}
 
 
 def read_hidden(value: Any, norms: Norms, bias: Any) -> tuple[Hidden, ...]:
@@ -168,7 +157,7 @@ def read_hidden(value: Any, norms: Norms, bias: Any) -> tuple[Hidden, ...]:
         keys(one, ("width", "activation", "norm"), "a hidden layer")
         (width,) = integers([one["width"]], "a hidden layer", 1, 1, limits.MAX_MODEL_BYTES)
         require(one["activation"] is None or one["activation"] in limits.ACTIVATIONS, "unknown activation")
-        found.append(Hidden(width, one["activation"], read_norm(one["norm"])))
+        found.append(Hidden(width, one["activation"], read_positive_norm(one["norm"])))
     first = found[0].norm if found else norms["mlp"]
     require(norms["attention"] is None and first is None, "a norm of tokens")
     require(type(bias) is bool and (bias or not found), "hidden layers without biases")

@@ -8,6 +8,7 @@ from quadlens_checker import limits
 from quadlens_checker.automata import Automaton, read_automaton
 from quadlens_checker.matrices import Matrix, matrix
 from quadlens_checker.model_file import Tensors
+from quadlens_checker.norms import Norm, read_norm
 from quadlens_checker.reading import integers, keys, require
 
 SIZES = "d_vocab", "d_vocab_out", "n_ctx", "d_model", "n_heads", "d_head", "d_value", "d_mlp"
@@ -25,14 +26,6 @@ HOMES = (
 HOME_OF = {name: home + name for home, names in HOMES for name in names}
 NORM_HOMES = {"ln1": "blocks.0.ln1.", "ln2": "blocks.0.ln2.", "ln_final": "ln_final."}
 HOME_OF |= {f"{norm}_{end}": home + end for norm, home in NORM_HOMES.items() for end in "wb"}
-
-
-@dataclass(frozen=True)
-class Norm:
-    """x / √(mean x² + eps), `layer` with the mean of x taken off first."""
-
-    layer: bool
-    eps: float
 
 
 @dataclass(frozen=True)
@@ -69,16 +62,6 @@ class Network:
         found = [j for j, x in enumerate(row) if x]
         require(found and found[-1] <= query, f"from position {query} a head sees nothing, or what is not there yet")
         return found
-
-
-def read_norm(value: Any) -> Norm | None:
-    """A norm, or none."""
-    if value is None:
-        return None
-    keys(value, ("kind", "eps"), "a norm")
-    kind, eps = value["kind"], value["eps"]
-    require(kind in ("layer", "rms") and type(eps) in (int, float) and eps >= 0, "a norm is malformed")
-    return Norm(kind == "layer", float(eps))
 
 
 def shapes(sizes: dict[str, int], norms: dict[str, Norm | None], gated: bool, rope: bool, mask: bool) -> Iterator[Any]:

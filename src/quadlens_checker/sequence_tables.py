@@ -3,7 +3,6 @@
 A `Row` is a vector of integers over 2^P with one error: no entry is further than that from the truth.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +11,12 @@ from operator import mul
 from quadlens_checker.exponential import exponential
 from quadlens_checker.limits import SCORE_BITS, TABLE_BITS, WEIGHT_BITS, WEIGHT_RANGE
 from quadlens_checker.matrices import Matrix, Rows, rows, transposed
+from quadlens_checker.norms import Norm, Vector, normalised
 from quadlens_checker.reading import Clock, require, ticking
-from quadlens_checker.sequence_file import Network, Norm
+from quadlens_checker.sequence_file import Network
 
 P = TABLE_BITS
-Row = tuple[list[int], int]
+Row = Vector
 
 
 @dataclass(frozen=True)
@@ -47,38 +47,13 @@ def at_bits(row: Sequence[int], shift: int, bits: int) -> list[int]:
     return [n << (bits - shift) for n in row] if bits >= shift else [n >> (shift - bits) for n in row]
 
 
-def inverse_root(low: int, high: int, bits: int) -> tuple[int, int]:
-    """(a, b) with a ≤ 2^bits/√s ≤ b for s in low … high over 2^(2 bits): ⌊√x⌋ ≤ √x < ⌊√x⌋ + 1, and √⌊x⌋ alike."""
-    require(low > 0, "a norm of what may be zero")
-    return math.isqrt((1 << (4 * bits)) // high), math.isqrt((1 << (4 * bits)) // low) + 1
-
-
-def eps_at(norm: Norm, bits: int) -> int:
-    """Eps over 2^bits, rounded down."""
-    n, d = norm.eps.as_integer_ratio()
-    return (n << bits) // d
-
-
-def normalised(norm: Norm | None, x: Row, w: Matrix | None, b: Matrix | None, row: int = 0) -> Row:
-    """A row x normalised, times w plus b.
-
-    With |x_i - m_i| ≤ e: x_i² lies between (max(|m_i| - e, 0))² and (|m_i| + e)². The mean of x is within e of that of
-    m, which is rounded down: then e is 2 e + 1. y = 1/√… lies in a … b, and x_i y within e b + |m_i| (b - a) of m_i a.
-    """
+def normed(norm: Norm | None, x: Row, w: Matrix | None, b: Matrix | None) -> Row:
+    """A row normalised, times the row w plus the row b: products and bias are rounded down, each by less than 1."""
     if norm is None or w is None:
         return x
-    m, e = x
-    if norm.layer:
-        mean = sum(m) // len(m)
-        m, e = [n - mean for n in m], 2 * e + 1
-    eps = eps_at(norm, 2 * P)
-    low = sum(max(abs(n) - e, 0) ** 2 for n in m) // len(m) + eps
-    high = sum((abs(n) + e) ** 2 for n in m) // len(m) + eps + 2
-    a, b_root = inverse_root(low, high, P)
-    scaled = [n * a >> P for n in m]
-    error = (e * b_root + max(map(abs, m)) * (b_root - a) >> P) + 2
-    weight, shift = w[0][row], w[1]
-    bias = [0] * len(m) if b is None else at_bits(b[0][row], b[1], P)
+    scaled, error = normalised(norm, x, P)
+    (weight, *_), shift = w
+    bias = [0] * len(scaled) if b is None else at_bits(b[0][0], b[1], P)
     found = [(n * v >> shift) + c for n, v, c in zip(scaled, weight, bias, strict=True)]
     return found, (error * max(map(abs, weight)) >> shift) + 3
 
@@ -119,9 +94,7 @@ class Tables:
         """The stream as attention reads it."""
         norm, of = self.network.norms["attention"], self.network.tensors.get
         w, b = of("ln1_w"), of("ln1_b")
-        return [
-            {v: normalised(norm, (x, 2), w, b) for v, x in here.items()} for here in ticking(self.streams, self.clock)
-        ]
+        return [{v: normed(norm, (x, 2), w, b) for v, x in here.items()} for here in ticking(self.streams, self.clock)]
 
     def projected(self, kind: str, head: int) -> list[dict[int, Row]]:
         """Queries (Q) or keys (K) of a head, normalised and rotated."""
@@ -132,7 +105,7 @@ class Tables:
         )
         norm, w = network.norms["query_key"], network.tensors.get(f"{kind.lower()}_norm_w")
         return [
-            {v: self.turned(j, normalised(norm, linear(x), w, None)) for v, x in here.items()}
+            {v: self.turned(j, normed(norm, linear(x), w, None)) for v, x in here.items()}
             for j, here in enumerate(ticking(self.normed, self.clock))
         ]
 

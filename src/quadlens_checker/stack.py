@@ -19,11 +19,11 @@ from quadlens_checker.arcs import Bounds
 from quadlens_checker.exponential import LARGEST, exponential
 from quadlens_checker.gates import share_error, shares
 from quadlens_checker.matrices import Matrix, Rows, field_size, matrix, packed, to_bits, unpacked
-from quadlens_checker.model_file import Config, Norm, Softmax, Tensors
+from quadlens_checker.model_file import Config, Softmax, Tensors
+from quadlens_checker.norms import Norm, Vector, normalised
 from quadlens_checker.reading import Clock, keys, require, ticking
 
 F = limits.STACK_BITS
-Vector = tuple[list[int], int]
 
 
 def biggest(x: Sequence[int]) -> int:
@@ -95,27 +95,8 @@ class Normed:
     b: list[int]
 
     def __call__(self, x: Vector) -> Vector:
-        """The norm: c r w + b with c = x - mean (or x) and r = 1/√(mean c² + eps).
-
-        The mean is off by at most e and a rounding down: c has 2 e + 1. Σ c² is within 2 e Σ|c| + d e² of the true one,
-        so that mean c² + eps, over 2^(2F), is in low … high, and r, over 2^F, in ⌊√(2^(4F)/high)⌋ … ⌊√(2^(4F)/low)⌋ +
-        1; √⌊y⌋ and √y have the same integer part. c r is off by e r + |c| |Δr| and rounding down; then as a product
-        with W.
-        """
-        values, error = x
-        d = len(values)
-        if self.norm.kind == "layer":
-            mean = sum(values) // d
-            values, error = [v - mean for v in values], 2 * error + 1
-        square, off = sum(map(mul, values, values)), 2 * error * sum(map(abs, values)) + d * error * error
-        top, bottom = self.norm.eps.as_integer_ratio()
-        eps = (top << (2 * F)) // bottom
-        low, high = max(0, square - off) // d + eps, (square + off) // d + eps + 2
-        require(low > 0, "a norm divides by what is not known to be positive")
-        least, most = math.isqrt((1 << (4 * F)) // high), math.isqrt((1 << (4 * F)) // low) + 1
-        middle = (least + most) // 2
-        lost = (error * most + biggest(values) * (most - middle) >> F) + 2
-        unit = [v * middle >> F for v in values]
+        """Times w, plus b: the error that came times |w|, what came times w's rounding (1/2), b's, and rounding."""
+        unit, lost = normalised(self.norm, x, F)
         found = [(v * w >> F) + b for v, w, b in zip(unit, self.w, self.b, strict=True)]
         return found, (lost * (biggest(self.w) + 1) >> F) + (biggest(unit) >> (F + 1)) + 4
 

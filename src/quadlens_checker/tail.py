@@ -15,7 +15,7 @@ from quadlens_checker.curves import Line, Q, activation, inverse_root
 from quadlens_checker.matrices import Rows, largest
 from quadlens_checker.reading import Clock, require
 from quadlens_checker.sequence_file import Network
-from quadlens_checker.sequence_tables import P, Tables, at_bits, eps_at
+from quadlens_checker.sequence_tables import P, Tables, at_bits
 
 OF_TAIL = (
     *("b_O", "ln2_w", "ln2_b", "W_in", "b_in", "W_gate", "b_gate", "W_out", "b_out"),
@@ -132,7 +132,7 @@ class Tail:
     def scale(self, place: str, forms: list[Form]) -> Form:
         """1/√(mean square + eps)."""
         norm = self.parts.network.norms[place]
-        square, low, high = mean_square(forms, eps_at(norm, Q) if norm else 0)
+        square, low, high = mean_square(forms, norm.eps_at(Q) if norm else 0)
         if low <= 0:
             raise Undecided
         return square.line(inverse_root(low, max(low, high)))
@@ -259,7 +259,7 @@ class Parts:
     def direction(self, place: str | None, v: list[int]) -> Direction:
         """A direction, taken off its mean where the norm at `place` takes the mean off the stream."""
         norm = self.network.norms[place] if place else None
-        if norm and norm.layer:
+        if norm and norm.kind == "layer":
             mean = sum(v) // len(v)
             v = [x - mean for x in v]
 

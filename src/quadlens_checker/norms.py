@@ -1,0 +1,54 @@
+"""Norms: what a config says of one, and what it does to integers over 2^bits whose error is known."""
+
+import math
+from dataclasses import dataclass
+from operator import mul
+from typing import Any
+
+from quadlens_checker.reading import keys, require
+
+Vector = tuple[list[int], int]  # (values, e): no entry is further than e from the truth
+
+
+@dataclass(frozen=True)
+class Norm:
+    """Kind `layer` or `rms`: (x - mean x, or x) / √(its mean square + eps), times a weight, plus a bias."""
+
+    kind: str
+    eps: float
+
+    def eps_at(self, bits: int) -> int:
+        """Eps over 2^bits, rounded down."""
+        n, d = self.eps.as_integer_ratio()
+        return (n << bits) // d
+
+
+def read_norm(value: Any) -> Norm | None:
+    """A kind and a number that is not negative, or nothing."""
+    if value is None:
+        return None
+    keys(value, ("kind", "eps"), "a norm")
+    kind, eps = value["kind"], value["eps"]
+    require(kind in ("layer", "rms") and type(eps) in (int, float) and eps >= 0, "a norm is malformed")
+    return Norm(kind, float(eps))
+
+
+def normalised(norm: Norm, x: Vector, bits: int) -> Vector:
+    """The norm without its weight and bias: c y with c = x - mean (or x) and y = 1/√(mean c² + eps).
+
+    The mean is off by at most e and a rounding down: c has 2 e + 1. Each true c² lies between c² - 2 e |c| and
+    (|c| + e)², so that mean c² + eps, over 2^(2 bits), is in low … high, and y, over 2^bits, in ⌊√(2^(4 bits)/high)⌋ …
+    ⌊√(2^(4 bits)/low)⌋ + 1; √⌊z⌋ and √z have the same integer part. c y is off by e y + |c| |Δy| and rounding down.
+    """
+    values, error = x
+    d = len(values)
+    if norm.kind == "layer":
+        mean = sum(values) // d
+        values, error = [v - mean for v in values], 2 * error + 1
+    square, across, eps = sum(map(mul, values, values)), 2 * error * sum(map(abs, values)), norm.eps_at(2 * bits)
+    low, high = max(0, square - across) // d + eps, (square + across + d * error * error) // d + eps + 2
+    require(low > 0, "a norm divides by what is not known to be positive")
+    least, most = math.isqrt((1 << (4 * bits)) // high), math.isqrt((1 << (4 * bits)) // low) + 1
+    middle = (least + most) // 2
+    lost = (error * most + max(map(abs, values)) * (most - middle) >> bits) + 2
+    return [v * middle >> bits for v in values], lost
