@@ -90,6 +90,13 @@ def test_a_stopped_run_goes_on_to_the_same_weights(config: TrainConfig) -> None:
     assert not np.array_equal(whole.params.W_E, train(dataclasses.replace(config, seed=1), threads=1).params.W_E)
 
 
+def test_threads_do_not_change_a_run() -> None:
+    """Of the size of the preset, at which several threads would add gradients up in another order every time."""
+    config = load_config("adder", flags={"epochs": 12, "warmup": 2})
+    alone, *others = (train(config, threads=threads, device="cpu").params.tensors for threads in (1, 2, 2))
+    assert all(np.array_equal(array, other[name]) for other in others for name, array in alone.items())
+
+
 def test_a_cosine_is_of_one_length() -> None:
     end = train(ADDER, threads=1, device="cpu").end
     with pytest.raises(BadConfig, match=r"falls to 0 over 12 epochs .* and 13 are asked for"):

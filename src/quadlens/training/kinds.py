@@ -230,7 +230,7 @@ class OnSequences(Kind):
         from quadlens.training.sequence import SequenceEngine
 
         configs = [start.config for start in starts]
-        return SequenceEngine(configs[0], [config.seed for config in configs], state, device, threads)
+        return SequenceEngine(configs[0], [config.seed for config in configs], state, device)
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
         """Over words drawn evenly."""
