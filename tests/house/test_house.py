@@ -80,8 +80,7 @@ def test_the_residual_stream_is_written_out_in_three_places() -> None:
 
 def test_one_margin_and_one_fourier_transform() -> None:
     assert found(r"= -np\.inf|, -np\.inf, axis").keys() <= {"model/margins.py"}
-    real = found(r"np\.fft\.i?rfft\(").keys()
-    assert {name for name in real if not name.startswith("infinite_width/")} == {"spectrum/fourier.py"}
+    assert found(r"np\.fft\.i?rfft\(").keys() == {"spectrum/fourier.py"}
 
 
 def test_one_definition_of_key_frequency() -> None:
