@@ -17,6 +17,12 @@ class Norm:
     kind: str
     eps: float
 
+    @property
+    def takes_mean(self) -> bool:
+        """Whether the mean of x is taken off first."""
+        require(self.kind in ("layer", "rms"), "unknown kind of norm")
+        return self.kind == "layer"
+
     def eps_at(self, bits: int) -> int:
         """Eps over 2^bits, rounded down."""
         n, d = self.eps.as_integer_ratio()
@@ -42,7 +48,7 @@ def normalised(norm: Norm, x: Vector, bits: int) -> Vector:
     """
     values, error = x
     d = len(values)
-    if norm.kind == "layer":
+    if norm.takes_mean:
         mean = sum(values) // d
         values, error = [v - mean for v in values], 2 * error + 1
     square, across, eps = sum(map(mul, values, values)), 2 * error * sum(map(abs, values)), norm.eps_at(2 * bits)

@@ -259,7 +259,7 @@ class Parts:
     def direction(self, place: str | None, v: list[int]) -> Direction:
         """A direction, taken off its mean where the norm at `place` takes the mean off the stream."""
         norm = self.network.norms[place] if place else None
-        if norm and norm.kind == "layer":
+        if norm and norm.takes_mean:
             mean = sum(v) // len(v)
             v = [x - mean for x in v]
 

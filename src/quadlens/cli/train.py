@@ -44,7 +44,11 @@ def command(
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option("--device", help="Where to train.")] = "auto",
     threads: Annotated[
         int | None,
-        typer.Option("--threads", min=1, help="CPU threads; part of what fixes the bytes. Not with --seeds."),
+        typer.Option(
+            "--threads",
+            min=1,
+            help="CPU threads; part of what fixes the bytes. One for networks on sequences. Not with --seeds.",
+        ),
     ] = None,
     checkpoint_every: CheckpointOption = 500,
     snapshots: Annotated[
@@ -231,7 +235,7 @@ def _run_many(
     store = Store(output.resolve())
     check_directory(output)
     out.note(f"training {len(configs)} seeds into {output}; stop it whenever you like and run it again")
-    if place(device, None, None)[0] == "cpu":
+    if place(configs[0], device, None, None)[0] == "cpu":
         report = run(configs, output, work_backend("local", None, min(available_cores(), len(configs))),
                      (), checkpoint_every, True, out)  # fmt: skip
         for run_id, reason in report.failed.items():
@@ -262,13 +266,14 @@ def _announcement(
 ) -> str:
     """What will be done and how long that takes here, measured before it starts."""
     begin = checkpoint.epoch if checkpoint else 0
-    from quadlens.training.train import available_threads, seconds_per_epoch
+    from quadlens.training.train import place, seconds_per_epoch
 
+    device, threads = place(config, device, threads, [checkpoint] if checkpoint else None)
     each = seconds_per_epoch(config, device=device, threads=threads)
     what, inputs = config.kind.words(config)
     return (
         f"training {what}, {config.d_mlp} neurons, seed {config.seed} on {inputs}, epochs {begin} to {config.epochs}, "
-        f"{threads or available_threads()} threads, into {output}: "
+        f"{threads} thread{'s' * (threads > 1)}, into {output}: "
         f"{1e3 * each:.1f} ms per epoch, about {duration(each * (config.epochs - begin))}"
     )
 

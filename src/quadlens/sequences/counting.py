@@ -30,10 +30,11 @@ from quadlens.sequences.decide import StepProof
 from quadlens.sequences.interval import Interval
 from quadlens.sequences.leaves import COUNTED, GRAIN, OPEN, WRONG, Group, Leaf, Plane, bisect, halves
 from quadlens.sequences.reach import holds, shortest_paths
+from quadlens_checker.limits import MAX_BINS
 
 BINS = 6000
-# Where letters move sums far, and against each other, there is no counting: a checker has so much room.
-MOST_BINS = 1 << 16
+# Sums of whole bins beyond this are no longer exact as floats.
+FARTHEST = 2.0**52
 # Of a bin: what roundings of terms, here and in a checker, may be off by, and far more.
 SLACK = 1e-6
 # Denominators below this are as good as none: their inverses would be no numbers.
@@ -145,16 +146,16 @@ class Counter:
         }
         high = {n: np.floor((one.hi + SLACK * plane.bin) / plane.bin) for n, one in terms.items()}
         same = all((low[n] == high[n]).all() for n in free)
-        if not sum(one.max() - one.min() for one in (*low.values(), *high.values())) <= MOST_BINS:
+        at_least, at_most = (right - window.lo) / plane.bin + SLACK, (wrong - window.hi) / plane.bin - SLACK
+        near = all((np.abs(bins) < FARTHEST).all() for bins in (*low.values(), *high.values(), at_least, at_most))
+        # Where letters move sums far, and against each other, a checker has no room.
+        if not near or any(sum(np.ptp(bins) for bins in side.values()) >= MAX_BINS - 1 for side in (low, high)):
             return 0, (0, some.words)
         spread_low = Spread(self.task, low, cells.first, cells.last, self.bits)
         spread_high = spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
         good = bad = 0
-        at_least = np.ceil((right - window.lo) / plane.bin + SLACK).astype(np.int64).tolist()
-        at_most = np.floor((wrong - window.hi) / plane.bin - SLACK).astype(np.int64).tolist()
-        for state, after, least, most in zip(
-            cells.state.tolist(), cells.after.tolist(), at_least, at_most, strict=True
-        ):
+        ends = np.ceil(at_least).astype(np.int64).tolist(), np.floor(at_most).astype(np.int64).tolist()
+        for state, after, least, most in zip(cells.state.tolist(), cells.after.tolist(), *ends, strict=True):
             good += spread_low.from_on(state, after, least)
             bad += self._all(cells, state) - spread_high.from_on(state, after, most - seen + 1)
         return spread_low.bins, (bad, some.words - good)

@@ -35,7 +35,7 @@ AIM, LEAST_AIM = 0.96, 2.0**-10
 
 
 class Aim:
-    """What proofs of all steps aim at; it falls when a word with a smaller margin is found.
+    """What proofs of all steps aim at; it changes when a word with a smaller margin is found.
 
     Attributes:
         worst: The word with the smallest margin so far.

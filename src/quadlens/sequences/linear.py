@@ -38,8 +38,9 @@ BINS, BINS_PER_LETTER = 600, 60
 SLACK = 1e-6
 # More steps than that make a sum positive, whatever the other letters are.
 FAR = 1 << 50
-# The share of all words that may stay undecided before cells are refined, and leaves that refinement may come to.
-GAP, MOST_LEAVES = 2.0**-11, 20_000
+# The share of all words that may stay undecided before cells are refined, and leaves that refinement may come to,
+# times the letters that each is counted by.
+GAP, MOST_LEAVES = 2.0**-11, 80_000
 # Of the lead aimed at: what is tried where no word is known to be wrong.
 LOWER = 1.0, 0.9, 0.75, 0.5, 0.125, 2.0**-20
 # What is too little to count, as a share of what is undecided already.
@@ -460,8 +461,8 @@ class LinearStep:
     def _refine(self, undecided: list[tuple[int, int, Bundle]], gap: int, target: float) -> None:
         """Fix one more letter where most words are undecided, until few are."""
         heapify(undecided)
-        number, leaves = len(undecided), len(self.bundles)
-        while undecided and gap > GAP * self.task.inputs and leaves < MOST_LEAVES:
+        number, leaves, most = len(undecided), len(self.bundles), MOST_LEAVES // self.task.letters
+        while undecided and gap > GAP * self.task.inputs and leaves < most:
             wide, _, bundle = heappop(undecided)
             children = self._refined(bundle)
             if not children:

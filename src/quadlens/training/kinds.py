@@ -28,10 +28,12 @@ class Kind(ABC):
     Attributes:
         inputs: What is counted when a trained network is judged.
         no_sweep: Why there are no sweeps of it; None where there are.
+        most_threads: On a CPU; None where any number gives the same bytes every time.
     """
 
     inputs: ClassVar[str] = "pairs"
     no_sweep: ClassVar[str | None] = None
+    most_threads: ClassVar[int | None] = None
 
     @abstractmethod
     def check(self, config: "TrainConfig") -> None:
@@ -194,6 +196,8 @@ class OnSequences(Kind):
 
     inputs: ClassVar[str] = "words tried"
     no_sweep: ClassVar[str | None] = "a sweep analyses networks on pairs"
+    # The gradient of W_E adds up in whatever order several threads come, and matrices are too small for them.
+    most_threads: ClassVar[int | None] = 1
 
     def check(self, config: "TrainConfig") -> None:
         """Refuse what its training does not know."""
@@ -230,7 +234,7 @@ class OnSequences(Kind):
         from quadlens.training.sequence import SequenceEngine
 
         configs = [start.config for start in starts]
-        return SequenceEngine(configs[0], [config.seed for config in configs], state, device)
+        return SequenceEngine(configs[0], [config.seed for config in configs], state, device, threads)
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
         """Over words drawn evenly."""

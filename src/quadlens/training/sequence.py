@@ -118,12 +118,11 @@ def tried(config: TrainConfig, theta: np.ndarray) -> tuple[int, int, float, floa
 class SequenceEngine:
     """AdamW steps on words drawn anew for each, of one or more seeds in turn."""
 
-    def __init__(self, config: TrainConfig, seeds: list[int], state: OptimiserState, device: str) -> None:
+    def __init__(self, config: TrainConfig, seeds: list[int], state: OptimiserState, device: str, threads: int) -> None:
         import torch
 
         if device == "cpu":
-            # The gradient of W_E adds up in whatever order several threads come, and matrices are too small for them.
-            torch.set_num_threads(1)
+            torch.set_num_threads(threads)
         self._seeds, self._layout, self._device = seeds, SequenceLayout.of(sequence_config(config)), device
         self._theta = [torch.tensor(row, device=device, requires_grad=True) for row in state.theta]
         self._first, self._second = (

@@ -130,7 +130,7 @@ def train_batch(
     """Train several seeds of the same settings together, along a leading axis of one device."""
     hooks = hooks or Hooks()
     config = _common(configs)
-    device, threads = place(device, threads, resume)
+    device, threads = place(config, device, threads, resume)
     layout, starts = Layout.of_run(config), [start_of(c) for c in configs]
     if resume is not None:
         _check_resume(configs, resume)
@@ -190,7 +190,7 @@ def _step(engine: Engine, config: TrainConfig, epoch: int, recorders: list[Recor
 
 def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int | None = None) -> float:
     """How long one step takes here and now, measured on a few steps of a run that is thrown away."""
-    device, threads = place(device, threads, None)
+    device, threads = place(config, device, threads, None)
     start, layout = start_of(config), Layout.of_run(config)
     theta = layout.flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
@@ -212,14 +212,17 @@ def _common(configs: Sequence[TrainConfig]) -> TrainConfig:
     return configs[0]
 
 
-def place(device: str, threads: int | None, resume: Sequence[Checkpoint] | None) -> tuple[str, int]:
-    """Device and threads; a resumed run keeps its own, because others round differently."""
+def place(
+    config: TrainConfig, device: str, threads: int | None, resume: Sequence[Checkpoint] | None
+) -> tuple[str, int]:
+    """Device and threads, as many as the kind of network takes; a resumed run keeps its own, others round otherwise."""
     try:
         from quadlens.training.device import choose_device
 
         if resume is not None:
             return choose_device(resume[0].device), resume[0].threads
-        return choose_device(device), threads or available_threads()
+        device, wanted = choose_device(device), threads or available_threads()
+        return device, min(wanted, config.kind.most_threads or wanted) if device == "cpu" else wanted
     except ModuleNotFoundError as error:
         raise MissingExtra("training", "train") from error
 
