@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pydoc
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 import quadlens
 from cli_runner import quadlens as run
 from model.test_token_tables import softmax_transformers
+from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, needs_outline, outline
 from quadlens.explanation.overview import additive_part
 from quadlens.model import Config, Weights, evaluate, save
@@ -151,7 +153,22 @@ def test_an_explanation_has_the_parts_of_its_network() -> None:
     assert short.overview is not None
     assert short.evaluation is short.overview.evaluation
     assert (full.overview, short.neurons, short.logits) == (None, None, None)
-    with pytest.raises(AttributeError, match=r"no NeuronExplanation, which this is read from; `summary\(\)` says"):
+    with pytest.raises(AttributeError, match=r"no part `neurons`, which `roles` is read from; only a network with"):
         _ = short.roles
+    with pytest.raises(AttributeError, match="no part `overview`, which `rank` is read from; only a network without"):
+        _ = full.rank
     assert not hasattr(full, "key_irreps")
+    assert (full.key_neurons, short.key_neurons) == (full.neurons.key_neurons, short.overview.key_neurons)
     assert short._repr_html_().count("<table>") == full._repr_html_().count("<table>") == 1
+
+
+def test_help_has_what_the_parts_have() -> None:
+    told = pydoc.plain(pydoc.render_doc(Explanation))
+    _, _, values = told.partition("Data descriptors defined here:")
+    assert "`neurons.roles`, where a network has this part; see `NeuronExplanation`." in values
+    assert "`overview.rank`, where a network has this part; see `Overview`." in values
+
+
+def test_a_table_of_neurons_needs_the_part_that_has_them() -> None:
+    with pytest.raises(BadConfig, match=r"no part `neurons`, which a table of neurons .* says what is known of this"):
+        quadlens.study("clock").explanation.neuron_frame()

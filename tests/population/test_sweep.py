@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from places import TESTS
 from quadlens.cli.main import main
 from quadlens.errors import BadConfig, BadFile
+from quadlens.explanation import Explanation, explain
 from quadlens.model import Recipe, build_transformer
 from quadlens.population import DiskFull, LocalBackend, Store, SweepReport, SweepState, dataset, sweep
 from quadlens.population.analysis import ALL_STRATEGIES, analyse, results_to_bytes
@@ -24,6 +26,7 @@ from quadlens.population.backends import Backend
 from quadlens.population.one_model import Task, make_model, usable_checkpoint
 from quadlens.population.store import Busy
 from quadlens.proofs.produce import best_certificate, certify
+from quadlens.spectrum import Anatomy
 from quadlens.studies import study_of
 from quadlens.training.checkpoint import load_checkpoint
 from quadlens.training.config import TrainConfig
@@ -286,6 +289,18 @@ def test_a_certificate_names_the_file_also_when_no_strategy_asked_for_can_be_che
     study = dataclasses.replace(study_of(model), file_sha256="f" * 64)
     monkeypatch.setattr("quadlens.population.analysis.best_certificate", lambda certificates, checkable: None)
     assert analyse(study, ("moments",)).certificate.model_sha256 == "f" * 64
+
+
+@pytest.mark.parametrize("name", ["pizza", "clock"])
+def test_the_seconds_of_an_explanation_are_those_it_takes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(anatomy: Anatomy) -> Explanation:
+        time.sleep(0.5)
+        return explain(anatomy)
+
+    monkeypatch.setattr("quadlens.studies.study.explain", slowly)
+    analysis = analyse(study_of(name), ("moments",))
+    assert analysis.seconds["explain"] >= 0.5
+    assert (analysis.neurons is None) == (name == "clock")
 
 
 def test_all_strategies_are_the_rooms_own() -> None:

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 from quadlens.table import Table
 
+# Of a table in a terminal or a notebook; JSON has them all.
+MAX_ROWS = 30
+
 
 class Column(NamedTuple):
     """One thing that is said of every row.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadlens.errors import BadConfig
-from quadlens.explanation.value import Explanation
+from quadlens.explanation.neurons import NeuronExplanation
+from quadlens.explanation.value import Explanation, without_part
 from quadlens.model.atomic import write_atomic
 from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, wrap
 from quadlens.spectrum.harmonics import RANK_NAMES, Harmonics
@@ -25,7 +26,12 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
     quadrature weight ρω scaled to 2π per cluster; `a_`, `b_`, `ov_a_`, `ov_b_` the amplitude and phase at k_in of each
     path and of its OV part; `secondary` … the next largest frequencies of the input, with `_multiple` and `_phase`
     written as a multiple of the primary (see `Harmonics`).
+
+    Raises:
+        BadConfig: when the network has no part `neurons`.
     """
+    if explanation.neurons is None:
+        raise BadConfig(without_part(NeuronExplanation, "a table of neurons"))
     import polars as pl
 
     roles, spectra = explanation.roles, explanation.spectra

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadlens.display import Displayed
-from quadlens.explanation.columns import Column, as_dict, as_table
+from quadlens.explanation.columns import MAX_ROWS, Column, as_dict, as_table
 from quadlens.logits import (
     AlgorithmMeasures,
     ClockPizzaTable,
@@ -34,7 +34,6 @@ LOGIT_KEYS = (
     *("closed_form", "identity", "weak_spots", "algorithm"),
 )
 WAVES_LISTED = 8
-MAX_ROWS = 30
 hundredths = partial(decimals, digits=2)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadlens.display import short
-from quadlens.explanation.columns import Column, as_dict, as_table
+from quadlens.explanation.columns import MAX_ROWS, Column, as_dict, as_table
 from quadlens.numbers import decimals, fit
 from quadlens.spectrum import (
     Anatomy,
@@ -24,7 +24,7 @@ from quadlens.spectrum import (
     harmonic_fits,
     secondary_doubling,
 )
-from quadlens.spectrum.harmonics import RANK_NAMES, doubled
+from quadlens.spectrum.harmonics import DRAWN_R2, RANK_NAMES, doubled
 from quadlens.table import Table
 
 # Clusters are called clear when this share of the neurons that are not constant match, and when the largest frequency
@@ -32,9 +32,6 @@ from quadlens.table import Table
 CLEAR_MATCHING = 0.9
 CLEAR_VARIANCE = 0.5
 MAX_LISTED = 100
-# The paper's figures draw the fitted line only above this R².
-DRAWN_R2 = 0.9
-MAX_ROWS = 30
 
 
 class ClusterRow(NamedTuple):

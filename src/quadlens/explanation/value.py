@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 import numpy as np
 
@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 T = TypeVar("T")
+# The parts that every other network lacks, by their types: their names, and what a network is like that has them.
+PARTS: dict[type, tuple[str, str]] = {
+    NeuronExplanation: (
+        "neurons",
+        "with constant attention or none, one layer, no norms, and a task that is addition after renaming",
+    ),
+    Overview: ("overview", "without the part `neurons`"),
+}
+
+
+def without_part(part: type, what: str) -> str:
+    """That `what` cannot be said because a network lacks this part, and which networks have it."""
+    name, networks = PARTS[part]
+    missing = f"this network has no part `{name}`, which {what} is read from; only a network {networks} has one"
+    return f"{missing}. `summary()` says what is known of this one"
 
 
 class _Of(Generic[P, T]):
@@ -35,12 +50,25 @@ class _Of(Generic[P, T]):
     def __init__(self, part: type[P], read: Callable[[P], T]) -> None:
         self.part, self.read = part, read
 
-    def __get__(self, explanation: "Explanation", owner: type) -> T:
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.__doc__ = f"`{PARTS[self.part][0]}.{name}`, where a network has this part; see `{self.part.__name__}`."
+
+    @overload
+    def __get__(self, explanation: None, owner: type) -> "_Of[P, T]": ...
+    @overload
+    def __get__(self, explanation: "Explanation", owner: type) -> T: ...
+    def __get__(self, explanation: "Explanation | None", owner: type) -> "_Of[P, T] | T":
+        if explanation is None:
+            return self
         for part in (explanation.neurons, explanation.overview):
             if isinstance(part, self.part):
                 return self.read(part)
-        missing = f"this network has no {self.part.__name__}, which this is read from"
-        raise AttributeError(f"{missing}; `summary()` says what is known of it")
+        raise AttributeError(without_part(self.part, f"`{self.name}`"))
+
+    # Python's help and Sphinx take a descriptor that cannot be set for a method.
+    def __set__(self, explanation: "Explanation", value: object) -> NoReturn:
+        raise AttributeError(f"an explanation is frozen; `{self.name}` cannot be set")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +116,6 @@ class Explanation(Displayed):
     rank = _Of(Overview, lambda part: part.rank)
     irreps = _Of(Overview, lambda part: part.irreps)
     key_irreps = _Of(Overview, lambda part: part.key_irreps)
-    key_neurons = _Of(Overview, lambda part: part.key_neurons)
     layers = _Of(Overview, lambda part: part.layers)
     norms = _Of(Overview, lambda part: part.norms)
 
@@ -104,6 +131,12 @@ class Explanation(Displayed):
         return None if part is None else part.key_frequencies
 
     @property
+    def key_neurons(self) -> tuple[int, ...]:
+        """How many neurons each of them has; see the part that counts them."""
+        part = self.neurons or self.overview
+        return () if part is None else part.key_neurons
+
+    @property
     def algorithm(self) -> AlgorithmMeasures | None:
         """The measures of Zhong et al.; None where they have no meaning, or logits were left out."""
         part = self.logits or self.overview
@@ -117,7 +150,7 @@ class Explanation(Displayed):
             "d_mlp": self.d_mlp,
             "activation": self.activation,
             "key_frequencies": self.key_frequencies,
-            "neurons": None if self.neurons is None else self.neurons.key_neurons,
+            "neurons": self.key_neurons,
             "good_model": self.good_model,
         }
 
@@ -149,7 +182,7 @@ class Explanation(Displayed):
         return summarise(self)
 
     def neuron_frame(self) -> "polars.DataFrame":
-        """One row per neuron."""
+        """One row per neuron; `BadConfig` where a network has no part `neurons`."""
         from quadlens.explanation.frame import neuron_frame
 
         return neuron_frame(self)

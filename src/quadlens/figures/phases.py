@@ -10,7 +10,7 @@ from quadlens.figures.canvas import Target, angle_axis, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.numbers import at_least, listed
-from quadlens.spectrum.harmonics import RANK_NAMES, HarmonicFit
+from quadlens.spectrum.harmonics import DRAWN_R2, RANK_NAMES, HarmonicFit
 from quadlens.studies import Study
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RANK_LABELS = {2: "secondary-phi-twice-primary", 3: "tertiary-phi-thrice-primary", 4: "quaternary-phi-vs-primary"}
-# The paper draws the line where it fits this well.
-DRAWN_R2 = 0.9
 MOST_PANELS = 6
 
 

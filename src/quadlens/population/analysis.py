@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from quadlens.explanation import Explanation
 from quadlens.logits.algorithm import algorithm_measures, right_logits
 from quadlens.proofs import STRATEGIES, Certificate
 from quadlens.proofs.certificate import summary
@@ -62,8 +63,7 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         return value
 
     evaluation, skip = timed("evaluate", lambda: (study.evaluation, study.skip_shares))
-    outline = study.outline
-    explanation = timed("explain", lambda: study.explanation if outline is None else outline)
+    explanation = timed("explain", lambda: study.explanation)
     bounds = timed("bounds", lambda: study.bounds)
     table = {"baseline": None, "clusters": []} if bounds is None else bounds_to_json(bounds)
     # The claims spell out each number's assumptions; the numbers are enough here.
@@ -80,7 +80,8 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         "lens": timed("controls", lambda: _lens(study)),
     }
     best = best_certificate(certificates, checkable=True) or study.certify("arcs")
-    return Analysis(plain(results), None if outline is not None else _neurons(study), best, seconds)
+    neurons = None if explanation.neurons is None else _neurons(explanation)
+    return Analysis(plain(results), neurons, best, seconds)
 
 
 def _lens(study: Study) -> dict[str, Any] | None:
@@ -93,9 +94,9 @@ def _lens(study: Study) -> dict[str, Any] | None:
     return {**{name: document[name] for name in names}, "clusters": [{"k": row["k"]} for row in document["clusters"]]}
 
 
-def _neurons(study: Study) -> bytes:
+def _neurons(explanation: Explanation) -> bytes:
     content = io.BytesIO()
-    study.explanation.neuron_frame().write_parquet(content)
+    explanation.neuron_frame().write_parquet(content)
     return content.getvalue()
 
 

@@ -15,6 +15,8 @@ RANK_NAMES = ("primary", "secondary", "tertiary", "quaternary")
 PRESENT_SHARE = 1e-6
 # The paper's figures fit a line where at least this many neurons share both frequencies.
 MIN_NEURONS = 10
+# They draw it only above this R².
+DRAWN_R2 = 0.9
 
 
 def doubled(k: int, p: int) -> int:
