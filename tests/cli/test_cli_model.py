@@ -108,6 +108,19 @@ def test_names_are_not_markup(folder: Path) -> None:
     assert "one_hot_pair [batch, 2, 13]" in exported.out
 
 
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("output", ["m.safetensors", "./m.safetensors", "link.safetensors"])
+def test_an_export_does_not_replace_its_model(folder: Path, name: str, output: str) -> None:
+    Path("link.safetensors").symlink_to("m.safetensors")
+    before = Path("m.safetensors").read_bytes()
+    refused(
+        quadlens("export", "m.safetensors", "--format", name, "-o", output),
+        f"{output.removeprefix('./')} is the model itself",
+    )
+    assert Path("m.safetensors").read_bytes() == before
+    assert quadlens("export", "m.safetensors", "--format", name, "-o", "other.safetensors").code == 0
+
+
 def test_export_and_import(folder: Path) -> None:
     name = "transformer-lens"
     exported = quadlens("export", "m.safetensors", "--format", name, "-o", "model_x.safetensors", "--json").document

@@ -495,9 +495,12 @@ def test_what_a_format_cannot_express_is_refused(tmp_path: Path, name: str, mode
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["model_1.pt", "model_1.PTH", "model_1.ckpt"])
-def test_no_torch_zip_is_written(tmp_path: Path, name: str) -> None:
-    told = r"the name of a file that PyTorch writes, and quadlens writes none; give a name that ends in .safetensors"
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [("model_1.pt", "PyTorch"), ("model_1.PTH", "PyTorch"), ("model_1.ckpt", "PyTorch"), ("model_1.npz", "NumPy")],
+)
+def test_no_file_of_torch_or_numpy_is_written(tmp_path: Path, name: str, program: str) -> None:
+    told = f"the name of a file that {program} writes, and quadlens writes none; give a name that ends in .safetensors"
     for format_name in ("transformer-lens", "onnx", "quadlens"):
         with pytest.raises(BadConfig, match=told):
             export_file(shaped(), format_name, tmp_path / name)

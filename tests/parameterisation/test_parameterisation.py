@@ -132,11 +132,10 @@ def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (
-            ("--from", "pizza", "--p", "13", "--keys", "5,9"),
-            "--p, --keys and --from were given; the first is for models",
-        ),
-        (("--no-double", "--no-constant"), "--no-constant, --no-double is for a network fitted to a trained one; name"),
+        (("--from", "pizza", "--p", "13"), "--p is for models by hand and --from for fitted ones; give one or the"),
+        (("--from", "pizza", "--p", "13", "--keys", "5,9"), "--p, --keys are for models by hand and --from for fitted"),
+        (("--no-double",), "--no-double is for a network fitted to a trained one; name that with --from MODEL"),
+        (("--no-double", "--no-constant"), "--no-constant, --no-double are for a network fitted to a trained one;"),
     ],
 )
 def test_options_of_a_model_by_hand_are_no_fitted_ones(words: tuple[str, ...], told: str, tmp_path: Path) -> None:

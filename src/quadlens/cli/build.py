@@ -60,11 +60,11 @@ def command(
     fitted = {"constant": constant, "double": double, "embedding": embedding}
     if model is not None:
         if by_hand:
-            raise BadConfig(f"{', '.join(by_hand)} and --from were given; the first is for models by hand")
+            raise BadConfig(f"{_are_for(by_hand)} models by hand and --from for fitted ones; give one or the other")
         _fitted(out, model, output, fitted)
         return
     if left_out := _changed(**fitted):
-        raise BadConfig(f"{', '.join(left_out)} is for a network fitted to a trained one; name that with --from MODEL")
+        raise BadConfig(f"{_are_for(left_out)} a network fitted to a trained one; name that with --from MODEL")
     import quadlens
     from quadlens.model import sha256
     from quadlens.model.handmade import default_keys, plant_error
@@ -91,6 +91,11 @@ def _changed(**options: Any) -> list[str]:
         f"no-{name}" if value is False else name for name, value in options.items() if value != defaults[name].default
     ]
     return [f"--{flag}" for flag in flags]
+
+
+def _are_for(flags: list[str]) -> str:
+    """The beginning of a sentence on what flags are for."""
+    return f"{', '.join(flags)} {'is' if len(flags) == 1 else 'are'} for"
 
 
 def _fitted(out: Output, model: str, output: Path, options: dict[str, bool]) -> None:

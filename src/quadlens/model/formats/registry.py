@@ -38,8 +38,12 @@ from quadlens.reading import parse_json, read_limited
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
-TORCH_SUFFIXES = (".pt", ".pth", ".ckpt")
-CHECKPOINT_SUFFIXES = (*TORCH_SUFFIXES, ".npz", SAFETENSORS_SUFFIX)
+# Files that are read and never written: who writes them, and what reads ours there.
+READ_SUFFIXES = {
+    **dict.fromkeys((".pt", ".pth", ".ckpt"), ("PyTorch", "safetensors.torch.load_file")),
+    ".npz": ("NumPy", "safetensors.numpy.load_file"),
+}
+CHECKPOINT_SUFFIXES = (*READ_SUFFIXES, SAFETENSORS_SUFFIX)
 # Of a directory.
 MAX_ENTRIES = 100_000
 MAX_TOTAL_BYTES = 1 << 34
@@ -314,10 +318,11 @@ def export_file(model: Weights, format_name: str, path: str | Path) -> tuple[tup
         what = "is read, not written" if format_name in READERS else "is not known"
         raise BadConfig(f"format {format_name!r} {what}; expected one of {', '.join(WRITERS)}")
     path = Path(path)
-    if path.suffix.lower() in TORCH_SUFFIXES:
+    if path.suffix.lower() in READ_SUFFIXES:
+        program, reads = READ_SUFFIXES[path.suffix.lower()]
         raise BadConfig(
-            f"{path} has the name of a file that PyTorch writes, and quadlens writes none; give a name that ends in "
-            f"{SAFETENSORS_SUFFIX}, which safetensors.torch.load_file reads, or in .onnx for ONNX"
+            f"{path} has the name of a file that {program} writes, and quadlens writes none; give a name that ends in "
+            f"{SAFETENSORS_SUFFIX}, which {reads} reads, or in .onnx for ONNX"
         )
     exported = WRITERS[format_name](model)
     files = {}
