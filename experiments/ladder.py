@@ -1,16 +1,16 @@
 """How good a network of few numbers is, ingredient by ingredient: from a dozen numbers to all weights."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from noise_terms import MATRICES, all_logits
 
 from quadlens.model.margins import leads
-from quadlens.model.tables import FloatTables
+from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, fit
-from quadlens.parameterisation.groups import formula, logit_r2
+from quadlens.parameterisation.groups import Group, angles, logit_r2
 from quadlens.parameterisation.network import Parameterised, parameterise
 from quadlens.spectrum.anatomy import Anatomy
 
@@ -68,6 +68,22 @@ def ladder(anatomy: Anatomy, small: Parameterised) -> Iterable[Rung]:
         tensors = [tensor for matrix in matrices for tensor in MATRICES[matrix]]
         mixed = mixed.replace(None, **{tensor: anatomy.model.tensors[tensor] for tensor in tensors})
         yield rung(name, counted(anatomy.model, small, exact), mixed.collapse(), anatomy.layer)
+
+
+def formula(tables: FloatTables, groups: Sequence[Group]) -> FloatTables:
+    """The formulas of `parameterisation.groups` as tables, for a task that is addition: no planes, no skip."""
+    width = sum(len(group.omega) for group in groups)
+    U_a, U_b, W_L = (np.zeros((tables.p, width)) for _ in range(3))
+    start = 0
+    for group in groups:
+        mine, one, shared = slice(start, start := start + len(group.omega)), group.cluster, group.shared
+        for U, (alpha, eta), turn in ((U_a, shared.a, shared.shift), (U_b, shared.b, -shared.shift)):
+            x = angles(one) + one.phi + turn
+            U[:, mine] = one.rho * (alpha * np.cos(x) + eta * np.cos(2 * x))
+        U_b[:, mine] += one.rho * shared.constant
+        W_L[:, mine] = group.omega * np.cos(angles(one) + 2 * one.phi)
+    nothing = np.zeros((tables.p, tables.p))
+    return Tables(tables.task, tables.activation, U_a, U_b, W_L, nothing, nothing.copy())
 
 
 def counted(network: Weights, small: Parameterised, exact: set[str]) -> int:

@@ -8,14 +8,13 @@
 neurons have in common (0 with one vocabulary); ω_i, the α, the η and γ are then least squares on U_a, U_b and W_L.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from quadlens.display import short
-from quadlens.model.tables import FloatTables, Tables
+from quadlens.model.tables import FloatTables
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.cluster import Cluster
 
@@ -93,30 +92,15 @@ def _fitted(cluster: Cluster, tables: FloatTables, constant: bool, double: bool,
 def _coefficients(cluster: Cluster, U: Float[np.ndarray, "p d_mlp"], turn: float) -> tuple[float, float, float]:
     """Least squares for wave, double wave and constant of all the group's neurons at once."""
     # A sign wave's double is constant.
-    columns = [cluster.rho * np.cos(m * (_angles(cluster) + cluster.phi + turn)) for m in (1, 0, 2)]
+    columns = [cluster.rho * np.cos(m * (angles(cluster) + cluster.phi + turn)) for m in (1, 0, 2)]
     basis = np.stack([column.ravel() for column in columns], axis=1)[:, : 2 if cluster.is_sign_wave else 3]
     alpha, gamma, *eta = np.linalg.lstsq(basis, U[:, cluster.neurons].ravel())[0].tolist()
     return alpha, eta[0] if eta else 0.0, gamma
 
 
-def _angles(cluster: Cluster) -> Float[np.ndarray, "p 1"]:
+def angles(cluster: Cluster) -> Float[np.ndarray, "p 1"]:
+    """The angle k w a of every a, as a column."""
     return (2 * np.pi / cluster.p * (cluster.k * np.arange(cluster.p) % cluster.p))[:, None]
-
-
-def formula(tables: FloatTables, groups: Sequence[Group]) -> FloatTables:
-    """The module's formulas as tables, for a task that is addition: no planes, no skip connection."""
-    width = sum(len(group.omega) for group in groups)
-    U_a, U_b, W_L = (np.zeros((tables.p, width)) for _ in range(3))
-    start = 0
-    for group in groups:
-        mine, one, shared = slice(start, start := start + len(group.omega)), group.cluster, group.shared
-        for U, (alpha, eta), turn in ((U_a, shared.a, shared.shift), (U_b, shared.b, -shared.shift)):
-            x = _angles(one) + one.phi + turn
-            U[:, mine] = one.rho * (alpha * np.cos(x) + eta * np.cos(2 * x))
-        U_b[:, mine] += one.rho * shared.constant
-        W_L[:, mine] = group.omega * np.cos(_angles(one) + 2 * one.phi)
-    nothing = np.zeros((tables.p, tables.p))
-    return Tables(tables.task, tables.activation, U_a, U_b, W_L, nothing, nothing.copy())
 
 
 def logit_r2(simple: FloatTables, network: FloatTables) -> float:

@@ -53,11 +53,6 @@ class Numbers:
     planes: int
 
     @property
-    def without_planes(self) -> int:
-        """Those of the formulas of U_a, U_b and W_L; groups, which only say whose formula it is, left out."""
-        return self.frequencies + self.neurons + self.shared
-
-    @property
     def total(self) -> int:
         """Every one."""
         return self.frequencies + self.groups + self.neurons + self.shared + self.planes
