@@ -207,10 +207,12 @@ def export(
     """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
     from quadlens.errors import BadConfig
     from quadlens.model import load
+    from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.formats import export_file
 
     weights = load(model)
+    check_writable(output)
     if output.exists() and output.samefile(resolve(model)):
         raise BadConfig(f"{output} is the model itself, which its export would replace; give -o another name")
     files, notes = export_file(weights, format_name, output)

@@ -273,7 +273,7 @@ def _announcement(
     what, inputs = config.kind.words(config)
     return (
         f"training {what}, {config.d_mlp} neurons, seed {config.seed} on {inputs}, epochs {begin} to {config.epochs}, "
-        f"{threads} thread{'s' * (threads > 1)}, into {output}: "
+        f"{threads} threads, into {output}: "
         f"{1e3 * each:.1f} ms per epoch, about {duration(each * (config.epochs - begin))}"
     )
 
