@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from examples import examples
 from places import TESTS
 from quadlens import proofs
 from quadlens.cli.check import command
@@ -113,7 +114,7 @@ def test_stored_certificates_of_every_version_are_verified_with_their_own_words(
             verify({**certificate, "version": other}, model.read_bytes(), lambda operations: None)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.one_of(small_models, random_transformers(), mlps()), st.sampled_from(STRATEGIES))
 def test_what_the_producer_proves_the_checker_verifies(model: Weights, strategy: str) -> None:
     certificate = certify(model, strategy)
@@ -642,6 +643,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Words:
     return run_alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_one_file_verifies_every_kind_of_certificate(folder: Path, alone: Words, strategy: str) -> None:
     good, model = folder / f"good.{strategy}.json", folder / "good.safetensors"
@@ -656,6 +658,7 @@ def test_one_file_verifies_every_kind_of_certificate(folder: Path, alone: Words,
     assert (done.returncode, done.stdout.startswith("REJECTED: the margin claimed is not proved")) == (1, True)
 
 
+@pytest.mark.slow
 def test_one_file_has_the_verdicts_and_exit_codes_of_quadlens_check(folder: Path, alone: Words) -> None:
     partly = alone(folder / "wrong.arcs.json", folder / "wrong.safetensors")
     count = load(folder, "wrong.arcs")["claims"]["certified_inputs"]

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from any_model import networks
+from examples import examples
 from model.test_token_tables import softmax_transformers
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
 from quadlens.model.config import Config
@@ -219,7 +220,7 @@ def hints_for(layers: Any, rank: int, rng: np.random.Generator, bits: int) -> di
     }
 
 
-@settings(max_examples=1000 if LONG else 60)
+@examples(60)
 @given(st.one_of(softmax_transformers(), softmax_transformers(np.float64), mlp_models()), st.data())
 def test_bounds_hold_against_arb(model: Weights, data: st.DataObject) -> None:
     layers = read_layers(*read_model(to_bytes(model)), {}, no_clock)
@@ -284,7 +285,7 @@ def slightly(x: arb, offset: Fraction) -> Fraction:
     return Fraction(int(value * 2**60), 2**60)
 
 
-@settings(max_examples=2000 if LONG else 50)
+@examples(50)
 @given(networks, st.sampled_from(["auto", "brute", "moments"]))
 def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Weights, strategy: str) -> None:
     """Claims and words, of two programs that share a list of limits alone."""
@@ -293,7 +294,7 @@ def test_what_the_producer_proves_of_any_network_the_checker_verifies(model: Wei
         verify(json.loads(certificate.to_bytes()), to_bytes(model), no_clock)
 
 
-@settings(max_examples=300 if LONG else 30)
+@examples(30)
 @given(st.one_of(softmax_transformers(), mlp_models()))
 def test_true_margins_are_verified_and_larger_ones_rejected(model: Weights) -> None:
     model = answering_itself(model)

@@ -114,6 +114,7 @@ MUTANTS: dict[str, Callable[[Any], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_rejected(name: str, tmp_path: Path) -> None:
     model, good = certified(transformer(PLACES[1], 2, SOFTMAX[1]))

@@ -189,6 +189,7 @@ def test_check_rejects_the_wrong_model_with_exit_code_1(cli: Cli, folder: Path) 
     assert "another model" in report["reason"]
 
 
+@pytest.mark.slow
 def test_all_strategies_write_tables_and_figures(cli: Cli, folder: Path) -> None:
     out = folder / "frontier"
     code, value = cli.json("certify", folder / "good.safetensors", "--all", "-o", out)

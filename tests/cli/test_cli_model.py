@@ -288,6 +288,7 @@ print(sorted(set({HEAVY!r}) & set(sys.modules)))
     assert _child(code).strip() == "[]"
 
 
+@pytest.mark.slow
 def test_everything_but_training_imports_without_torch() -> None:
     """As after `pip install .`: extras cannot be imported, and no room minds."""
     extras = ["torch", "numba", "joblib", "threadpoolctl", "transformer_lens", "onnx", "onnxruntime"]
@@ -333,6 +334,7 @@ for words in (
     assert '"accuracy": 1.0' in _child(code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [["--seed", "0"], ["--seeds", "0:2"]])
 def test_training_without_torch_says_what_to_install(tmp_path: Path, seeds: list[str]) -> None:
     code = f"""

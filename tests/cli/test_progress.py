@@ -17,6 +17,7 @@ def test_a_log_hears_of_steps_that_begin_late(capsys: pytest.CaptureFixture[str]
         assert capsys.readouterr().err == said
 
 
+@pytest.mark.slow
 def test_long_work_tells_its_steps() -> None:
     steps: list[str] = []
     a, b = (quadlens.build(p=5, neurons=12, seed=seed) for seed in (0, 1))

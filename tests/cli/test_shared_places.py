@@ -106,6 +106,7 @@ def test_two_runs_at_once_in_one_directory_leave_what_one_leaves(name: str, tmp_
     assert not [path for path in shared.rglob("*") if path.name.endswith(TEMPORARY)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_link_that_changes_while_it_is_read_is_one_of_its_files(tmp_path: Path) -> None:
     """What is hashed, loaded and named is one file, whichever the link led to when it was opened."""

@@ -138,6 +138,7 @@ def test_what_a_killed_writer_left_is_cleared_by_the_next_and_what_a_living_one_
     assert target.read_bytes() == b"again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("certify", "--all", "-o"), ("report", "--only", "quadrature", "--format", "svg,png", "-o")]
 )
@@ -175,6 +176,7 @@ def test_a_probe_that_another_run_cleared_was_made_all_the_same(
     check_directory(tmp_path)
 
 
+@pytest.mark.slow
 def test_train_clears_what_killed_runs_left_even_where_nothing_is_left_to_train(tmp_path: Path) -> None:
     words = ("train", *TINY, "--snapshots", "3", "-q", "-o", str(tmp_path / "m.safetensors"))
     quadlens(*words)

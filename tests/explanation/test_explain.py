@@ -154,6 +154,7 @@ def test_without_logits_the_keys_stay_and_are_null() -> None:
     assert "works modulo 23" in view["summary"]
 
 
+@pytest.mark.slow
 def test_a_modulus_too_large_for_all_logits_is_refused_with_the_remedy() -> None:
     model = build_mlp(Recipe(10007, (3,), 20))
     with pytest.raises(BadConfig, match=r"all 10007³ logits .* with logits=False"):
@@ -205,6 +206,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "quadlens", *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     model, table = tmp_path / "pizza.safetensors", tmp_path / "neurons.csv"
     save(build_transformer(Recipe(23, (3, 5), 40)), model)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import quadlens
 from cli_runner import quadlens as run
+from examples import examples
 from model.test_token_tables import softmax_transformers
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation, needs_outline, outline
@@ -24,7 +25,7 @@ from quadlens.spectrum.irreps import find_irreps
 pytestmark = pytest.mark.slow
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(softmax_transformers(np.float64))
 def test_the_additive_part_by_least_squares(model: Weights) -> None:
     n, layer = model.config.p, model.collapse()
@@ -41,7 +42,7 @@ def test_the_additive_part_by_least_squares(model: Weights) -> None:
         assert share == pytest.approx(1 - np.square(pre - fitted).sum() / total, abs=1e-9)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(softmax_transformers())
 def test_attention_ranges_by_looking_at_all_inputs(model: Weights) -> None:
     layer, config = model.collapse(), model.config

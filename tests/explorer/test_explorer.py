@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from any_model import any_model, usual_weights
+from examples import examples
 from explorer_chromium import small_model
 from places import ROOT
 from quadlens.errors import BadConfig
@@ -76,7 +77,7 @@ def test_name_cannot_break_the_page() -> None:
     assert "<script>alert(1)" not in page
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(model=mlps() | transformers())
 def test_any_model_gets_a_page(model: Weights) -> None:
     assert "</html>" in build_page(model, "any")

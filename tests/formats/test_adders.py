@@ -404,6 +404,7 @@ def test_refusals(tmp_path: Path) -> None:
         import_file(saved(tmp_path / "m.pt", value))
 
 
+@pytest.mark.slow
 def test_damaged_files_are_refused_or_read() -> None:
     """Tensors left out, turned, emptied, of integers, NaN or huge: an error of ours, or a network; nothing else."""
     states: list[tuple[dict[str, Any], dict[str, Any]]] = [

@@ -205,6 +205,7 @@ def test_exports_that_cannot_be_expressed(folder: Path) -> None:
     assert os.listdir(folder) == ["m.safetensors"]
 
 
+@pytest.mark.slow
 def test_too_many_pairs(folder: Path) -> None:
     assert quadlens("build", "--p", "10007", "--neurons", "4096", "-o", "big.safetensors").code == 0
     refused(quadlens("evaluate", "big.safetensors"), "try a sample, for example --sample 10000")

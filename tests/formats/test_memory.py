@@ -115,6 +115,7 @@ FEEDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "known", "feed"), FEEDS)
 def test_hooked_transformers_are_read_as_they_run(changes: Any, known: Any, feed: Feed) -> None:
     imported = agrees(hooked(**changes), feed, **known)
@@ -165,6 +166,7 @@ def test_a_study_says_first_how_many_inputs_are_right(capsys: pytest.CaptureFixt
     assert quadlens.study(model, task="subtract").config.task.name == "subtract"
 
 
+@pytest.mark.slow
 def test_another_feed_that_is_right_more_often_is_named() -> None:
     """The bundled model, exported with 60 answers for 60 tokens: by default it would be asked a + b mod 60."""
     mine = quadlens.load("pizza")

@@ -148,6 +148,7 @@ def test_answers_and_tasks_made_to_hang_or_bloat(tmp_path: Path, name: str) -> N
         assert TABLES[name][1].split(",")[0] in " ".join(run.err.split())
 
 
+@pytest.mark.slow
 def test_a_table_without_end_takes_no_memory(tmp_path: Path) -> None:
     for name, message in (
         ("zero", "it is not a regular file"),
@@ -227,6 +228,7 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADERS)
 def test_run_files_with_odd_headers(tmp_path: Path, name: str) -> None:
     package.save("pizza", tmp_path / "m.safetensors")

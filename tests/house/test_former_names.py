@@ -31,6 +31,7 @@ def test_old_names_stand_for_bundled_models_and_are_none_themselves() -> None:
         assert old not in bundled_names()
 
 
+@pytest.mark.slow
 def test_once_per_process_and_only_on_stderr() -> None:
     program = """
 import quadlens
@@ -73,7 +74,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.usefixtures("new_process")
-@pytest.mark.parametrize("word", COMMANDS)
+@pytest.mark.parametrize(
+    "word", [pytest.param(word, marks=pytest.mark.slow) if word == "check" else word for word in COMMANDS]
+)
 def test_every_command_prints_the_same(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rest = COMMANDS[word]

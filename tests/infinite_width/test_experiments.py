@@ -20,6 +20,7 @@ def _modules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(HERE)
 
 
+@pytest.mark.slow
 def test_every_file_is_of_a_registered_model() -> None:
     run, data = importlib.import_module("run"), importlib.import_module("data")
     names = {one.name: one for one in [*run.registered(), *run.population()]}
@@ -74,6 +75,7 @@ def test_doubled_keys_of_the_population(seed: int, shared: float, joint: float) 
     assert found.r2.joint == pytest.approx(joint, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_pages_are_what_the_analysis_makes() -> None:
     analyse = importlib.import_module("analyse")
     pages = {name: make()[0] for name, make in analyse.PAGES.items()}

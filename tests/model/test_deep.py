@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import quadlens
 from cli_runner import quadlens as cli
 from enclosed_truth import _plus, _rows, _times
+from examples import examples
 from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.config import Config, Softmax
@@ -93,7 +94,7 @@ def slow(model: Weights, a: int, b: int) -> tuple[list[float], list[float]]:
 SOFTMAXES = [None, Softmax(1.0, 1.7), Softmax(0.4, 2.0, causal=False)]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(2, 4), st.integers(2, 3), st.sampled_from(SOFTMAXES), st.integers(0, 10**6), st.data())
 def test_the_transformer_written_out(
     layers: int, positions: int, softmax: Softmax | None, seed: int, data: st.DataObject

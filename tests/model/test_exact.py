@@ -98,6 +98,7 @@ def test_evaluation_agrees_with_exact_arithmetic(model: Weights) -> None:
         assert answered != (a + b) % p
 
 
+@pytest.mark.slow
 def test_agreement_at_the_papers_size() -> None:
     """p = 59, d_mlp = 512: every one of the 205,379 logits, exactly (benchmarks/exact_logits.py has the time)."""
     config = Config.paper()

@@ -189,6 +189,7 @@ def test_enclosures_contain_the_logits_and_200_bits(config: Config) -> None:
     assert (np.abs(floats - found.middle) <= 1e-12 + found.radius).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.1, 0.5, 3.0])
 def test_errors_of_whole_rows_contain_200_bits(size: float) -> None:
     known = 0

@@ -108,6 +108,7 @@ def test_two_vocabularies_and_absolute_values() -> None:
     assert logit_r2(small.model.collapse(), even.collapse()) >= 0.98
 
 
+@pytest.mark.slow
 def test_every_verb_takes_it(tmp_path: Path) -> None:
     small = quadlens.parameterise("pizza")
     assert quadlens.study(small).anatomy.key_frequencies == (5, 9, 11)
@@ -163,6 +164,7 @@ def test_the_terms_add_up_to_the_difference(activation: str, equals: bool) -> No
     assert expansion.worst <= sum(term.worst for term in expansion.terms) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_terms_are_what_they_are_called() -> None:
     """Three of them multiplied out by hand, one head after the other."""
     network = quadlens.load("pizza")
@@ -183,6 +185,7 @@ def test_terms_are_what_they_are_called() -> None:
     assert len(terms) == 2 * (16 * 4 - 1) + 31
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_pizza_is_small() -> None:
     """Worst cases of all 157 terms, added up, beside the margin: the page's numbers."""
     network = quadlens.load("pizza")
@@ -195,6 +198,7 @@ def test_what_is_left_out_of_pizza_is_small() -> None:
         expand(network, quadlens.build(p=13, neurons=60))
 
 
+@pytest.mark.slow
 def test_the_pages_ladder_is_what_the_tool_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     root = ROOT
     monkeypatch.syspath_prepend(root / "experiments")

@@ -38,6 +38,7 @@ def test_columns_are_what_the_lens_says(study: Any) -> None:
     assert lens_values(None, "") == {}
 
 
+@pytest.mark.slow
 def test_the_shipped_models_that_were_trained_again_have_them(study: Any, frame: pl.DataFrame) -> None:
     measured = frame.filter(pl.col("lens_shared").is_not_null())
     assert {79, 96} <= set(measured["seed"])
@@ -81,6 +82,7 @@ def test_the_tail_of_exact_errors_by_loops(study: Any, frame: pl.DataFrame) -> N
     assert (len(alone.errors), alone.above(0.1), alone.above(1.0)) == (446, 44, 0)
 
 
+@pytest.mark.slow
 def test_statements_hold_their_numbers(study: Any, frame: pl.DataFrame) -> None:
     rng = np.random.default_rng(0)
     compare(frame, rng)

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from any_model import networks
 from enclosed_truth import check_enclosed, enclosed_margins
+from examples import examples
 from quadlens.errors import BadWeights
 from quadlens.model import load
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
@@ -29,7 +30,7 @@ from quadlens.proofs.proof import attempt
 from quadlens.spectrum.anatomy import Anatomy
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(networks)
 def test_no_strategy_claims_more_than_is_true_of_any_model(model: Weights) -> None:
     """Task × attention × activation × strategy."""
@@ -38,7 +39,7 @@ def test_no_strategy_claims_more_than_is_true_of_any_model(model: Weights) -> No
         check_enclosed(attempt(strategy, model), truth, model.config.task.answers)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(networks)
 def test_brute_force_proves_all_that_is_clearly_right(model: Weights) -> None:
     """What leads by more than the room that a claim leaves is certified; what is behind by more is a witness."""
@@ -80,7 +81,7 @@ def gate_operations(exact: Tables[Dyadic], layer: FloatLayer) -> int:
     return exponentials + moved + (seen + (1 if seen == 2 else len(layer.gated))) * heads * p * p
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(networks)
 def test_the_formula_for_operations_is_what_arrays_count(model: Weights) -> None:
     """Brute force by enclosure, with arrays that count; gates, σ and comparisons are what the tables say."""
@@ -201,6 +202,7 @@ def test_a_weight_below_the_smallest_double_times_a_huge_neuron_is_in_the_roundi
     assert low_rank.margin is None or change <= low_rank.terms["rounding"].bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("drawn", "cushion", "cost"), [(16, 1.25, 0.337), (1, 1.25, 0.371), (16, 0.0, 0.371)])
 def test_where_a_sparser_form_proves_less_or_costs_more_every_coefficient_is_kept(
     monkeypatch: pytest.MonkeyPatch, drawn: int, cushion: float, cost: float

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from examples import examples
 from places import ROOT, TESTS
 from quadlens.errors import BadConfig
 from quadlens.model.bundled import load
@@ -44,9 +45,8 @@ from small_models import adders, nearly_tied_adders, random_mlps, random_transfo
 from soundness import check_complete, check_sound, quick_margins, true_margins
 from strategies import mlps, seeds
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "number"), [("small", "1000"), ("any", "200")])
 def test_a_thousand_models_without_a_counter_example(kind: str, number: str) -> None:
     """Every strategy on each, in a process without run-time shape checks, which would take most of the time.
@@ -61,13 +61,13 @@ def test_a_thousand_models_without_a_counter_example(kind: str, number: str) -> 
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_models)
 def test_the_quick_truth_is_the_truth(model: Weights) -> None:
     assert quick_margins(model) == true_margins(model)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(small_models)
 def test_arcs_say_exactly_what_is_true(model: Weights) -> None:
     proof, truth = ArcsStrategy().prove(model), true_margins(model)
@@ -75,7 +75,7 @@ def test_arcs_say_exactly_what_is_true(model: Weights) -> None:
     check_complete(proof, truth)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(small_models)
 def test_moments_never_claim_more_than_is_true(model: Weights) -> None:
     proof, truth = Moments().prove(model), true_margins(model)
@@ -86,7 +86,7 @@ def test_moments_never_claim_more_than_is_true(model: Weights) -> None:
         assert proof.witnesses == ()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_models, st.integers(1, 4), seeds)
 def test_any_basis_whatever_gives_a_true_bound(model: Weights, rank: int, seed: int) -> None:
     """Random functions and coefficients, with no relation to the model: each margin less ρ is at most the truth."""
@@ -100,7 +100,7 @@ def test_any_basis_whatever_gives_a_true_bound(model: Weights, rank: int, seed: 
             assert Fraction(int(scores.margins[a, b] - rho[a, b]), 1 << scores.shift) <= margin
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.one_of(adders(), random_mlps(), tied_mlps(), nearly_tied_adders()))
 def test_moments_in_float64_never_claim_more_than_is_true(model: Weights) -> None:
     """The path for large p, on small p where the truth is known."""
@@ -168,6 +168,7 @@ def test_a_planted_error_has_a_certificate_whose_exact_inputs_are_looked_at() ->
         verify(certificate | {"uncertified": [], "claims": claims}, content, lambda operations: None)
 
 
+@pytest.mark.slow
 def test_one_wrong_input_of_994009_is_found_below_half_a_percent_of_brute_force() -> None:
     model = plant_error(build_mlp(Recipe(997, (4, 18, 221, 270, 282, 369, 384, 488), 512, noise=0.001)), 123, 456)
     certificate = certify(model)
@@ -198,7 +199,7 @@ def test_large_models_take_the_float64_path() -> None:
         certificate.save(Path("never-written.json"))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(nearly_tied_adders())
 def test_moments_of_full_rank_are_as_good_as_exact(model: Weights) -> None:
     """A look-up table has no low rank; the last attempt has all of it, and only rounding of the hints is lost."""
@@ -206,7 +207,7 @@ def test_moments_of_full_rank_are_as_good_as_exact(model: Weights) -> None:
     assert int(Moments().prove(model).certified.sum()) >= right
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.one_of(small_models, mlps(), random_transformers()))
 def test_brute_says_exactly_what_is_true(model: Weights) -> None:
     proof, truth = Brute().prove(model), true_margins(model)
@@ -214,7 +215,7 @@ def test_brute_says_exactly_what_is_true(model: Weights) -> None:
     check_complete(proof, truth)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(random_transformers())
 def test_every_strategy_is_sound_on_every_transformer(model: Weights) -> None:
     truth = true_margins(model)
@@ -222,7 +223,7 @@ def test_every_strategy_is_sound_on_every_transformer(model: Weights) -> None:
         check_sound(strategy.prove(model), truth)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(small_models, seeds)
 def test_any_order_of_the_neurons_gives_the_same_answers(model: Weights, seed: int) -> None:
     exact = integer_model(collapse_exactly(model))
@@ -293,7 +294,7 @@ def written_out(exact: IntegerModel, plan: ArcPlan, weights: np.ndarray) -> tupl
     return found, counted
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(tied_mlps())
 def test_operations_are_those_of_the_proof_written_out(model: Weights) -> None:
     """The obvious loops give the same logits and sums, and what they count is the closed formula."""
@@ -315,7 +316,7 @@ def test_operations_are_those_of_the_proof_written_out(model: Weights) -> None:
     assert Brute().prove(model).operations == brute_force_operations(p, d_mlp)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(small_models, st.integers(1, 30))
 def test_arcs_and_corrections_together_are_the_active_neurons(model: Weights, most_ends: int) -> None:
     """Also when so few ends are allowed that long runs must become corrections."""
@@ -337,7 +338,7 @@ def test_arcs_and_corrections_together_are_the_active_neurons(model: Weights, mo
     assert len(set(zip(plan.wrong_row.tolist(), plan.wrong.tolist(), strict=True))) == plan.mispredicted
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(random_transformers())
 def test_collapse_cost_counts_every_product_of_the_exact_collapse(model: Weights) -> None:
     products = 0
@@ -380,7 +381,7 @@ def float32_logits(model: Weights) -> np.ndarray:
     return logits
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.one_of(small_models, random_transformers()))
 def test_float32_execution_stays_within_the_bound(model: Weights) -> None:
     bound = bound_float32(model)
@@ -394,7 +395,7 @@ def test_float32_execution_stays_within_the_bound(model: Weights) -> None:
             assert abs(Fraction(float(computed)) - exact.logit(n // p, n % p, c)) <= bound.error
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.one_of(small_models, random_transformers()))
 def test_four_underflows_for_each_rounding_on_a_path_are_all_there_are(model: Weights) -> None:
     """The proof in `float32.py`: every η of every sum of one forward pass, in units of 2^-126 Q."""

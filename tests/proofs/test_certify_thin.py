@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from places import ROOT
 from quadlens.model import load
 from quadlens.model.bundled import resolve
@@ -53,7 +54,7 @@ def any_directions(rng: np.random.Generator, d: int, r: int) -> Dyadic:
     return Dyadic.from_floats(rng.integers(-3, 4, (d, r)) / 4)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(random_transformers())
 def test_streams_are_exact(model: Weights) -> None:
     exact, streams = collapse_exactly(model), attended_streams(model, DYADICS, thrifty=True)
@@ -66,7 +67,7 @@ def square(x: np.ndarray) -> Fraction:
     return Fraction(sum(n * n for n in x.ravel()))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(random_transformers(), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(0, 9), seeds)
 def test_any_directions_whatever_give_true_bounds(
     model: Weights, r: int, r_out: int, q: int, added: int, seed: int
@@ -138,7 +139,7 @@ def test_a_relabelled_task_turns_too() -> None:
         assert away == 0 or bounds[a, b, away] <= score[a, b, right] - score[a, b, other]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.one_of(adders(), random_transformers()))
 def test_thin_never_claims_more_than_is_true(model: Weights) -> None:
     check_sound(Thin().prove(model), true_margins(model))
@@ -154,6 +155,7 @@ def test_a_clean_transformer_is_proved_whole() -> None:
     assert pickle.loads(pickle.dumps(proof)).margin == proof.margin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pizza", "mismatched"])
 def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(name: str, tmp_path: Path) -> None:
     model = load(name)
@@ -167,7 +169,7 @@ def test_the_bundled_models_cost_a_tenth_of_brute_force_collapse_and_all(name: s
     assert (report.verdict, report.claims) == ("VERIFIED", certificate.to_json()["claims"])
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 12), seeds)
 def test_sets_of_tokens_make_the_plan_that_single_signs_make(tokens: int, p: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

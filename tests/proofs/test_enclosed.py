@@ -6,9 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from examples import examples
 from quadlens.proofs import enclosed as enclosed_module
 from quadlens.proofs.enclosed import Enclosed, circle
 
@@ -44,7 +45,7 @@ OPERATIONS: dict[str, tuple[Callable[[Enclosed, Enclosed], Enclosed], Callable[[
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@settings(max_examples=300)
+@examples(300)
 @given(enclosures(), enclosures())
 def test_sums_and_products_hold_the_truth(
     name: str, x: tuple[Enclosed, list[Fraction]], y: tuple[Enclosed, list[Fraction]]
@@ -69,7 +70,7 @@ def test_products_of_matrices_hold_the_truth_where_a_bound_underflows(power: int
     assert holds(product, truth)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(enclosures(), enclosures())
 def test_quotients_hold_the_truth_or_say_nothing(
     x: tuple[Enclosed, list[Fraction]], y: tuple[Enclosed, list[Fraction]]
@@ -83,7 +84,7 @@ def test_quotients_hold_the_truth_or_say_nothing(
     assert np.isinf((x[0] / zero).radius).all()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(enclosures(7))
 def test_sums_of_many_and_edges_hold_the_truth(x: tuple[Enclosed, list[Fraction]]) -> None:
     ball, truth = x

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from any_model import any_model, extreme_model, extreme_weights, own_answers
+from examples import examples
 from quadlens.errors import BadConfig
 from quadlens.model import load
 from quadlens.model.activation import NONLINEARITIES, Activation
@@ -214,7 +215,7 @@ def outcome(model: Weights, strategy: str) -> str:
     return certificate.obstacle or "verified"
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(0, 2**32 - 1))
 def test_the_producer_knows_what_the_checker_loses(seed: int) -> None:
     """Four times the loss that the checker proves for itself, and nothing where it refuses."""

@@ -219,6 +219,7 @@ def test_what_auto_saves_the_checker_reads_for_weights_of_any_size(tmp_path: Pat
         assert check(str(tmp_path / "c.json"), str(tmp_path / "m.safetensors")).verdict == "VERIFIED"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_a_verdict_prints_whatever_the_terminal_can_show(tmp_path: Path, encoding: str) -> None:
     model = build_mlp(Recipe(7, (1, 2), 12))

@@ -27,6 +27,7 @@ def impatient() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_certificates_are_the_same_bytes_in_several_threads() -> None:
     every = [network(np.random.default_rng((31, number))) for number in range(20)]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from benchmarks.analysis import random_scheme
 from flint import arb
-from hypothesis import given, settings
+from hypothesis import given
 from tools.quadrature_tables import equally_spaced_error, thinned_errors
 
+from examples import examples
 from quadlens.model import Recipe, build_mlp, build_transformer
 from quadlens.quadrature import (
     Scheme,
@@ -121,7 +122,7 @@ def test_blocks_of_the_grid_join(n: int, p: int) -> None:
     assert exact_errors(scheme).relu.middle == pytest.approx(brute_force_error(scheme, "relu").value, abs=1e-12)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(schemes(most=6, large_phases=False))
 def test_rectangle_errors_are_the_integrals(scheme: Scheme) -> None:
     """e_i = 2 ∫ |x + θ - φ_i| dx, on a fine grid; the paper's two cases, with the cases the right way round."""
@@ -135,7 +136,7 @@ def test_rectangle_errors_are_the_integrals(scheme: Scheme) -> None:
             assert error == pytest.approx(y * y + x * x if inside else abs(y * y - x * x), abs=1e-11)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(schemes(most=9, large_phases=False))
 def test_the_window_is_the_heaviest_half_circle(scheme: Scheme) -> None:
     rects = rectangles(scheme)

@@ -26,6 +26,7 @@ def counting() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("K", "seed", "epochs"), [(2, 0, 0), (3, 1, 0), (3, 2, 120), (4, 3, 120), (4, 4, 300)])
 def test_every_word_tried_is_between_the_bounds(counting: ModuleType, K: int, seed: int, epochs: int) -> None:
     flags = {"task": f"max:{K}", "p": 7, "d_model": 8, "d_head": 6, "seed": seed, "lr": 1e-2, "epochs": max(1, epochs)}

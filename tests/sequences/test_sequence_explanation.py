@@ -52,6 +52,7 @@ def test_every_share_of_attention_is_within_what_is_said(adder: SequenceExplanat
             assert total.max() <= share.high, (one, share)
 
 
+@pytest.mark.slow
 def test_s_lies_in_the_interval_of_its_value_on_every_word_tried(adder: SequenceExplanation) -> None:
     axis, network = adder.axis, adder.network
     assert axis is not None
@@ -87,6 +88,7 @@ def test_the_adder_reads_two_places_as_a_decimal_number(adder: SequenceExplanati
     assert "no two intervals of different right digits overlap" in words[-1]
 
 
+@pytest.mark.slow
 def test_the_first_and_the_last_digit_have_their_own_axis(adder: SequenceExplanation) -> None:
     first = axis_of(adder.network, 0)
     assert first is not None
@@ -115,6 +117,7 @@ def test_two_heads_have_two_shares() -> None:
     assert "head 1 " in first.words()
 
 
+@pytest.mark.slow
 def test_explain_says_it_on_the_command_line() -> None:
     done = quadlens("explain", "adder")
     assert done.code == 0, done.err
@@ -125,6 +128,7 @@ def test_explain_says_it_on_the_command_line() -> None:
     refused(quadlens("explain", "adder", "--no-logits"), "a network on sequences has no --neurons")
 
 
+@pytest.mark.slow
 def test_a_report_of_an_adder_is_a_page_with_its_picture_and_its_verdict(tmp_path: Path) -> None:
     config = load_config("adder", flags={"task": "add:2", "p": 3, "d_model": 6, "d_mlp": 5, "d_head": 4, "d_value": 2})
     model = tmp_path / "small.safetensors"

@@ -32,7 +32,11 @@ from small_sequences import addition_task, random_config, random_network
 MANY = int(os.environ.get("QUADLENS_SEQUENCES", "0"))
 
 
-@pytest.mark.parametrize("seed", range(21))
+LARGE = {0, 1, 4, 7, 9, 11, 13, 18}  # of those, which take a second and more
+SEEDS = [pytest.param(seed, marks=pytest.mark.slow) if seed in LARGE else seed for seed in range(21)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_claimed_beyond_the_truth(seed: int) -> None:
     check(certify_sequence(any_network(seed)))
 

@@ -8,9 +8,10 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.weights import Weights
 from quadlens.training import cpu
@@ -107,7 +108,7 @@ def full_model_loss(w: dict[str, torch.Tensor], config: TrainConfig, pairs: np.n
 
 
 @given(any_configs(), st.integers(0, 1000))
-@settings(max_examples=80)
+@examples(80)
 def test_gradients_of_every_kind_equal_automatic_differentiation_of_the_full_model(
     config: TrainConfig, bias: int
 ) -> None:
@@ -132,7 +133,7 @@ def test_gradients_of_every_kind_equal_automatic_differentiation_of_the_full_mod
 
 
 @given(train_configs(), st.integers(0, 1000), st.integers(1, 3), st.sampled_from([1, 3, 256]))
-@settings(max_examples=60)
+@examples(60)
 def test_gradient_equals_automatic_differentiation_of_the_full_transformer(
     config: TrainConfig, bias: int, threads: int, rows: int
 ) -> None:
@@ -155,7 +156,7 @@ def test_gradient_equals_automatic_differentiation_of_the_full_transformer(
 
 
 @given(train_configs())
-@settings(max_examples=20)
+@examples(20)
 def test_the_device_engine_takes_the_same_steps(config: TrainConfig) -> None:
     starts = [start_of(dataclasses.replace(config, seed=seed)) for seed in (config.seed, config.seed // 2 + 1)]
     states = [start_state(config, start) for start in starts]
