@@ -9,7 +9,7 @@ python tools/paper_tables.py rules       # docs/start.md: its errors and bounds
 import sys
 
 import quadlens
-from quadlens.explanation.beside_paper import beside_paper
+from quadlens.explanation.value import beside_paper
 from quadlens.numbers import decimals
 from quadlens.published import read_published
 from quadlens.table import Table

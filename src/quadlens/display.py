@@ -93,15 +93,3 @@ def facts_html(title: str, facts: dict[str, object]) -> str:
         for name, value in facts.items()
     )
     return f"<table><caption>{html.escape(title)}</caption>{rows}</table>"
-
-
-def paragraph_html(text: str) -> str:
-    """A paragraph."""
-    return f"<p>{html.escape(text)}</p>"
-
-
-def rows_html(title: str, header: list[str], rows: list[list[str]]) -> str:
-    """A table with a header; every cell is text."""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><caption>{html.escape(title)}</caption><tr>{head}</tr>{body}</table>"

@@ -1,17 +1,20 @@
-"""A table of text, and its views: terminal, CSV, LaTeX, HTML, Markdown."""
+"""A table of text, and its views: terminal, CSV, LaTeX, HTML, Markdown; and columns: rows as a table, and as JSON."""
 
 import csv
 import html
 import io
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 GAP = 2
+# Of a table in a terminal or a notebook; JSON has them all.
+MAX_ROWS = 30
 # What LaTeX has to be told; a backslash comes first, so that those put in afterwards stay.
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -76,9 +79,10 @@ class Table:
         return f"<table>\n<thead>\n{top}</thead>\n<tbody>\n{bottom}</tbody>\n</table>"
 
     def _repr_html_(self) -> str:
-        """With its title, for a notebook."""
-        caption = f"<caption>{html.escape(self.title)}</caption>"
-        return self.to_html().replace("<table>", f"<table>{caption}", 1)
+        """With its title and its caption, for a notebook."""
+        title = f"<caption>{html.escape(self.title)}</caption>"
+        below = f"<p>{html.escape(self.caption)}</p>" if self.caption else ""
+        return self.to_html().replace("<table>", f"<table>{title}", 1) + below
 
     def to_latex(self, label: str | None = None) -> str:
         """A booktabs tabular; with a label a whole table, the title its caption. A cell with $ is LaTeX already."""
@@ -133,6 +137,49 @@ class Table:
                 console.print(text, soft_wrap=True)
         if self.caption:
             console.print(Text(" " + self.caption, style="dim italic"))
+
+
+class Column(NamedTuple):
+    """One thing that is said of every row.
+
+    Attributes:
+        key: Its name in JSON; empty where only tables have it.
+        value: Where a row has it, as `phases.offset`; where that is empty, under its name in JSON.
+        header: Its name in tables; empty where only JSON has it.
+        text: How tables write it.
+    """
+
+    key: str
+    value: str = ""
+    header: str = ""
+    text: Callable[[Any], str] = str
+
+    def of(self, row: Any) -> Any:
+        """What this row has."""
+        return attrgetter(self.value or self.key)(row)
+
+
+def as_dict(columns: Sequence[Column], row: Any) -> dict[str, Any]:
+    """A row as JSON.
+
+    >>> as_dict([Column("real"), Column("", "imag", "imaginary part")], 3 + 4j)
+    {'real': 3.0}
+    """
+    return {column.key: column.of(row) for column in columns if column.key}
+
+
+def as_table(
+    title: str, columns: Sequence[Column], rows: Sequence[Any], order: Sequence[str] = (), **options: Any
+) -> Table:
+    """Rows as a table, its columns in the order of these headers, or of the list.
+
+    >>> as_table("Numbers", [Column("real", "", "re"), Column("", "imag", "im")], [3 + 4j], ("im", "re")).rows
+    [['4.0', '3.0']]
+    """
+    named = {column.header: column for column in columns if column.header}
+    shown = [named[header] for header in order or named]
+    cells = [[column.text(column.of(row)) for column in shown] for row in rows]
+    return Table(title, [column.header for column in shown], cells, **options)
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -8,7 +8,7 @@ import pytest
 import quadlens
 from cli_runner import quadlens as run
 from quadlens.explanation import Explanation
-from quadlens.explanation.beside_paper import beside_paper
+from quadlens.explanation.value import beside_paper
 from quadlens.model.weights import Weights
 from quadlens.published import as_printed, read_published
 from quadlens.quadrature import Exact, papers_cells, tables

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadlens.display import Displayed
-from quadlens.explanation.columns import MAX_ROWS, Column, as_dict, as_table
 from quadlens.logits import (
     AlgorithmMeasures,
     ClockPizzaTable,
@@ -27,7 +26,7 @@ from quadlens.logits import (
 )
 from quadlens.numbers import decimals
 from quadlens.spectrum import Anatomy
-from quadlens.table import Table
+from quadlens.table import MAX_ROWS, Column, Table, as_dict, as_table
 
 LOGIT_KEYS = (
     *("correct", "residual_variance_share", "r2", "coefficients"),

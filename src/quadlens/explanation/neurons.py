@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quadlens.display import short
-from quadlens.explanation.columns import MAX_ROWS, Column, as_dict, as_table
 from quadlens.numbers import decimals, fit
 from quadlens.spectrum import (
     Anatomy,
@@ -25,7 +24,7 @@ from quadlens.spectrum import (
     secondary_doubling,
 )
 from quadlens.spectrum.harmonics import DRAWN_R2, RANK_NAMES, doubled
-from quadlens.table import Table
+from quadlens.table import MAX_ROWS, Column, Table, as_dict, as_table
 
 # Clusters are called clear when this share of the neurons that are not constant match, and when the largest frequency
 # explains at least half of a typical pre-activation; eight trained models (seeds 0 to 7) have 0.96 and more of both.

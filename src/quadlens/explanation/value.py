@@ -1,13 +1,13 @@
 """`explain(model)`: what is known about a network that answers pairs, as one frozen value of optional parts."""
 
+import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 import numpy as np
 
-from quadlens.display import Displayed, paragraph_html
+from quadlens.display import Displayed
 from quadlens.errors import BadConfig, within_float64
 from quadlens.explanation.logits import LOGIT_KEYS, LogitExplanation, explain_logits
 from quadlens.explanation.neurons import NeuronExplanation, explain_neurons
@@ -17,6 +17,8 @@ from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.evaluate import MAX_OPERATIONS
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
+from quadlens.numbers import decimals
+from quadlens.published import read_published
 from quadlens.spectrum import Anatomy, anatomy_of
 from quadlens.table import Table
 
@@ -156,10 +158,8 @@ class Explanation(Displayed):
 
     def _repr_html_(self) -> str:
         """The summary and the first table, for a notebook."""
-        shown = paragraph_html(self.summary())
-        for table in islice(self.tables(), 1):
-            shown += table._repr_html_() + (paragraph_html(table.caption) if table.caption else "")
-        return shown
+        first = next(self.tables(), None)
+        return f"<p>{html.escape(self.summary())}</p>{first._repr_html_() if first else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view, as `quadlens explain --json` prints it; None where a number has no meaning or was left out."""
@@ -189,8 +189,6 @@ class Explanation(Displayed):
 
     def tables(self) -> Iterator[Table]:
         """Clusters, harmonics, regressions, coefficients, the paper's where they are of the same model, measures."""
-        from quadlens.explanation.beside_paper import beside_paper
-
         if self.neurons is not None:
             yield from self.neurons.tables()
         if self.logits is not None:
@@ -207,6 +205,31 @@ class Explanation(Displayed):
             if number == 0:
                 console.print()
             table.print(console)
+
+
+def beside_paper(explanation: Explanation) -> tuple[Table, ...]:
+    """Neurons, coefficients and R² with the paper's below, where the key frequencies are those of its own model."""
+    paper, logits = read_published(), explanation.logits
+    if logits is None or explanation.key_frequencies != tuple(k for k, _ in paper.key_neurons):
+        return ()
+    form, r2 = logits.forms.by_parts, logits.r2
+    sizes = {one.k: len(one.neurons) for one in explanation.clusters}
+    rows = [
+        ("neurons", *(str(sizes[k]) for k in explanation.key_frequencies)),
+        ("neurons, the paper", *(str(count) for _, count in paper.key_neurons)),
+    ]
+    for letter, ours, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
+        rows.append((letter, *(decimals(float(value), 2) for value in ours)))
+        rows.append((f"{letter}, the paper", *(f"{value:g}" for _, value in theirs)))
+    fits = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
+    return (
+        Table("Beside the paper's model", ("k", *map(str, explanation.key_frequencies)), rows),
+        Table(
+            "R² beside the paper's",
+            ("", "all logits: pizza", "clock", "absolute part: pizza", "clock"),
+            [("ours", *map(decimals, fits)), ("the paper", *(f"{value:g}" for value in paper.r2))],
+        ),
+    )
 
 
 def needs_outline(model: Weights) -> bool:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from quadlens.display import Displayed, rows_html, short
+from quadlens.display import Displayed, short
 from quadlens.errors import BadConfig
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.weights import Weights
@@ -15,6 +15,7 @@ from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
 from quadlens.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens.spectrum.cluster import Cluster
+from quadlens.table import Table
 
 # Brute force past this many evaluations takes tens of seconds; the exact method has the same number anyway.
 BRUTE_FORCE_LIMIT = 10**9
@@ -111,9 +112,8 @@ class Bounds(Displayed):
         """The relative errors, one row per cluster, for a notebook."""
         rows = [[str(value) for value in one._facts().values()] for one in self.bounded]
         header = ["k", "neurons", "paper's bound", "moment bound", "exact"]
-        return rows_html(
-            "Error of each cluster as a quadrature rule, relative to the integral's mean size", header, rows
-        )
+        title = "Error of each cluster as a quadrature rule, relative to the integral's mean size"
+        return Table(title, header, rows)._repr_html_()
 
     @property
     def bounded(self) -> tuple[ClusterBounds, ...]:
