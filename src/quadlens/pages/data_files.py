@@ -1,6 +1,5 @@
 """The numbers behind the page, as CSV and JSON files."""
 
-import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -23,24 +22,22 @@ from quadlens.table import csv_text
 def data_files(study: Study) -> dict[str, bytes]:
     """Relative path → content, the same bytes for the same study."""
     files = {
-        "data/evaluation.json": _json(asdict(study.evaluation)),
+        "data/evaluation.json": json_bytes(asdict(study.evaluation)),
         "data/margins.csv": _margins(study),
-        "data/population.json": _json(_population(study)),
-        "data/certificates.json": _json([summary(one) for one in study.certificates]),
+        "data/population.json": json_bytes(_population(study)),
+        "data/certificates.json": json_bytes([summary(one) for one in study.certificates]),
     }
     if study.no_waves is None:
-        stream = io.BytesIO()
-        study.explanation.neuron_frame().write_csv(stream)
-        files["data/neurons.csv"] = stream.getvalue()
-    files["data/explanation.json"] = _json(study.explanation.to_dict())
+        files["data/neurons.csv"] = study.explanation.neuron_frame().write_csv().encode()
+    files["data/explanation.json"] = json_bytes(study.explanation.to_dict())
     if study.anatomy.layer.gated:
         files["data/gates.csv"] = _gates(study.anatomy.layer)
     if study.irreps is not None:
         files["data/irreps.csv"] = _irreps(study)
     if study.lens_if_any is not None:
-        files["data/lens.json"] = _json(study.lens_if_any.to_dict())
+        files["data/lens.json"] = json_bytes(study.lens_if_any.to_dict())
     if study.bounds is not None:
-        files["data/bounds.json"] = _json(to_json(study.bounds))
+        files["data/bounds.json"] = json_bytes(to_json(study.bounds))
     if study.clusters:
         files |= _cluster_files(study)
     if study.clusters or study.certificates:
@@ -48,10 +45,8 @@ def data_files(study: Study) -> dict[str, bytes]:
     if study.certificate is not None and study.certificate.checkable:
         files["data/certificate.json"] = study.certificate.to_bytes()
     if study.history is not None:
-        for name, frame in (("history", study.history.curve_frame()), ("spectrum", study.history.spectrum_frame())):
-            stream = io.BytesIO()
-            frame.write_csv(stream)
-            files[f"data/{name}.csv"] = stream.getvalue()
+        files["data/history.csv"] = study.history.curve_frame().write_csv().encode()
+        files["data/spectrum.csv"] = study.history.spectrum_frame().write_csv().encode()
     return files
 
 
@@ -72,9 +67,9 @@ def _cluster_files(study: Study) -> dict[str, bytes]:
             (scheme.k, *row) for row in zip(found.order.tolist(), found.size.tolist(), found.term.tolist(), strict=True)
         ]
     return {
-        "data/rectangles.csv": _csv(("k", "period", "place_in_cluster", "phi", "left", "right", "height"), boxes),
-        "data/exact_errors.csv": _csv(("k", "a_plus_b", "abs_error_worst_c"), errs),
-        "data/moments.csv": _csv(("k", "order", "size", "term"), moms),
+        "data/rectangles.csv": csv_bytes(("k", "period", "place_in_cluster", "phi", "left", "right", "height"), boxes),
+        "data/exact_errors.csv": csv_bytes(("k", "a_plus_b", "abs_error_worst_c"), errs),
+        "data/moments.csv": csv_bytes(("k", "order", "size", "term"), moms),
     }
 
 
@@ -87,7 +82,7 @@ def _frontier(study: Study) -> bytes:
         costs = one.cost_share, one.cost_share_beyond_collapse
         rows.append(("T3", one.proof.strategy, one.total_flops, "", share, *costs))
     head = "statement", "method", "operations", "worst_relative_error", "share_of_inputs_proved"
-    return _csv((*head, "cost_share", "cost_share_beyond_collapse"), rows)
+    return csv_bytes((*head, "cost_share", "cost_share_beyond_collapse"), rows)
 
 
 def _margins(study: Study) -> bytes:
@@ -95,7 +90,7 @@ def _margins(study: Study) -> bytes:
     columns = {"a": a, "b": b, "margin": study.margins.ravel()}
     if study.skip_shares is not None:
         columns["skip_share"] = study.skip_shares.ravel()
-    return _csv(tuple(columns), zip(*(column.tolist() for column in columns.values()), strict=True))
+    return csv_bytes(tuple(columns), zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
 def _gates(layer: FloatTables) -> bytes:
@@ -107,7 +102,7 @@ def _gates(layer: FloatTables) -> bytes:
         for i, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         for head in range(layer.heads)
     ]
-    return _csv(("a", "b", "head", *(f"on_{POSITIONS[one.position]}" for one in layer.gated)), rows)
+    return csv_bytes(("a", "b", "head", *(f"on_{POSITIONS[one.position]}" for one in layer.gated)), rows)
 
 
 def _irreps(study: Study) -> bytes:
@@ -116,7 +111,7 @@ def _irreps(study: Study) -> bytes:
         (part.name, part.dimension, part.rank, *(float(column[i]) for column in shares.values()))
         for i, part in enumerate(study.irreps.parts if study.irreps else ())
     ]
-    return _csv(("irrep", "dimension", "rank", *(f"share_of_{name}" for name in shares)), rows)
+    return csv_bytes(("irrep", "dimension", "rank", *(f"share_of_{name}" for name in shares)), rows)
 
 
 def _population(study: Study) -> dict[str, Any]:
@@ -134,9 +129,11 @@ def _population(study: Study) -> dict[str, Any]:
     }
 
 
-def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+def csv_bytes(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """A file of a header and one line per row."""
     return csv_text(head, rows).encode()
 
 
-def _json(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
+    """A file of one JSON document."""
     return (json.dumps(plain(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()

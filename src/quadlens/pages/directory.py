@@ -1,17 +1,24 @@
-"""A directory that appears whole or not at all."""
+"""The directory of a report: it appears whole or not at all, with a manifest of what it was made from."""
 
 import contextlib
+import hashlib
+import importlib.metadata
+import json
 import os
-from collections.abc import Iterator
+import platform
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from quadlens import __version__
 from quadlens.errors import BadFile
 from quadlens.model.atomic import check_directory, make_directory, temporary_directory
 from quadlens.reading import parse_json, read_limited
+from quadlens.studies import Study
 
 MANIFEST = "manifest.json"
 FORMAT = "quadlens-report"
 MAX_MANIFEST_BYTES = 1 << 24
+PACKAGES = ("numpy", "scipy", "matplotlib", "Jinja2", "polars", "python-flint", "safetensors")
 
 
 def check_target(target: Path) -> None:
@@ -36,6 +43,34 @@ def is_report(directory: Path) -> bool:
         return isinstance(manifest, dict) and manifest.get("format") == FORMAT
     except BadFile:
         return False
+
+
+def write_directory(target: Path, files: Mapping[str, bytes], study: Study, command: str) -> None:
+    """Write all files of a report, by their paths in it, and last its manifest."""
+    with replaced_directory(target) as fresh:
+        for name, content in {**files, MANIFEST: _manifest(files, study, command)}.items():
+            (fresh / name).parent.mkdir(exist_ok=True)
+            (fresh / name).write_bytes(content)
+
+
+def _manifest(files: Mapping[str, bytes], study: Study, command: str) -> bytes:
+    """What a report was made from, with what, and the hash of every file; no clock: equal reports are equal bytes."""
+    manifest = {
+        "format": FORMAT,
+        "version": 1,
+        "command": command,
+        "model": {"name": study.name, "sha256": study.sha256, **study.sizes},
+        "versions": {
+            "python": platform.python_version(),
+            "quadlens": __version__,
+            **{name.lower(): importlib.metadata.version(name) for name in PACKAGES},
+        },
+        "files": {
+            name: {"bytes": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
+            for name in sorted(files)
+        },
+    }
+    return (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 @contextlib.contextmanager

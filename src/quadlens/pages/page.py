@@ -29,23 +29,25 @@ def size_of(rendered: Rendered) -> tuple[int, int]:
 
 
 @cache
-def _template() -> "Template":
-    """The page's template, compiled once."""
+def template(name: str) -> "Template":
+    """A page's template of this folder, compiled once; all of them know the style and the version."""
     from jinja2 import PackageLoader
     from markupsafe import Markup
 
-    page = environment(loader=PackageLoader("quadlens.pages", "."), autoescape=True)
-    page.filters["thousands"] = lambda value: f"{value:,}"
-    page.filters["math"] = lambda latex: Markup(typeset().formulas[latex])
-    page.filters["formula"] = lambda latex: Markup(typeset().formulas[latex].replace("inline", "block", 1))
-    return page.get_template("page.html.j2")
+    pages = environment(loader=PackageLoader("quadlens.pages", "."), autoescape=True)
+    pages.globals["style"] = Markup((files("quadlens.pages") / "page.css").read_text(encoding="utf-8"))
+    pages.globals["version"] = __version__
+    pages.filters["thousands"] = lambda value: f"{value:,}"
+    pages.filters["math"] = lambda latex: Markup(typeset().formulas[latex])
+    pages.filters["formula"] = lambda latex: Markup(typeset().formulas[latex].replace("inline", "block", 1))
+    return pages.get_template(name)
 
 
 def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
     """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     pictures, tables = pictures_by_family(study), page_tables(study)
     first = study.clusters[0].k if study.clusters else None
-    return _template().render(
+    return template("page.html.j2").render(
         study=study,
         activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
         certificate=study.certificate,
@@ -68,7 +70,5 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         explorer=explorer,
         addresses={name: one.address for name, one in rendered.items()},
         sizes={name: size_of(one) for name, one in rendered.items()},
-        style=(files("quadlens.pages") / "page.css").read_text(encoding="utf-8"),
         glossary=typeset().entries,
-        version=__version__,
     )

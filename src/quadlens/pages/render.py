@@ -53,22 +53,17 @@ def drawers(workers: int) -> "Iterator[ProcessPoolExecutor | None]":
     if workers <= 1:
         yield None
         return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
+    from joblib.externals.loky import ProcessPoolExecutor
 
-    # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
-        try:
-            with deaf_to_interrupts():
-                for _ in range(workers):
-                    pool.submit(_begin)
-            yield pool
-        except BaseException:
-            # Leaving the pool would wait for pictures that nobody wants any more.
-            for worker in multiprocessing.active_children():
-                worker.terminate()
-            raise
+    pool = ProcessPoolExecutor(workers, initializer=_begin)
+    try:
+        with deaf_to_interrupts():
+            for _ in range(workers):
+                pool.submit(_begin)
+        yield pool
+    finally:
+        # Waiting would be for pictures that nobody wants any more.
+        pool.shutdown(kill_workers=True)
 
 
 def render(
@@ -167,9 +162,6 @@ def _few_colours(png: bytes) -> bytes:
     return stream.getvalue()
 
 
-def write_rendered(rendered: dict[str, Rendered], directory: Path) -> None:
-    """`figures/NAME.FORMAT` for every picture and format."""
-    (directory / "figures").mkdir()
-    for one in rendered.values():
-        for kind, content in one.files:
-            (directory / "figures" / f"{one.name}.{kind}").write_bytes(content)
+def figure_files(rendered: dict[str, Rendered]) -> dict[str, bytes]:
+    """`figures/NAME.FORMAT` of every picture and format."""
+    return {f"figures/{one.name}.{kind}": content for one in rendered.values() for kind, content in one.files}

@@ -104,6 +104,13 @@ def page_tables(study: Study) -> tuple[PageTable, ...]:
     return (*bound_tables(study), model_table(study), population_table(study))
 
 
+def table_files(study: Study) -> dict[str, bytes]:
+    """`tables/NAME.csv` of every table, and `tables/NAME.tex` of the paper's own."""
+    tables = page_tables(study)
+    latex = {f"tables/{one.name}.tex": one.latex.encode() for one in tables if one.latex is not None}
+    return {f"tables/{one.name}.csv": one.csv.encode() for one in tables} | latex
+
+
 def bound_tables(study: Study) -> tuple[PageTable, ...]:
     """The paper's three tables and ours beyond them, over the key frequencies that are quadrature rules."""
     if not study.clusters:

@@ -11,12 +11,11 @@ from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.explorer import build_page
 from quadlens.pages.data_files import data_files
-from quadlens.pages.directory import check_target, replaced_directory
-from quadlens.pages.manifest import write_manifest
+from quadlens.pages.directory import check_target, write_directory
 from quadlens.pages.page import page_html
-from quadlens.pages.render import drawers, render, write_rendered
-from quadlens.pages.sequence import sequence_page
-from quadlens.pages.tables import page_tables
+from quadlens.pages.render import drawers, figure_files, render
+from quadlens.pages.sequence import sequence_report
+from quadlens.pages.tables import table_files
 from quadlens.studies import Study, study_of
 from quadlens.studies.played_run import run_to_play
 
@@ -84,8 +83,7 @@ def report(
     named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
     command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + ("" if proofs else " --no-proofs")
     if results.on_sequences:
-        page, files, verdict = sequence_page(results, output, command, proofs, progress)
-        return Report(output, output / PAGE, files, len(page.encode()), results, verdict)
+        return _written(results, output, command, *sequence_report(results, progress))
     with drawers(workers) as pool:
         # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
         results.prepare(progress, proofs=pool is None)
@@ -119,22 +117,15 @@ def write_report(
         results.prepare(progress)
         explorer = explore()
 
-    with replaced_directory(output) as fresh:
-        rendered = render(results, pool, lambda done, every: progress(f"figures {done}/{every}"), meanwhile)
-        progress("page and files")
-        write_rendered(rendered, fresh)
-        for folder in ("data", "tables"):
-            (fresh / folder).mkdir()
-        for name, content in data_files(results).items():
-            (fresh / name).write_bytes(content)
-        for table in page_tables(results):
-            (fresh / "tables" / f"{table.name}.csv").write_text(table.csv, encoding="utf-8")
-            if table.latex is not None:
-                (fresh / "tables" / f"{table.name}.tex").write_text(table.latex, encoding="utf-8")
-        if explorer is not None:
-            (fresh / EXPLORER).write_text(explorer, encoding="utf-8")
-        page = page_html(results, rendered, EXPLORER if explorer is not None else None)
-        (fresh / PAGE).write_text(page, encoding="utf-8")
-        manifest = write_manifest(fresh, results, command)
-    verdict = results.certificate.verdict if results.certificate else None
-    return Report(output, output / PAGE, tuple(manifest["files"]), len(page.encode()), results, verdict)
+    rendered = render(results, pool, lambda done, every: progress(f"figures {done}/{every}"), meanwhile)
+    progress("page and files")
+    page = page_html(results, rendered, EXPLORER if explorer is not None else None)
+    files = {PAGE: page.encode(), **figure_files(rendered), **data_files(results), **table_files(results)}
+    if explorer is not None:
+        files[EXPLORER] = explorer.encode()
+    return _written(results, output, command, files, results.certificate.verdict if results.certificate else None)
+
+
+def _written(results: Study, output: Path, command: str, files: dict[str, bytes], verdict: str | None) -> Report:
+    write_directory(output, files, results, command)
+    return Report(output, output / PAGE, tuple(sorted(files)), len(files[PAGE]), results, verdict)
