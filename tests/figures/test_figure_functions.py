@@ -1,5 +1,6 @@
 """Figures from Python: public functions, on the caller's own axes, that leave the caller's matplotlib as it was."""
 
+import contextlib
 import inspect
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from pages.test_report_kinds import made
 from quadlens import figures
 from quadlens.errors import BadConfig
+from quadlens.figures.picture import Family
 from quadlens.figures.registry import FIGURES
 from quadlens.model import Recipe, Weights, build_mlp
 from quadlens.model.task import task_by_name
@@ -134,6 +136,15 @@ def test_the_same_from_a_model_a_study_and_a_name(pizza: Study) -> None:
 def test_what_cannot_be_drawn_says_so(name: str, options: dict[str, Any], message: str, toy: Study) -> None:
     with pytest.raises(BadConfig, match=message.replace("(", r"\(")):
         getattr(figures, name)(toy, **options)
+
+
+@pytest.mark.parametrize("model", ["clock", "adder"])
+@pytest.mark.parametrize("family", FIGURES, ids=lambda family: str(family.name))
+def test_a_network_without_what_a_figure_shows_says_so(model: str, family: Family) -> None:
+    study = study_of(model).without_proofs()
+    if not family.of(study):
+        with contextlib.suppress(BadConfig):  # some can be drawn all the same, with nothing to say of them
+            assert family.draw(study).axes
 
 
 def test_figures_of_proofs_need_proofs(toy: Study) -> None:

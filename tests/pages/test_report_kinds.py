@@ -16,6 +16,7 @@ from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.config import Softmax
 from quadlens.model.task import Task, task_by_name, task_from_table
 from quadlens.pages import report
+from quadlens.pages.compare import compare
 from quadlens.pages.data_files import data_files
 from quadlens.pages.page import page_html
 from quadlens.pages.render import Rendered
@@ -119,6 +120,13 @@ def test_every_figure_of_every_task_can_be_drawn(name: str) -> None:
     for picture in all_pictures(study):
         assert picture.draw().axes
     check_page(study)
+
+
+def test_two_models_of_other_kinds_are_a_page() -> None:
+    pair = compare(made(TASKS["add"], "constant", "relu"), made(TASKS["add"], "softmax", "relu"))
+    page = pair.to_html()
+    assert all(html.escape(table.title.capitalize()) in page for table in pair.tables)
+    assert {"gates: model (2)", "shared function: model (1)"} <= set(re.findall(r'alt="([^"]+)"', page))
 
 
 def test_a_whole_report_of_a_group_with_softmax_attention(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.explanation.neurons import NeuronExplanation
-from quadlens.explanation.value import Explanation, without_part
+from quadlens.explanation.value import Explanation, MissingPart
 from quadlens.model.atomic import write_atomic
 from quadlens.spectrum.amplitude_phase import TURN, AmplitudePhase, wrap
 from quadlens.spectrum.harmonics import RANK_NAMES, Harmonics
@@ -31,7 +31,7 @@ def neuron_frame(explanation: Explanation) -> "polars.DataFrame":
         BadConfig: when the network has no part `neurons`.
     """
     if explanation.neurons is None:
-        raise BadConfig(without_part(NeuronExplanation, "a table of neurons"))
+        raise MissingPart(NeuronExplanation, "a table of neurons")
     import polars as pl
 
     roles, spectra = explanation.roles, explanation.spectra

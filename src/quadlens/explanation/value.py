@@ -39,11 +39,14 @@ PARTS: dict[type, tuple[str, str]] = {
 }
 
 
-def without_part(part: type, what: str) -> str:
-    """That `what` cannot be said because a network lacks this part, and which networks have it."""
-    name, networks = PARTS[part]
-    missing = f"this network has no part `{name}`, which {what} is read from; only a network {networks} has one"
-    return f"{missing}. `summary()` says what is known of this one"
+class MissingPart(BadConfig, AttributeError):
+    """Something was asked of a network that is read from a part that it lacks."""
+
+    def __init__(self, part: type, what: str) -> None:
+        """Say which networks have this part, which `what` is read from."""
+        name, networks = PARTS[part]
+        missing = f"this network has no part `{name}`, which {what} is read from; only a network {networks} has one"
+        super().__init__(f"{missing}. `summary()` says what is known of this one")
 
 
 class _Of(Generic[P, T]):
@@ -66,7 +69,7 @@ class _Of(Generic[P, T]):
         for part in (explanation.neurons, explanation.overview):
             if isinstance(part, self.part):
                 return self.read(part)
-        raise AttributeError(without_part(self.part, f"`{self.name}`"))
+        raise MissingPart(self.part, f"`{self.name}`")
 
     # Python's help and Sphinx take a descriptor that cannot be set for a method.
     def __set__(self, explanation: "Explanation", value: object) -> NoReturn:

@@ -32,7 +32,7 @@ def _axis_of(study: Study) -> dict[str, Axis] | None:
     return None if axis is None else {"axis": axis}
 
 
-@figure(values=_axis_of)
+@figure(values=_axis_of, on_sequences=True)
 def sequence_axis(study: Study, ax: Target = None) -> "Figure":
     """Draw where s lies for every value of x + y + carry, over the digit that wins there, one row per own digit."""
     axis = (_axis_of(study) or {}).get("axis")

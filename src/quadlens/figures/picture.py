@@ -72,7 +72,6 @@ class Family:
         in_paper: Whether the paper has it.
         needs_proofs: Whether it draws proofs.
         needs_waves: Whether it speaks of frequencies, which not every model has.
-        on_sequences: Whether it is of networks on sequences, which have no other figure.
     """
 
     name: str
@@ -88,14 +87,14 @@ class Family:
     in_paper: bool = False
     needs_proofs: bool = False
     needs_waves: bool = True
-    on_sequences: bool = False
 
     def of(self, study: Study) -> tuple[Picture, ...]:
         """Its pictures of one model; () where the model has none."""
-        if study.on_sequences != self.on_sequences:
+        if not vars(self.draw)["is_of"](study) or (self.needs_waves and study.no_waves is not None):
             return ()
-        found = None if self.needs_waves and study.no_waves is not None else self.values(study)
-        return tuple(self._picture(study, one) for one in ((found,) if isinstance(found, Mapping) else found or ()))
+        values = self.values(study)
+        each = (values,) if isinstance(values, Mapping) else values or ()
+        return tuple(self._picture(study, one) for one in each)
 
     def _picture(self, study: Study, values: Values) -> Picture:
         def filled(template: str) -> str:
@@ -116,6 +115,7 @@ def figure(
     ax: str = "Axes to draw on",
     *,
     values: "Callable[[Study], Values | Sequence[Values] | None]" = lambda study: {},
+    on_sequences: bool = False,
     **words: str,
 ) -> "Callable[[Callable[Concatenate[Study, P], Figure]], Callable[Concatenate[Any, P], Figure]]":
     """A drawing as a public function: it takes all that stands for a model, and its docstring says what else.
@@ -123,20 +123,28 @@ def figure(
     Args:
         ax: The axes it draws on.
         values: What its caption needs of a study (`Family.values`).
+        on_sequences: Whether it is of networks on sequences, which have no other figure.
         words: What the parameters are that are its own.
     """
     common = {"study": "A study, a model, a path or the name of a bundled model."}
     described = common | words | {"ax": f"{ax}, or a Figure or SubFigure to make them in."}
     arguments = "\n".join(f"    {name}: {text}" for name, text in described.items())
 
+    def is_of(study: Study) -> bool:
+        return study.on_sequences == on_sequences
+
     def decorate(draw: "Callable[..., Figure]") -> "Callable[..., Figure]":
-        drawn = checked(draw)
+        checked_draw = checked(draw)
 
         @functools.wraps(draw)
         def public(study: Any, *others: Any, **options: Any) -> "Figure":
-            return drawn(study_of(study), *others, **options)
+            subject = study_of(study)
+            if not is_of(subject):
+                kind = "on sequences" if on_sequences else "that answer pairs; `sequence_axis` is of those on sequences"
+                raise BadConfig(f"{draw.__name__} is a figure of networks {kind}")
+            return checked_draw(subject, *others, **options)
 
-        vars(public)["values"] = values
+        vars(public).update(values=values, is_of=is_of)
         public.__doc__ = f"{inspect.cleandoc(draw.__doc__ or '')}\n\nArgs:\n{arguments}\n"
         return public
 

@@ -1,11 +1,8 @@
 """Two models side by side: answers, frequencies, lens, bounds and proofs, as tables, as JSON and as a page."""
 
-import dataclasses
-import html
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from quadlens.display import Displayed
@@ -65,8 +62,7 @@ class Comparison(Displayed):
 
     def prepare(self, progress: Callable[[str], None] = lambda step: None) -> "Comparison":
         """Compute what the tables show, saying each step before it is taken; returns the comparison itself."""
-        steps = dict(zip(("settings", "answers", "hidden layer", "proofs"), _sections().values(), strict=True))
-        for step, facts in steps.items():
+        for step, _, facts in SECTIONS:
             for study, name in zip(self._both, self.names, strict=True):
                 progress(f"{step} of {name}")
                 facts(study)
@@ -76,23 +72,17 @@ class Comparison(Displayed):
     def tables(self) -> tuple[Table, ...]:
         """One row per fact, one column per model; then one row per key frequency of either."""
         tables = []
-        for title, facts in _sections().items():
-            ours, theirs = facts(self.a), facts(self.b)
-            rows = [[name, ours.get(name, NONE), theirs.get(name, NONE)] for name in {**ours, **theirs}]
+        for _, title, facts in SECTIONS:
+            of_a, of_b = facts(self.a), facts(self.b)
+            rows = [[name, of_a.get(name, NONE), of_b.get(name, NONE)] for name in {**of_a, **of_b}]
             tables.append(Table(title, ["", *self.names], rows))
-        shared = f"the same answer to {percent(self.agreement)} of the inputs" if self.agreement is not None else ""
+        if self.agreement is not None:
+            tables[1] = replace(tables[1], caption=f"the same answer to {percent(self.agreement)} of the inputs")
         clusters = [self._cluster_row(k) for k in sorted({*_keys(self.a), *_keys(self.b)})]
-        header = [
-            "k",
-            *(
-                f"{what}, {name}"
-                for what in ("neurons", "sum waves", "exact error", "R² of angles")
-                for name in self.names
-            ),
-        ]
+        measures = ("neurons", "sum waves", "exact error", "R² of angles")
+        header = ["k", *(f"{measure}, {name}" for measure in measures for name in self.names)]
         if clusters:
             tables.append(Table("frequency by frequency", header, clusters, left=()))
-        tables[1] = Table(tables[1].title, tables[1].header, tables[1].rows, caption=shared)
         return tuple(tables)
 
     def _cluster_row(self, k: int) -> list[str]:
@@ -127,42 +117,27 @@ class Comparison(Displayed):
 
     def to_html(self) -> str:
         """A page with everything inside: the tables, then the figures that apply, side by side."""
-        style = (
-            files("quadlens.pages").joinpath("page.css").read_text(encoding="utf-8") + "main.pair { max-width: 70rem; }"
-        )
-        title = html.escape(f"{self.names[0]} and {self.names[1]}")
-        parts = []
-        for table in self.tables:
-            caption = f"<p>{html.escape(table.caption)}</p>" if table.caption else ""
-            shown = f'<div class="scroll" tabindex="0">{table.to_html()}</div>{caption}'
-            parts.append(f"<section><h2>{html.escape(table.title.capitalize())}</h2>{shown}</section>")
-        parts += [f'<section class="figures small">{pair}</section>' for pair in map(self._pictures, FIGURES) if pair]
-        head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-        return (
-            f'<!doctype html><html lang="en"><head>{head}<style>{style}</style></head>'
-            f"<body><main class='pair'><h1>{title}</h1>{''.join(parts)}</main></body></html>\n"
-        )
+        from quadlens.pages.page import template
 
-    def _pictures(self, name: str) -> str:
-        """One figure of each model that has it."""
+        title, pairs = " and ".join(self.names), map(self._pictures, FIGURES)
+        return template("compare.html.j2").render(title=title, tables=self.tables, pairs=list(filter(None, pairs)))
+
+    def _pictures(self, name: str) -> list[tuple[str, str]]:
+        """One figure of each model that has it: what it is, and the picture as an address."""
         from quadlens import figures
         from quadlens.errors import QuadlensError
         from quadlens.figures.style import figure_bytes
         from quadlens.pages.render import data_address
 
-        shown = []
+        pictures = []
         for study, label in zip(self._both, self.names, strict=True):
             try:
                 drawn = getattr(figures, name)(study)
             except QuadlensError:
                 continue
             address = data_address(figure_bytes(drawn, "svg"), figure_bytes(drawn, "png"))
-            words = html.escape(f"{name.replace('_', ' ')}: {label}")
-            shown.append(
-                f'<figure><figcaption class="above"><strong>{words}</strong></figcaption>'
-                f'<div class="paper"><img src="{address}" alt="{words}"></div></figure>'
-            )
-        return "".join(shown)
+            pictures.append((f"{name.replace('_', ' ')}: {label}", address))
+        return pictures
 
 
 def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
@@ -177,16 +152,6 @@ def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
 
 def _keys(study: Study) -> tuple[int, ...]:
     return tuple(one.k for one in study.lens_if_any.clusters) if study.lens_if_any else study.keys
-
-
-def _sections() -> dict[str, Callable[[Study], dict[str, str]]]:
-    """The tables of facts: title → what it says of one model."""
-    return {
-        "what they are": _config_facts,
-        "what they answer": _answer_facts,
-        "what the hidden layer does": _layer_facts,
-        "what is proved": _proof_facts,
-    }
 
 
 def _config_facts(study: Study) -> dict[str, str]:
@@ -241,12 +206,21 @@ def _proof_facts(study: Study) -> dict[str, str]:
     }
 
 
+# The tables of facts: the step that computes one, its title, and what it says of one model.
+SECTIONS: tuple[tuple[str, str, Callable[[Study], dict[str, str]]], ...] = (
+    ("settings", "what they are", _config_facts),
+    ("answers", "what they answer", _answer_facts),
+    ("hidden layer", "what the hidden layer does", _layer_facts),
+    ("proofs", "what is proved", _proof_facts),
+)
+
+
 def _everything(study: Study) -> dict[str, Any]:
     """What `evaluate`, `explain`, `lens`, `bounds` and `certify` say of one model."""
     return {
         "name": study.name,
         **about(study.model, study.anatomy.layer),
-        **dataclasses.asdict(study.evaluation),
+        **asdict(study.evaluation),
         **study.explanation.to_dict(),
         "lens": study.lens_if_any.to_dict() if study.lens_if_any else None,
         "certify": summary(study.certify()),
