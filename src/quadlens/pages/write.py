@@ -68,7 +68,7 @@ def report(
     Args:
         model: A model, a study, a path or the name of a bundled model.
         output: The directory; a previous report there is replaced, anything else is refused.
-        workers: Processes that draw; more than one needs a main module that can be imported again.
+        workers: Processes that draw.
         proofs: Also run every proof strategy.
         progress: Called with what is about to be done, when given.
 
