@@ -66,13 +66,3 @@ def mentioned(texts: Iterable[str]) -> tuple[Entry, ...]:
     pattern, forms = _mentions()
     found = {forms[match[0].lower()] for text in texts for match in pattern.finditer(text)}
     return tuple(entry for entry in typeset().entries if entry in found)
-
-
-def popovers(page: str) -> str:
-    """The meanings that a page's buttons ask for (`popovertarget="word-NAME"`), hidden until then; no script needed."""
-    asked = set(re.findall(r'popovertarget="word-([\w-]+)"', page))
-    return "\n".join(
-        f'<div id="word-{one.name}" popover><b>{one.term}</b>: {one.meaning}</div>'
-        for one in typeset().entries
-        if one.name in asked
-    )
