@@ -8,10 +8,12 @@ token, the state the largest so far. Other names need an automaton of their own,
 are one short word, as a statement quotes them and must not be made to say more by them.
 """
 
-import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 from quadlens_checker import limits
@@ -38,8 +40,9 @@ class Automaton:
     @property
     def inputs(self) -> int:
         """The number of words."""
-        return math.prod(len(table[0]) for table in self.next)
+        return self.words_from[0]
 
+    @cached_property
     def words_to(self) -> list[list[int]]:
         """For each boundary between letters and each state, the number of beginnings that lead there."""
         found = [[1]]
@@ -52,12 +55,17 @@ class Automaton:
             found.append(count)
         return found
 
-    def states(self, word: list[int]) -> list[int]:
-        """The state before each letter of a word, and after the last."""
-        found = [0]
-        for table, a in zip(self.next, word, strict=True):
-            found.append(table[found[-1]][a])
-        return found
+    @cached_property
+    def words_from(self) -> list[int]:
+        """For each boundary between letters, the number of ends of words."""
+        return list(accumulate((len(table[0]) for table in reversed(self.next)), mul, initial=1))[::-1]
+
+    def states(self, letters: Sequence[int], first: int = 0, state: int = 0) -> list[int]:
+        """The state before each of some letters, from number `first` and a state on, and after the last."""
+        states = [state]
+        for table, a in zip(self.next[first : first + len(letters)], letters, strict=True):
+            states.append(table[states[-1]][a])
+        return states
 
     def tokens(self, word: list[int]) -> list[int]:
         """What every position is fed for one word."""

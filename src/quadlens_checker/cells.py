@@ -33,12 +33,19 @@ class Cell(NamedTuple):
         """The boundary behind the last letter fixed."""
         return self.low + len(self.letters)
 
+    def path(self, task: Automaton) -> Iterator[tuple[int, int, int]]:
+        """(letter, state before it, its symbol) of the letters fixed."""
+        states = task.states(self.letters, self.low, self.state)
+        return zip(range(self.low, self.high), states[:-1], self.letters, strict=True)
+
     def look_up(self, task: Automaton, letter: int, table: Table) -> int:
         """The entry of a table for one of the letters fixed."""
-        state = self.state
-        for n, a in enumerate(self.letters[: letter - self.low], self.low):
-            state = task.next[n][state][a]
+        state = task.states(self.letters[: letter - self.low], self.low, self.state)[-1]
         return table[state][self.letters[letter - self.low]]
+
+    def words(self, task: Automaton) -> int:
+        """How many there are."""
+        return task.words_to[self.low][self.state] * task.words_from[self.high]
 
 
 class Placed(NamedTuple):
@@ -143,12 +150,12 @@ class View:
 
     def placed(self, task: Automaton, cell: Cell) -> Placed:
         """A cell as it is seen."""
-        numbers, state = [], cell.state
-        for n, a in enumerate(cell.letters, cell.low):
-            if self.places[n]:
-                numbers.append((n, self.index[n][state][a]))
-            state = task.next[n][state][a]
+        numbers = [(n, self.index[n][state][a]) for n, state, a in cell.path(task) if self.places[n]]
         return Placed(cell.low, cell.state, numbers, cell.high, cell.after)
+
+    def symbols(self, task: Automaton, cell: Cell) -> list[int]:
+        """The number of the tuple of tokens of each letter that a cell fixes."""
+        return [self.index[n][state][a] for n, state, a in cell.path(task)]
 
     def sums(self, terms: Terms) -> tuple[int, list[list[int]]]:
         """The sum of a term per position: of the constant ones, and for each letter of each tuple of its tokens."""
@@ -210,11 +217,11 @@ class Ratio:
 
     def of_word(self, task: Automaton, word: list[int]) -> int:
         """The largest τ that one word is shown to reach: the one division."""
-        index, state = self.attention.view.index, 0
+        index, states = self.attention.view.index, task.states(word)
         top, (bottom, weights) = self.constant, self.attention.sums
         for n, a in enumerate(word):
-            number = index[n][state][a]
-            top, bottom, state = top + self.sums[n][number], bottom + weights[n][number], task.next[n][state][a]
+            number = index[n][states[n]][a]
+            top, bottom = top + self.sums[n][number], bottom + weights[n][number]
         require(bottom > 0, "weights of attention too small to compare")
         return max(top // bottom, -self.most)
 

@@ -109,17 +109,17 @@ class Spread:
         """Of the letters before `low` and from `high` on; bins are by letter, state before it and letter."""
         self.bits, self.known = task.inputs.bit_length() + 1, dict[tuple[int, int, int], int]()
         self.offset = self.total = 0
-        self.below, self.above = {0: 1}, dict.fromkeys(range(1 + max(map(max, task.next[-1]))), 1)
+        self.below, self.above = Counter({0: 1}), dict.fromkeys(range(1 + max(map(max, task.next[-1]))), 1)
         for n in range(low):
-            found = dict[int, int]()
+            sums = Counter[int]()
             for (state, after, x), many in self._ways(task.next[n], bins[n]).items():
-                found[after] = found.get(after, 0) + (many * self.below.get(state, 0) << self.bits * x)
-            self.below = found
+                sums[after] += many * self.below[state] << self.bits * x
+            self.below = sums
         for n in range(len(task.next) - 1, high - 1, -1):
-            found = dict[int, int]()
+            ends = dict.fromkeys(range(len(task.next[n])), 0)
             for (state, after, x), many in self._ways(task.next[n], bins[n]).items():
-                found[state] = found.get(state, 0) + (many * self.above[after] << self.bits * x)
-            self.above = found
+                ends[state] += many * self.above[after] << self.bits * x
+            self.above = ends
 
     def _ways(self, table: Table, bins: Table) -> Counter[tuple[int, int, int]]:
         """By state before a letter, state after it and bins above its least, how many letters there are."""
@@ -139,7 +139,7 @@ class Spread:
         """
         key = state, after, max(least - self.offset, 0)
         if key not in self.known:
-            together = self.below.get(state, 0) * self.above[after]
+            together = self.below[state] * self.above[after]
             self.known[key] = (together >> self.bits * key[2]) % ((1 << self.bits) - 1)
         return self.known[key]
 
@@ -184,25 +184,14 @@ def counted(
         for n in seen
     )
     bins = [[[x // width for x in row] for row in table] for table in tables[0]]
-    spread, words_to = Spread(task, bins, low, high), task.words_to()
-    behind, right, wrong, total = words_behind(task, high), 0, 0, 0
+    spread, right, wrong, total = Spread(task, bins, low, high), 0, 0, 0
     for cell in cells:
-        window, state = list(constants), cell.state
-        for n, a in enumerate(cell.letters, low):
+        window, words = list(constants), cell.words(task)
+        for n, state, a in cell.path(task):
             window = [x + table[n][state][a] for x, table in zip(window, tables, strict=True)]
-            state = task.next[n][state][a]
-        words = words_to[low][cell.state] * behind
         at_least = -(-(ends_of[0] + errors[0] - window[0]) // width)
         at_most = (ends_of[1] - errors[1] - window[1] - loose) // width - len(seen)
         right += spread.from_on(cell.state, cell.after, at_least)
         wrong += words - spread.from_on(cell.state, cell.after, at_most + 1)
         total += words
     return wrong, total - right
-
-
-def words_behind(task: Automaton, boundary: int) -> int:
-    """How many ends of words there are."""
-    found = 1
-    for table in task.next[boundary:]:
-        found *= len(table[0])
-    return found

@@ -8,10 +8,10 @@ letter's term is a shift, and the integer modulo 2^bits - 1 is the sum of its bi
 from dataclasses import dataclass
 from functools import cached_property
 
+from quadlens_checker import limits
 from quadlens_checker.automata import Table
 from quadlens_checker.reading import require
 
-MAX_BINS = 1 << 16
 # For each letter and kind of states before it: by the kind of states after it, the symbols that lead there.
 Level = list[dict[int, list[int]]]
 
@@ -46,7 +46,7 @@ class Words:
         bins = -sum(smallest)
         if bins <= 0:
             return 0
-        require(bins <= MAX_BINS, f"a histogram of more than {MAX_BINS} bins")
+        require(bins <= limits.MAX_BINS, f"a histogram of more than {limits.MAX_BINS} bins")
         counts, below = {self.start: 1}, (1 << bits * bins) - 1
         for level, term, least in zip(self.levels, terms, smallest, strict=True):
             after: dict[int, int] = {}

@@ -23,6 +23,7 @@ SEQUENCE_ACTIVATIONS = "relu", "gelu", "gelu_tanh", "silu"
 MAX_LETTERS, MAX_ALPHABET, MAX_STATES, MAX_TABLE_ENTRIES = 1 << 10, 1 << 10, 1 << 14, 1 << 22
 MAX_COORDINATES, MAX_CUTS, LARGEST_HINT = 64, 1_000_000, 1 << 120
 MAX_BINS = 1 << 16  # that words of one leaf are counted by
+MAX_FACTOR, MAX_EXPONENT = 1 << 16, 1 << 18  # of the steps n 2^e of rivals
 TABLE_BITS, WEIGHT_BITS, WEIGHT_RANGE, COORDINATE_BITS, TAIL_BITS = 160, 80, 60_000, 96, 80
 
 # Attention scores, and bits after the point where softmax or σ is not rational (`direct.enclose`, `activations`): of

@@ -7,18 +7,18 @@ within μ of r; words on which one of a group is have a negative Σ_l min_c ⌊f
 are at least those with a negative Σ_l ⌈w g/δ⌉. What is claimed of them is compared with what is counted here.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import sub
 from typing import Any
 
+from quadlens_checker import limits
 from quadlens_checker.cells import Cell, View
 from quadlens_checker.histogram import Words, words
+from quadlens_checker.norms import Vector
 from quadlens_checker.reading import integers, keys, require, ticking
-from quadlens_checker.sequence_tables import Linear, P, Row, Tables, at_bits, weight_error
+from quadlens_checker.sequence_tables import Linear, P, Tables, at_bits, weight_error
 
-MAX_FACTOR, MAX_EXPONENT = 1 << 16, 1 << 18
 Terms = list[list[int]]  # by letter and symbol
 Rival = tuple[int, int, int]
 
@@ -31,13 +31,12 @@ class Logits:
     paths: dict[Any, Words] = field(default_factory=dict)
 
     @cached_property
-    def written(self) -> list[dict[int, Row]]:
+    def written(self) -> list[dict[int, Vector]]:
         """L less what the query's own stream writes, over 2^P."""
-        W = self.tables.network.tensors["W_U"]
-        out = Linear.of(W, ([[0] * len(W[0][0])], 0))
+        out = Linear.of(self.tables.network.tensors["W_U"])
         return [{v: out(row) for v, row in here.items()} for here in ticking(self.tables.written[0], self.tables.clock)]
 
-    def own(self, query: int, token: int) -> Row:
+    def own(self, query: int, token: int) -> Vector:
         """What the stream of the query's position and the biases write: the stream is rounded down three times."""
         network = self.tables.network
         bias, shift = network.tensors["b_O"]
@@ -53,17 +52,9 @@ class Logits:
         if above not in self.paths:
             self.paths[above] = words(task.next[cell.high :], view.index[cell.high :], cell.after, None)
         before, behind = self.paths[below], self.paths[above]
-        fixed = [[{0: [n]}] for n in numbers(view, cell, task.next)]
+        fixed = [[{0: [n]}] for n in view.symbols(task, cell)]
         fixed[-1] = [{behind.start: fixed[-1][0][0]}]
         return Words(before.start, before.levels + fixed + behind.levels)
-
-
-def numbers(view: View, cell: Cell, after: list[Any]) -> Iterator[int]:
-    """The symbols of a cell's letters."""
-    state = cell.state
-    for letter, a in enumerate(cell.letters, cell.low):
-        yield view.index[letter][state][a]
-        state = after[letter][state][a]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +130,8 @@ def rivals(value: Any, most: int, right: int) -> list[Rival]:
     require(isinstance(value, list), "rivals are not a list")
     found = []
     for one in value:
-        token, factor, exponent = integers(one, "a rival", 3, -MAX_EXPONENT, MAX_EXPONENT)
-        require(0 <= token < most and token != right and 1 <= factor <= MAX_FACTOR, "a rival that is none")
+        token, factor, exponent = integers(one, "a rival", 3, -limits.MAX_EXPONENT, limits.MAX_EXPONENT)
+        require(0 <= token < most and token != right and 1 <= factor <= limits.MAX_FACTOR, "a rival that is none")
         found.append((token, factor, exponent))
     return found
 
@@ -160,7 +151,7 @@ def linear(leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], to
     parts: dict[Any, dict[int, Cell]] = {}
     for cell in cells:
         # Cells of one state that are seen alike are counted each by itself: a part has no state twice.
-        key, again = (tuple(numbers(leads.view, cell, network.task.next)), cell.low, cell.after), 0
+        key, again = (tuple(leads.view.symbols(network.task, cell)), cell.low, cell.after), 0
         while cell.state in parts.setdefault((key, again), {}):
             again += 1
         parts[key, again][cell.state] = cell

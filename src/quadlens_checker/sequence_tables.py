@@ -1,6 +1,6 @@
 """What attention sees of a sequence, as tables: before attention a position is a function of its place and token alone.
 
-A `Row` is a vector of integers over 2^P with one error: no entry is further than that from the truth.
+A `Vector` here is over 2^P: no entry is further than its one error from the truth.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ from quadlens_checker.reading import Clock, require, ticking
 from quadlens_checker.sequence_file import Network
 
 P = TABLE_BITS
-Row = Vector
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,13 @@ class Linear:
     size: int
 
     @classmethod
-    def of(cls, W: Matrix, b: Matrix) -> "Linear":
-        """W and one row b."""
+    def of(cls, W: Matrix, b: Matrix | None = None) -> "Linear":
+        """W and one row b, or none."""
         columns = transposed(W)[0]
-        return cls(columns, W[1], b[0][0], b[1], max(sum(map(abs, column)) for column in columns))
+        (bias, *_), shift = b or ([[0] * len(columns)], 0)
+        return cls(columns, W[1], bias, shift, max(sum(map(abs, column)) for column in columns))
 
-    def __call__(self, x: Row) -> Row:
+    def __call__(self, x: Vector) -> Vector:
         """The error is multiplied by `size`, and products and bias are rounded down, each by less than 1."""
         bias = at_bits(self.bias, self.bias_shift, P)
         found = [(sum(map(mul, x[0], w)) >> self.shift) + b for w, b in zip(self.columns, bias, strict=True)]
@@ -47,7 +47,7 @@ def at_bits(row: Sequence[int], shift: int, bits: int) -> list[int]:
     return [n << (bits - shift) for n in row] if bits >= shift else [n >> (shift - bits) for n in row]
 
 
-def normed(norm: Norm | None, x: Row, w: Matrix | None, b: Matrix | None) -> Row:
+def normed(norm: Norm | None, x: Vector, w: Matrix | None, b: Matrix | None) -> Vector:
     """A row normalised, times the row w plus the row b: products and bias are rounded down, each by less than 1."""
     if norm is None or w is None:
         return x
@@ -90,13 +90,13 @@ class Tables:
         return [{v: stream(j, v) for v in here} for j, here in enumerate(self.tokens)]
 
     @cached_property
-    def normed(self) -> list[dict[int, Row]]:
+    def normed(self) -> list[dict[int, Vector]]:
         """The stream as attention reads it."""
         norm, of = self.network.norms["attention"], self.network.tensors.get
         w, b = of("ln1_w"), of("ln1_b")
         return [{v: normed(norm, (x, 2), w, b) for v, x in here.items()} for here in ticking(self.streams, self.clock)]
 
-    def projected(self, kind: str, head: int) -> list[dict[int, Row]]:
+    def projected(self, kind: str, head: int) -> list[dict[int, Vector]]:
         """Queries (Q) or keys (K) of a head, normalised and rotated."""
         network, d = self.network, self.network["d_model"]
         linear = Linear.of(
@@ -109,7 +109,7 @@ class Tables:
             for j, here in enumerate(ticking(self.normed, self.clock))
         ]
 
-    def turned(self, j: int, x: Row) -> Row:
+    def turned(self, j: int, x: Vector) -> Vector:
         """(u cos - v sin, u sin + v cos) of each pair: at most 2 max(|cos|, |sin|) times the error, rounded down."""
         network = self.network
         if network.rope is None:
@@ -127,32 +127,32 @@ class Tables:
         return found, (2 * x[1] * max(map(abs, C + S)) >> bits) + 2
 
     @cached_property
-    def keys(self) -> list[list[dict[int, Row]]]:
+    def keys(self) -> list[list[dict[int, Vector]]]:
         """Of each head."""
         return [self.projected("K", h) for h in range(self.network["n_heads"])]
 
     @cached_property
-    def queries(self) -> list[list[dict[int, Row]]]:
+    def queries(self) -> list[list[dict[int, Vector]]]:
         """Of each head."""
         return [self.projected("Q", h) for h in range(self.network["n_heads"])]
 
     @cached_property
-    def written(self) -> list[list[dict[int, Row]]]:
+    def written(self) -> list[list[dict[int, Vector]]]:
         """What the value of each head, position and token writes to the stream."""
         network, d, v = self.network, self.network["d_model"], self.network["d_value"]
-        found, zero = [], ([[0] * d], 0)
+        found = []
         for h in range(network["n_heads"]):
             V = Linear.of(rows(network.tensors["W_V"], h * d, h * d + d), rows(network.tensors["b_V"], h, h + 1))
-            out = Linear.of(rows(network.tensors["W_O"], h * v, h * v + v), zero)
+            out = Linear.of(rows(network.tensors["W_O"], h * v, h * v + v))
             found.append([{t: out(V(x)) for t, x in here.items()} for here in ticking(self.normed, self.clock)])
         return found
 
     @cached_property
-    def coordinates(self) -> list[list[dict[int, Row]]]:
+    def coordinates(self) -> list[list[dict[int, Vector]]]:
         """The coordinates of each head, position and token."""
         found = []
         for basis, here in zip(self.basis, self.written, strict=True):
-            linear = Linear.of(transposed((basis, self.basis_bits)), ([[0] * len(basis)], 0)) if basis else None
+            linear = Linear.of(transposed((basis, self.basis_bits))) if basis else None
             found.append([{v: linear(x) if linear else ([], 0) for v, x in at.items()} for at in here])
         return found
 
@@ -162,7 +162,7 @@ class Tables:
         d = self.network["d_model"]
         middle, radius = [0] * d, [0] * d
         for basis, values, coordinates in zip(self.basis, self.written, self.coordinates, strict=True):
-            back = Linear.of((basis, self.basis_bits), ([[0] * d], 0)) if basis else None
+            back = Linear.of((basis, self.basis_bits)) if basis else None
             low, high = [], []
             for here, there in zip(values, coordinates, strict=True):
                 for v, (m, e) in here.items():

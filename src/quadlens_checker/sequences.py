@@ -124,16 +124,14 @@ class Prover:
         fed = task.fed[query]
         low, high = (letter, letter) if isinstance(fed, int) else (min(letter, fed[0]), max(letter, fed[0]))
         keys(hints, ("leaves", "cells"), "a step")
-        leaves, entries, words_to = hints["leaves"], hints["cells"], task.words_to()
-        behind = [math.prod(len(table[0]) for table in task.next[n:]) for n in range(len(task.next) + 1)]
-        cells = list(cells_of(task, low, high + 1))
+        leaves, entries, cells = hints["leaves"], hints["cells"], list(cells_of(task, low, high + 1))
         require(isinstance(leaves, list) and isinstance(entries, list), "a step without leaves and cells")
         require(len(entries) == len(cells), f"step {number} has {len(entries)} cells, expected {len(cells)}")
         members: dict[int, list[Cell]] = {}
         words: dict[int, int] = {}
         for cell, entry in zip(cells, entries, strict=True):
             for part, leaf in leaves_of(task, cell, entry):
-                count = words_to[part.low][part.state] * behind[part.high]
+                count = part.words(task)
                 if leaf is None or count == 0:
                     require(count == 0, f"a cell of step {number} is in no leaf")
                     continue

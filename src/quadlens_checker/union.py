@@ -8,58 +8,51 @@ from itertools import product
 
 from quadlens_checker.automata import Automaton
 from quadlens_checker.cells import Cell
-from quadlens_checker.counting import words_behind
 
 Windows = dict[tuple[int, int], list[Cell]]
 
 
 def in_some(task: Automaton, wrong: list[list[Cell]]) -> int:
     """No more than the words that are in one of the wrong cells, which are given for each step."""
-    words_to, found, taken = task.words_to(), 0, list[Windows]()
-    windows = [by_window(cells) for cells in wrong]
-    sizes = [
-        sum(words_to[low][cell.state] * words_behind(task, high) for (low, high), here in one.items() for cell in here)
-        for one in windows
-    ]
-    for number in sorted(range(len(sizes)), key=lambda n: (-sizes[n], n)):
-        more = sizes[number]
+    total, taken = 0, list[Windows]()
+    windows, sizes = [by_window(cells) for cells in wrong], [sum(cell.words(task) for cell in cells) for cells in wrong]
+    for step in sorted(range(len(sizes)), key=lambda n: (-sizes[n], n)):
+        more = sizes[step]
         for other in taken:
-            for first, second in product(windows[number].values(), other.values()):
-                more -= common(task, words_to, *((first, second) if first[0].low <= second[0].low else (second, first)))
+            for first, second in product(windows[step].values(), other.values()):
+                more -= common(task, *((first, second) if first[0].low <= second[0].low else (second, first)))
         if more > 0:
-            found += more
-            taken.append(windows[number])
-    return found
+            total += more
+            taken.append(windows[step])
+    return total
 
 
 def by_window(cells: list[Cell]) -> Windows:
     """Cells by the letters that they fix."""
-    found: Windows = defaultdict(list)
+    windows: Windows = defaultdict(list)
     for cell in cells:
-        found[cell.low, cell.high].append(cell)
-    return found
+        windows[cell.low, cell.high].append(cell)
+    return windows
 
 
-def common(task: Automaton, words_to: list[list[int]], lower: list[Cell], upper: list[Cell]) -> int:
+def common(task: Automaton, lower: list[Cell], upper: list[Cell]) -> int:
     """How many words are in both; the windows are the same within each, and the first one does not begin later."""
     (low, high), (start, end) = (lower[0].low, lower[0].high), (upper[0].low, upper[0].high)
     if start >= high:
         paths = Counter[int]()
         for cell in lower:
-            paths[cell.after] += words_to[low][cell.state]
+            paths[cell.after] += task.words_to[low][cell.state]
         for table in task.next[high:start]:
             onwards = Counter[int]()
             for state, n in paths.items():
                 for after in table[state]:
                     onwards[after] += n
             paths = onwards
-        return sum(paths[cell.state] for cell in upper) * words_behind(task, end)
+        return sum(paths[cell.state] for cell in upper) * task.words_from[end]
     both = min(high, end)
     fitting = Counter((cell.state, cell.letters[: both - start]) for cell in upper)
     total = 0
     for cell in lower:
-        state = cell.state
-        for n, a in enumerate(cell.letters[: start - low], low):
-            state = task.next[n][state][a]
-        total += words_to[low][cell.state] * fitting[state, cell.letters[start - low : both - low]]
-    return total * words_behind(task, max(high, end))
+        state = task.states(cell.letters[: start - low], low, cell.state)[-1]
+        total += task.words_to[low][cell.state] * fitting[state, cell.letters[start - low : both - low]]
+    return total * task.words_from[max(high, end)]

@@ -87,7 +87,7 @@ def test_names_mean_the_same_tasks(task: TaskSpec) -> None:
     assert found.fed == fed
     assert found.steps == [(query, letter, right.tolist()) for query, letter, right in expected.steps]
     assert found.answers == [frozenset(np.flatnonzero(row).tolist()) for row in expected.answers]
-    assert [tuple(row) for row in found.words_to()] == list(expected.words_to)
+    assert [tuple(row) for row in found.words_to] == list(expected.words_to)
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_the_union_over_steps_is_no_larger_than_it_is() -> None:
         for _ in range(3):
             first = int(rng.integers(task.letters))
             last = int(rng.integers(first, task.letters)) + 1
-            reached = other.task.words_to()[first]
+            reached = other.task.words_to[first]
             all_here = [cell for cell in cells_of(other.task, first, last) if reached[cell.state]]
             here = [all_here[i] for i in np.flatnonzero(rng.random(len(all_here)) < 0.4)]
             cells.append(here)
