@@ -12,7 +12,6 @@ in one integer with as many bits for each bin as hold the number of all words.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,14 +19,12 @@ from typing import Any, NamedTuple
 from quadlens_checker import limits
 from quadlens_checker.automata import Automaton, Table
 from quadlens_checker.cells import Attention, Cell, Paths, Placed, Ratio, View
+from quadlens_checker.norms import Vector
 from quadlens_checker.reading import integers, require
 from quadlens_checker.sequence_tables import P, weight_error
 
 U = limits.COORDINATE_BITS
 KEYS = "kind", "own", "answer", "box", "slope", "at", "right", "wrong", "bin", "words"
-Values = Mapping[
-    int, Mapping[int, tuple[list[int], int]]
-]  # coordinates and their error over 2^P, by position and token
 
 
 def at_units(x: int, bits: int) -> int:
@@ -59,11 +56,19 @@ class Plane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One head seen from a position with its own token: its weights, and the coordinates of what values write."""
+    """One head seen from a position with its own token: its weights, and the coordinates of what values write.
 
-    view: View
+    size: how many coordinates it has. values: these by position and token, over 2^P.
+    """
+
     attention: Attention
-    values: Values
+    size: int
+    values: list[dict[int, Vector]]
+
+    @property
+    def view(self) -> View:
+        """What it sees."""
+        return self.attention.view
 
     @cached_property
     def _ends(self) -> tuple[Paths, Paths]:
@@ -156,9 +161,8 @@ def counted(
     tables = [[[[0] * len(row) for row in after] for after in task.next] for _ in "lh"]
     constants, sides, place = [0, 0], list[tuple[int, int, int]](), 0
     for head, rho in zip(heads, plane.at, strict=True):
-        n = len(next(iter(next(iter(head.values.values())).values()))[0])
-        slope, ends = plane.slope[place : place + n], box[place : place + n]
-        place += n
+        slope, ends = plane.slope[place : place + head.size], box[place : place + head.size]
+        place += head.size
         least, most = head.denominators([head.view.placed(task, cell) for cell in cells])
         if least <= 0:
             return None

@@ -42,7 +42,8 @@ from quadlens_checker.matrices import (
     unpacked,
 )
 from quadlens_checker.model_file import Config, Tensors
-from quadlens_checker.reading import Clock, integers, keys, require, ticking
+from quadlens_checker.moments import check_keys, read_low_rank
+from quadlens_checker.reading import Clock, keys, ticking
 
 EXACT: Mapping[str, Callable[[int], int]] = {
     "relu": lambda x: x if x > 0 else 0,
@@ -203,31 +204,14 @@ def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
 
 
 def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
-    """Scores from a low-rank form of W_L: W_L[c,i] = Σ_f B[f,c] M[f,i] + R[c,i] with hints B and M over 2^shift.
-
-    With h_f = Σ_i M[f,i] σ̄_i and r_i the largest less the smallest R[·,i], Σ_i W_L[c,i] σ̄_i is Σ_f B[f,c] h_f +
-    Σ_i R[c,i] σ̄_i, and the second sum differs between two answers by at most ρ = Σ_i r_i |σ̄_i|. Inputs that the hints
-    list as `exact` have every score by its definition, and lose no ρ.
-    """
-    some = ("exact",) if isinstance(hints, dict) and "exact" in hints else ()
-    keys(hints, ("basis", "coefficients", "shift", *some), "hints")
-    p, d_mlp, rank = layers.p, layers.d_mlp, len(hints["basis"])
-    (shift,), most = integers([hints["shift"]], "shift", 1, 0, limits.MAX_SHIFT), 10**limits.MAX_INTEGER_DIGITS
-    B = [integers(row, "basis", p, -most, most) for row in hints["basis"]]
-    M = [integers(row, "coefficients", d_mlp, -most, most) for row in hints["coefficients"]]
-    require(len(M) == rank <= p, "basis and coefficients do not fit")
-    finer = max(0, shift - layers.shift_w)
-    M = [[x << (layers.shift_w + finer - shift) for x in row] for row in M]
-    of_neuron, of_answer = list(zip(*M, strict=True)) or [()] * d_mlp, list(zip(*B, strict=True)) or [()] * p
-    R = [
-        [(w << finer) - sum(map(mul, b, m)) for w, m in zip(row, of_neuron, strict=True)]
-        for row, b in ticking(zip(layers.W_L, of_answer, strict=True), clock)
-    ]
-    spread = [max(column) - min(column) for column in zip(*R, strict=True)]
-    of_h = layers.most, largest(M), d_mlp
+    """Scores Σ_f B[f,c] h_f + skip from a low-rank form of W_L (`LowRank`), h_f = Σ_i M[f,i] σ̄_i."""
+    check_keys(hints)
+    p, d_mlp = layers.p, layers.d_mlp
+    B, M, finer, spread, exact = read_low_rank(hints, layers.W_L, layers.shift_w, clock)
+    rank, of_h = len(B), (layers.most, largest(M), d_mlp)
     size_h, size = field_size(*of_h), field_size(*of_h, largest(B), rank, plus=layers.most_skip << finer)
+    of_neuron = list(zip(*M, strict=True)) or [()] * d_mlp
     neurons, functions = [packed(m, size_h) for m in of_neuron], [packed(row, size) for row in B]
-    exact = {a * p + b for a, b in (integers(pair, "exact", 2, 0, p - 1) for pair in hints.get("exact", ()))}
 
     def found() -> Iterator[tuple[list[int], int]]:
         for n, (layer, skip) in enumerate(ticking(layers.rows(size), clock)):

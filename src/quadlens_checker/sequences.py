@@ -6,7 +6,6 @@ are wrong.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -73,19 +72,14 @@ class Seen:
     @cached_property
     def heads(self) -> list[counting.Head]:
         """What words are counted by."""
-        of = self.prover.tables.coordinates
-        return [counting.Head(view, self.attention(h), self._values(of[h], h)) for h, view in enumerate(self.views)]
+        tables = self.prover.tables
+        bases = zip(tables.basis, tables.coordinates, strict=True)
+        return [counting.Head(self.attention(h), len(basis), at) for h, (basis, at) in enumerate(bases)]
 
-    def _values(self, coordinates: Any, head: int) -> counting.Values:
-        return {j: coordinates[j] for j in self.attention(head).weights}
-
-    def sides(self) -> Iterator[tuple[int, int, int]]:
-        """(number of the coordinate, head, number within the head)."""
-        place = 0
-        for head, basis in enumerate(self.prover.tables.basis):
-            for k in range(len(basis)):
-                yield place, head, k
-                place += 1
+    @cached_property
+    def coordinates(self) -> list[tuple[int, int]]:
+        """(head, number within the head) of each coordinate."""
+        return [(head, k) for head, basis in enumerate(self.prover.tables.basis) for k in range(len(basis))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +168,10 @@ class Prover:
     def box_of(self, seen: Seen, leaf: Any, cells: list[Cell]) -> Box | None:
         """The box of a leaf over 2^bits, where every word of its cells is in it."""
         placed = [[view.placed(self.network.task, cell) for cell in cells] for view in seen.views]
-        sides = list(seen.sides())
-        require(isinstance(leaf["box"], list) and len(leaf["box"]) == len(sides), "a box of another dimension")
+        coordinates = seen.coordinates
+        require(isinstance(leaf["box"], list) and len(leaf["box"]) == len(coordinates), "a box of another dimension")
         box: Box = []
-        for (_, head, k), ends in zip(sides, leaf["box"], strict=True):
+        for (head, k), ends in zip(coordinates, leaf["box"], strict=True):
             low, high = integers(ends, "box", 2, -limits.LARGEST_HINT, limits.LARGEST_HINT)
             for sign, end in ((1, low), (-1, -high)):
                 if not seen.ratio(head, k, sign).holds(end << (U - self.bits), placed[head]):
@@ -226,7 +220,7 @@ class Prover:
         seen = Seen(self, query, tokens[query], self.views(query))
         box = [
             (seen.ratio(head, k, 1).of_word(task, word), -seen.ratio(head, k, -1).of_word(task, word))
-            for _, head, k in seen.sides()
+            for head, k in seen.coordinates
         ]
         right = task.answers[table[states[letter]][word[letter]]]
         leads = undecided(seen.tail, self.at_tail(box, U), [token], sorted(right), 1) is None

@@ -98,11 +98,7 @@ class Tail:
 
     parts: "Parts"
     base: list[int]
-
-    @cached_property
-    def places(self) -> dict[int, int]:
-        """The product base · v over 2^Q by the direction's identity."""
-        return {}
+    places: dict[int, int] = field(default_factory=dict)  # base · v over 2^Q by the direction's identity
 
     def read(self, direction: Direction, box: Box) -> Form:
         """The product x · v for the stream x before the MLP."""
@@ -144,12 +140,11 @@ class Pieces:
 
     tail: Tail
     box: Box
-    hidden: list[Form]
 
-    @classmethod
-    def of(cls, tail: Tail, box: Box) -> "Pieces":
-        """The neurons on this box."""
-        return cls(tail, box, tail.neurons(box) if tail.parts.network["d_mlp"] else [])
+    @cached_property
+    def hidden(self) -> list[Form]:
+        """The neurons."""
+        return self.tail.neurons(self.box) if self.tail.parts.network["d_mlp"] else []
 
     @cached_property
     def columns(self) -> tuple[list[int], list[list[int]], list[int]]:
@@ -183,19 +178,16 @@ class Pieces:
         Or, where that is more, no more than the same less a plane.
         """
         direction, bias = self.tail.parts.lead(token, other)
-        form = self.after(direction)
-        if plane is not None:
-            together = form if self.factor is None else form.times(self.factor)
-            less = Form(together.c - plane.c, list(map(sub, together.a, plane.a)), together.e + plane.e)
-            low, least = self.lead(token, other)[0], less.c - less.radius + bias - 1
-            return max(low, least), less
-        if self.factor is None:
-            return form.c - form.radius + bias - 1, form
+        form, scale = self.after(direction), self.factor
         low = form.c - form.radius
-        scale = self.factor
-        natural = low * (scale.c - scale.radius if low >= 0 else scale.c + scale.radius) >> Q
-        together = form.times(scale)
-        return max(natural, together.c - together.radius) + bias - 1, together
+        if scale is not None:
+            natural = low * (scale.c - scale.radius if low >= 0 else scale.c + scale.radius) >> Q
+            form = form.times(scale)
+            low = max(natural, form.c - form.radius)
+        if plane is not None:
+            form = Form(form.c - plane.c, list(map(sub, form.a, plane.a)), form.e + plane.e)
+            low = max(low, form.c - form.radius)
+        return low + bias - 1, form
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,14 +237,10 @@ class Parts:
         """Units that reading a direction on a box within `reach` can lose by rounding."""
         return 8 + sum(2 * (most >> Q) + 4 for most in self.reach)
 
-    def stream(self, query: int, token: int) -> list[int]:
-        """The stream of a position that holds a token, with attention's bias, over 2^P."""
-        return list(map(int.__add__, self.tables.streams[query][token], self.weights["b_O"][0]))
-
     def at(self, query: int, token: int) -> Tail:
-        """The tail of a position that holds a token."""
+        """The tail of a position that holds a token: its stream, with attention's bias and what no coordinate has."""
         middle, radius = self.tables.rest
-        base = list(map(int.__add__, self.stream(query, token), middle))
+        base = list(map(sum, zip(self.tables.streams[query][token], self.weights["b_O"][0], middle, strict=True)))
         require(largest([base, radius]) < 1 << (P + 40), "a stream beyond 2^40")
         return Tail(self, base)
 
@@ -363,7 +351,7 @@ def undecided(
     """
     best: tuple[int, list[int]] | None = None
     try:
-        pieces = Pieces.of(tail, box)
+        pieces = Pieces(tail, box)
         for token in first:
             leads = (pieces.lead(token, other, plane) for other in second)
             least, form = min(leads, key=lambda lead: lead[0])

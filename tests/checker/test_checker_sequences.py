@@ -174,7 +174,7 @@ def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
     for _ in range(2):
         box = drawn_box(parts, draw)
         try:
-            pieces = Pieces.of(tail, box)
+            pieces = Pieces(tail, box)
             first, second = draw.sample(range(network["d_vocab_out"]), 2)
             low = pieces.lead(first, second)[0]
         except Undecided:
