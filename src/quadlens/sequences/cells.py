@@ -5,6 +5,7 @@ answer and the own token are functions of the cell. Refining a cell fixes one mo
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -50,10 +51,6 @@ class Cells:
         arrays = (self.state[at], self.after[at], self.answer[at], self.N[at], self.E[at], self.letters[at])
         return Cells(self.first, self.last, self.own, *arrays)
 
-    def count(self, task: SequenceTask, at: int) -> int:
-        """How many words pass one of them, exactly."""
-        return task.words_to[self.first][int(self.state[at])] * task.words_from[self.last]
-
     def refined(self, task: SequenceTask, tables: StepTables, side: str) -> tuple["Cells", Indices]:
         """Every cell with one more letter fixed, below ("-") or above ("+"); and whose child each is, in order."""
         if side == "-":
@@ -84,36 +81,60 @@ def window(task: SequenceTask, step: int) -> tuple[int, int]:
     return min(both), max(both) + 1
 
 
-def all_cells(task: SequenceTask, tables: StepTables, step: int) -> tuple[list[Cells], list[Indices]]:
-    """Every cell of a step that a word passes, one group per own token; and each one's place in canonical order."""
-    query, asked, right = task.steps[step]
+def places_of(task: SequenceTask, step: int) -> tuple[int, ...]:
+    """How many states there are before a step's window, and how many letters at each place of it."""
     first, last = window(task, step)
-    shape = (task.states[first], *task.alphabets[first:last])
-    columns = np.unravel_index(np.arange(int(np.prod(shape))), shape)
-    reached = np.array(task.words_to[first], dtype=object) > 0
-    place = np.flatnonzero(reached[columns[0]])
-    columns = tuple(one[place] for one in columns)
-    states = [columns[0]]
-    for letter in range(first, last):
-        states.append(task.next[letter][states[-1], columns[1 + letter - first]])
+    return (task.states[first], *task.alphabets[first:last])
+
+
+class Reached(NamedTuple):
+    """Every cell of a step that a word passes, one row each.
+
+    Attributes:
+        place: In canonical order: by the state before the window, then by letters from the lowest.
+        states: Before each letter of the window, and after the last.
+        letters: Of the window.
+        own: The query's own token.
+        answer: The right answer.
+    """
+
+    place: Indices
+    states: Int[np.ndarray, "n _"]
+    letters: Int[np.ndarray, "n w"]
+    own: Indices
+    answer: Indices
+
+
+def reached(task: SequenceTask, step: int) -> Reached:
+    """The cells of a step that a word passes, in canonical order."""
+    (query, asked, right), (first, _), shape = task.steps[step], window(task, step), places_of(task, step)
+    columns = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), axis=1)
+    place = np.flatnonzero((np.array(task.words_to[first], dtype=object) > 0)[columns[:, 0]])
+    states, letters = [columns[place, 0]], columns[place, 1:]
+    for letter, symbols in enumerate(letters.T, first):
+        states.append(task.next[letter][states[-1], symbols])
 
     def at(letter: int, table: np.ndarray) -> Indices:
-        return table[states[letter - first], columns[1 + letter - first]]
+        return table[states[letter - first], letters[:, letter - first]]
 
     fed = task.positions[query]
     own = np.full(len(place), fed) if isinstance(fed, int) else at(*fed)
-    answer, letters = at(asked, right), np.stack(columns[1:], axis=1)
+    return Reached(place, np.stack(states, axis=1), letters, own, at(asked, right))
+
+
+def all_cells(task: SequenceTask, tables: StepTables, step: int) -> tuple[list[Cells], list[Indices]]:
+    """Every cell of a step that a word passes, one group per own token; and each one's place in canonical order."""
+    (first, last), every = window(task, step), reached(task, step)
     groups, places = [], []
     for index, token in enumerate(tables.own):
-        here = np.flatnonzero(own == token)
-        if not len(here):
+        members = np.flatnonzero(every.own == token)
+        if not len(members):
             continue
-        N, E = (
-            Interval(*(np.zeros((len(here), n)) for _ in "lh")) for n in (tables.N[0].shape[-1], tables.E[0].shape[-1])
-        )
-        for letter in range(first, last):
-            s, a = states[letter - first][here], letters[here, letter - first]
+        states, letters = every.states[members], every.letters[members]
+        N, E = (Interval.zeros(len(members), part[0].shape[-1]) for part in (tables.N, tables.E))
+        for letter, s, a in zip(range(first, last), states.T, letters.T, strict=False):
             N, E = N + tables.N[letter][index, s, a], E + tables.E[letter][index, s, a]
-        groups.append(Cells(first, last, index, columns[0][here], states[-1][here], answer[here], N, E, letters[here]))
-        places.append(place[here])
+        ends = states[:, 0], states[:, -1]
+        groups.append(Cells(first, last, index, *ends, every.answer[members], N, E, letters))
+        places.append(every.place[members])
     return groups, places

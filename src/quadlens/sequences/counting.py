@@ -58,8 +58,7 @@ class Some:
     @cached_property
     def box(self) -> Interval:
         """The hull of their boxes."""
-        boxes = self.group.boxes
-        return Interval(boxes.lo[self.members].min(axis=0), boxes.hi[self.members].max(axis=0))
+        return self.group.boxes.hull(self.members)
 
     @property
     def cells(self) -> Cells:
@@ -97,7 +96,7 @@ class Counter:
             sides = []
             for head in range(step.network.config.n_heads):
                 E = [one[cells.own, ..., head] for one in (*step.tables.E, step.tables.E_constant)]
-                none = [Interval(np.zeros(one.shape), np.zeros(one.shape)) for one in E]
+                none = [Interval.zeros(*part.shape) for part in E]
                 ends = (E, [-one for one in E])
                 sides.append([shortest_paths(self.task, N, none, np.zeros(1), cells) for N in ends])
             self._ranges[key] = sides
@@ -109,13 +108,13 @@ class Counter:
                 found[place, head] = (sums - 2.0**-40 * np.abs(sums)).min()
         return np.stack([found[0], -found[1]])
 
-    def words(self, some: Some, plane: Plane) -> tuple[int, tuple[int, int]]:
-        """Bins that sums are spread over; and the least wrong, the most not right of the words of the cells."""
+    def words(self, some: Some, plane: Plane) -> tuple[int, int]:
+        """How many words of the cells are wrong at least, and not right at most."""
         step, cells, heads = self.step, some.cells, self.step.network.heads
         slope, at = np.array(plane.slope), np.array(plane.at)
         E = self.denominators(some)
         if not (E[0] > TINY).all():
-            return 0, (0, some.words)
+            return 0, some.words
         scale = 2.0 / (E[0] + E[1])
         delta = np.maximum(np.abs(1 - scale * E[0]), np.abs(1 - scale * E[1])) * (1 + 2.0**-40) + 2.0**-40
         if len(at) == 1:
@@ -150,18 +149,16 @@ class Counter:
         near = all((np.abs(bins) < FARTHEST).all() for bins in (*low.values(), *high.values(), at_least, at_most))
         # Where letters move sums far, and against each other, a checker has no room.
         if not near or any(sum(np.ptp(bins) for bins in side.values()) >= MAX_BINS - 1 for side in (low, high)):
-            return 0, (0, some.words)
+            return 0, some.words
         spread_low = Spread(self.task, low, cells.first, cells.last, self.bits)
         spread_high = spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
-        good = bad = 0
+        good, bad, ways = 0, 0, self.task.words_from[cells.last]
         ends = np.ceil(at_least).astype(np.int64).tolist(), np.floor(at_most).astype(np.int64).tolist()
         for state, after, least, most in zip(cells.state.tolist(), cells.after.tolist(), *ends, strict=True):
             good += spread_low.from_on(state, after, least)
-            bad += self._all(cells, state) - spread_high.from_on(state, after, most - seen + 1)
-        return spread_low.bins, (bad, some.words - good)
-
-    def _all(self, cells: Cells, state: int) -> int:
-        return self.task.words_to[cells.first][state] * self.task.words_from[cells.last]
+            words = self.task.words_to[cells.first][state] * ways
+            bad += words - spread_high.from_on(state, after, most - seen + 1)
+        return bad, some.words - good
 
     def _reach(
         self, some: Some, slope: Float[np.ndarray, " k"], at: Float[np.ndarray, " h"]
@@ -222,7 +219,7 @@ def planes(some: list[Some], target: float) -> list[Plane]:
     """For sets of cells of one step, a plane each, without counts."""
     step = some[0].step
     network = step.network
-    boxes = Interval(np.stack([one.box.lo for one in some]), np.stack([one.box.hi for one in some]))
+    boxes = Interval.stack([one.box for one in some])
     own, answers = np.array([one.group.cells.own for one in some]), np.array([one.answer for one in some])
     slope, points = np.empty(boxes.shape), np.empty(boxes.shape)
     for i, one in enumerate(some):
@@ -415,16 +412,13 @@ def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[So
     for i in range(0, len(todo), AT_ONCE):
         chunk = todo[i : i + AT_ONCE]
         again = [Some(one.step, one.group, one.members) for one in chunk if one.slope is not None]
-        tried = [_with_counts(counter, one, plane) for one, plane in _planes_of([*chunk, *again], target)]
+        fitted = zip([*chunk, *again], planes([*chunk, *again], target), strict=True)
+        tried = [_with_counts(counter, some, plane) for some, plane in fitted]
         fresh = iter(tried[len(chunk) :])
         for one, plane in zip(chunk, tried, strict=False):
             other = next(fresh) if one.slope is not None else None
             found.append((one, min((plane, other), key=_undecided)))
     return found
-
-
-def _planes_of(some: list[Some], target: float) -> list[tuple[Some, Plane]]:
-    return list(zip(some, planes(some, target), strict=True))
 
 
 def _undecided(plane: Plane | None) -> float:
@@ -434,13 +428,12 @@ def _undecided(plane: Plane | None) -> float:
 def _with_counts(counter: Counter, some: Some, plane: Plane) -> Plane | None:
     """None where nothing is known of any word, or where the cells are not proved to be in their box."""
     step = counter.step
-    width = float(
-        _phi(some.box[None], np.array([plane.slope])).hi[0] - _phi(some.box[None], np.array([plane.slope])).lo[0]
-    )
+    phi = _phi(some.box[None], np.array([plane.slope]))
+    width = float(phi.hi[0] - phi.lo[0])
     if not np.isfinite([plane.right, plane.wrong, width]).all():
         return None
     size = max(1.0, np.ceil(width / BINS / GRAIN)) * GRAIN
-    _, words = counter.words(some, plane._replace(bin=float(size)))
+    words = counter.words(some, plane._replace(bin=float(size)))
     if words == (0, some.words):
         return None
     leaf = np.zeros(len(some.members), dtype=np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.sequences.attack import Found, attack, point_margins
-from quadlens.sequences.cells import Cells, all_cells, window
+from quadlens.sequences.cells import Cells, all_cells, places_of
 from quadlens.sequences.interval import Interval
 from quadlens.sequences.leaves import GRAIN, OPEN, RIGHT, WRONG, Group, Leaf, Proposal, bisect, halves
 from quadlens.sequences.reach import holds, search
@@ -80,8 +80,7 @@ class StepProof:
         groups, places = all_cells(network.task, self.tables, number)
         self.groups = [self.group(cells, place) for cells, place in zip(groups, places, strict=True)]
         self.size = sum(len(group.cells) for group in self.groups)
-        first, last = window(network.task, number)
-        self.places = network.task.states[first] * prod(network.task.alphabets[first:last])
+        self.places = prod(places_of(network.task, number))
 
     def group(self, cells: Cells, place: Any = None) -> Group:
         """Cells with their boxes, and no leaf yet."""
@@ -89,10 +88,6 @@ class StepProof:
         pad = 1e-10 * (np.abs(low) + np.abs(high) + (high - low)) + 2 * GRAIN
         boxes = Interval(np.floor((low - pad) / GRAIN) * GRAIN, np.ceil((high + pad) / GRAIN) * GRAIN)
         return Group(cells, boxes, np.full(len(cells), -1), place=place)
-
-    def _start(self, own: int, n: int) -> Interval:
-        stream = self.tables.stream[own]
-        return Interval(*(np.broadcast_to(end, (n, len(end))) for end in (stream.lo, stream.hi)))
 
     def attacks(self) -> Iterator[Found]:
         """Words of the cells whose centres have the smallest margins."""
@@ -105,19 +100,18 @@ class StepProof:
         for _, group, i in ranked[:ATTACKED]:
             yield attack(self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i])
 
-    def decide(self, aim: Aim, by_planes: ByPlanes) -> None:
-        """Give every cell a leaf, right ones with the margin that is aimed at where that can be had."""
-        self._decide(self.groups, aim, by_planes)
-
     def by_boxes(self, group: Group, target: float) -> list[int]:
         """Give leaves to the cells that boxes decide, together or each by itself; the others."""
         ((proposals, hard),) = self._merged([group], target)
         left = self._settled(group, proposals, hard)
         return self._settled(group, *self._bisected(group, left, target))
 
-    def _decide(self, groups: list[Group], aim: Aim, by_planes: ByPlanes) -> None:
-        """Merge, bisect, attack, try planes, refine; and all again for the children."""
-        children = []
+    def decide(self, aim: Aim, by_planes: ByPlanes, groups: list[Group] | None = None) -> None:
+        """Give every cell a leaf, right ones with the margin that is aimed at where that can be had.
+
+        Merge, bisect, attack, try planes, refine; and all again for the children.
+        """
+        groups, children = self.groups if groups is None else groups, []
         for group, (proposals, hard) in zip(groups, self._merged(groups, aim.target), strict=True):
             left = self._settled(group, proposals, hard)
             left = self._settled(group, *self._bisected(group, left, aim.target))
@@ -129,7 +123,7 @@ class StepProof:
             if left:
                 children += self._refined(group, left, aim)
         if children:
-            self._decide(children, aim, by_planes)
+            self.decide(aim, by_planes, children)
 
     def _attacks_on(self, group: Group, hard: list[int]) -> Iterator[Found]:
         """Words of those of these cells in whose boxes the margin may be smallest."""
@@ -168,7 +162,7 @@ class StepProof:
             return hard
         members = np.concatenate([one.members for one in proposals])
         leaf = np.repeat(np.arange(len(proposals)), [len(one.members) for one in proposals])
-        boxes = Interval(np.stack([one.box.lo for one in proposals]), np.stack([one.box.hi for one in proposals]))
+        boxes = Interval.stack([proposal.box for proposal in proposals])
         task, heads = self.network.task, self.network.heads
         proved = holds(task, self.tables, group.cells.of(members), heads, leaf, boxes)
         refused = set(leaf[~proved].tolist())
@@ -191,10 +185,9 @@ class StepProof:
             for answer in np.unique(group.cells.answer)
         ]
         while queue:
-            low = np.stack([groups[number].boxes.lo[one].min(axis=0) for number, one in queue])
-            high = np.stack([groups[number].boxes.hi[one].max(axis=0) for number, one in queue])
-            hulls, cells = Interval(low, high), [groups[number].cells for number, _ in queue]
-            answers = np.array([of.answer[one[0]] for of, (_, one) in zip(cells, queue, strict=True)])
+            hulls = Interval.stack([groups[number].boxes.hull(members) for number, members in queue])
+            cells = [groups[number].cells for number, _ in queue]
+            answers = np.array([of.answer[members[0]] for of, (_, members) in zip(cells, queue, strict=True)])
             margins = self.tail.margins(self.tables.stream[[of.own for of in cells]], hulls, answers)
             again = []
             for i, (number, members) in enumerate(queue):

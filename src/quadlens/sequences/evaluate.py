@@ -61,6 +61,13 @@ def evaluate_sequence(model: Weights, sample: int | None = None, seed: int = SEE
             least = np.minimum(least, np.nan_to_num(leads, nan=-np.inf))
     wrong = tuple(tuple(int(a) for a in word) for word in words[~(least > 0)][:MAX_WRONG])
     correct = int((least > 0).sum())
-    share, smallest = correct / len(words), float(least.min())
-    about = (task.name, task.inputs, len(words), correct, share, smallest, wrong)
-    return SequenceEvaluation(*about, None if everything else seed)
+    return SequenceEvaluation(
+        task=task.name,
+        inputs=task.inputs,
+        tried=len(words),
+        correct=correct,
+        accuracy=correct / len(words),
+        min_margin=float(least.min()),
+        wrong=wrong,
+        seed=None if everything else seed,
+    )

@@ -7,6 +7,7 @@ what the move itself is rounded by, and more than underflow takes. What is not a
 comparison with it is false. `enclosed.py` says what is assumed of the machine.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,16 @@ class Interval:
     def exactly(cls, x: Array) -> "Interval":
         """The floats themselves."""
         return cls(x, x)
+
+    @classmethod
+    def zeros(cls, *shape: int) -> "Interval":
+        """Nothing but 0."""
+        return cls(np.zeros(shape), np.zeros(shape))
+
+    @classmethod
+    def stack(cls, parts: "Sequence[Interval]", axis: int = 0) -> "Interval":
+        """Intervals of one shape along a new axis."""
+        return cls(*(np.stack([getattr(part, end) for part in parts], axis=axis) for end in ("lo", "hi")))
 
     @classmethod
     def of_balls(cls, balls: Any) -> "Interval":
@@ -128,6 +139,10 @@ class Interval:
         with np.errstate(divide="ignore"):
             ends = down(1.0 / self.hi), up(1.0 / self.lo)
         return Interval(np.where(self.lo > 0, ends[0], -np.inf), np.where(self.lo > 0, ends[1], np.inf))
+
+    def hull(self, rows: Any) -> "Interval":
+        """What holds some rows of the first axis."""
+        return Interval(self.lo[rows].min(axis=0), self.hi[rows].max(axis=0))
 
     def meet(self, other: "Interval") -> "Interval":
         """What both allow."""

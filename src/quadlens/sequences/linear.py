@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from math import floor, log, log2
+from math import floor, log, log2, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.sequences.attack import ROUNDS, Found, shortest_word, word_margin
-from quadlens.sequences.cells import window
+from quadlens.sequences.cells import places_of, reached, window
 from quadlens.sequences.decide import ATTACKED
 from quadlens.sequences.histogram import Paths, count_negative, least, paths
 from quadlens.sequences.interval import Interval, down, up
@@ -200,12 +200,11 @@ class LinearStep:
         """Read the tables, and put cells together whose words differ in beginnings alone."""
         self.network, self.number, self.task = network, number, network.task
         self.tables = network.direct(number)
-        self.query, self.asked, self.right = self.task.steps[number]
+        self.query = self.task.steps[number][0]
         self._lowest = np.inf
         self._prefixes: dict[tuple[int, frozenset[int]], Paths] = {}
         self.bits = self.task.inputs.bit_length() + 1
-        self.first, self.last = window(self.task, number)
-        self.entries: list[Any] = []
+        self.entries: list[Any] = [None] * prod(places_of(self.task, number))
         self.bundles = self._bundles()
         self.size = sum(len(one.cells) for one in self.bundles)
 
@@ -234,26 +233,16 @@ class LinearStep:
 
     def _bundles(self) -> list[Bundle]:
         """All cells of the step, and an entry in the certificate for each."""
-        task, fed = self.task, self.task.positions[self.query]
-        found: dict[Any, Bundle] = {}
-        shape = (task.states[self.first], *task.alphabets[self.first : self.last])
-        self.entries = [None] * int(np.prod(shape))
-        for place, (state, *letters) in enumerate(np.ndindex(*shape)):
-            if not task.words_to[self.first][state]:
-                continue
-            states, symbols = [state], []
-            for letter, a in enumerate(letters, self.first):
-                symbols.append(int(self._numbers[letter][states[-1], a]))
-                states.append(int(task.next[letter][states[-1], a]))
-
-            def at(letter: int, table: Int[np.ndarray, "_ _"], s: list[int] = states, a: Any = letters) -> int:
-                return int(table[s[letter - self.first], a[letter - self.first]])
-
-            own = self.tables.own.index(fed if isinstance(fed, int) else at(*fed))
-            key = (own, at(self.asked, self.right), self.first, tuple(symbols), states[-1])
-            cell = (state, tuple(letters), self.entries, place)
-            _put(found, key, cell)
-        return list(found.values())
+        bundles: dict[Any, Bundle] = {}
+        first, every = window(self.task, self.number)[0], reached(self.task, self.number)
+        numbers = self._numbers[first : first + every.letters.shape[1]]
+        columns = zip(numbers, every.states.T, every.letters.T, strict=False)
+        symbols = np.stack([which[states, letters] for which, states, letters in columns], axis=1)
+        rows = (every.place, every.states, every.letters, symbols, every.own, every.answer)
+        for place, states, letters, row, token, answer in zip(*(part.tolist() for part in rows), strict=True):
+            key = (self.tables.own.index(token), answer, first, tuple(row), states[-1])
+            _put(bundles, key, (states[0], tuple(letters), self.entries, place))
+        return list(bundles.values())
 
     def _refined(self, bundle: Bundle) -> list[Bundle]:
         """The same cells, one more letter fixed; none where nothing is free."""

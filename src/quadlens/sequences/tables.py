@@ -136,8 +136,8 @@ class Network:
                 found = written @ rows.T if len(rows) else written[..., :0]
                 coordinates.append(Interval.of_balls(found))
                 rest = Interval.of_balls(written - found @ rows if len(rows) else written)
-                used = Interval(*(end.transpose(1, 0, 2)[self.occurs] for end in (rest.lo, rest.hi)))
-                low, high = low + used.lo.min(axis=0), high + used.hi.max(axis=0)
+                low += rest.lo.transpose(1, 0, 2)[self.occurs].min(axis=0)
+                high += rest.hi.transpose(1, 0, 2)[self.occurs].max(axis=0)
         joined = (np.concatenate([getattr(one, end) for one in coordinates], axis=2) for end in ("lo", "hi"))
         slack = self.config.n_heads * 2.0**-50 * (np.abs(low) + np.abs(high))
         return Interval(*joined), Interval(low - slack, high + slack)
@@ -148,14 +148,13 @@ class Network:
         query = task.steps[number][0]
         own = np.flatnonzero(self.occurs[query])
         weight = [self._softmax(query, own, h)[0] for h in range(config.n_heads)]
-        E = Interval(*(np.stack([getattr(one, end) for one in weight], axis=3) for end in ("lo", "hi")))
+        E = Interval.stack(weight, axis=3)
         values, rest = self._values
         # [own, token, position, …]
         N = E[..., self.heads] * values[None, :, : query + 1]
-        letters = [_zero((len(own), *table.shape)) for table in task.next]
-        sums_N = [_grown(one, len(self.heads)) for one in letters]
-        sums_E = [_grown(one, config.n_heads) for one in letters]
-        N_constant, E_constant = _zero((len(own), len(self.heads))), _zero((len(own), config.n_heads))
+        sums_N = [Interval.zeros(len(own), *table.shape, len(self.heads)) for table in task.next]
+        sums_E = [Interval.zeros(len(own), *table.shape, config.n_heads) for table in task.next]
+        N_constant, E_constant = Interval.zeros(len(own), len(self.heads)), Interval.zeros(len(own), config.n_heads)
         for j, fed in enumerate(task.positions[: query + 1]):
             if isinstance(fed, int):
                 N_constant, E_constant = N_constant + N[:, fed, j], E_constant + E[:, fed, j]
@@ -163,20 +162,23 @@ class Network:
                 letter, tokens = fed
                 sums_N[letter] = sums_N[letter] + N[:, tokens, j]
                 sums_E[letter] = sums_E[letter] + E[:, tokens, j]
-        with precision(ARB_BITS):
-            stream = Interval.of_balls(self._balls[0][own, query] + balls(self.weights, "b_O")) + rest
+        stream = self._stream(query, own) + rest
         return StepTables(tuple(own.tolist()), tuple(sums_N), tuple(sums_E), N_constant, E_constant, stream)
 
-    def direct(self, number: int) -> "DirectTables":
+    def _stream(self, query: int, own: Int[np.ndarray, " z"]) -> Interval:
+        """The query's own stream with b_O, [own token, d_model]."""
+        with precision(ARB_BITS):
+            return Interval.of_balls(self._balls[0][own, query] + balls(self.weights, "b_O"))
+
+    def direct(self, number: int) -> DirectTables:
         """The tables of one step of a network whose one head leads to the logits with nothing in between."""
         query = self.task.steps[number][0]
         own = np.flatnonzero(self.occurs[query])
         w, shift = self._softmax(query, own, 0)
         with precision(ARB_BITS):
-            stream = Interval.of_balls(self._balls[0][own, query] + balls(self.weights, "b_O"))
             written = Interval.of_balls(self._balls[4][0][:, : query + 1])
         W, b = tensor(self.weights, "W_U"), Interval.exactly(tensor(self.weights, "b_U"))
-        return DirectTables(tuple(own.tolist()), w, shift, written @ W, stream @ W + b)
+        return DirectTables(tuple(own.tolist()), w, shift, written @ W, self._stream(query, own) @ W + b)
 
     def _softmax(self, query: int, own: Int[np.ndarray, " z"], head: int) -> tuple[Interval, Float[np.ndarray, " z"]]:
         """w_j(v) = e^{score - shift}, [own, token, position], 0 where the head does not see; and the shift.
@@ -194,7 +196,7 @@ class Network:
             # A token that never occurs may have any score.
             scores = np.where(self.occurs[at].T, scores - _exact(shift), _exact(np.zeros(())))
             found = Interval.of_balls(np.exp(scores))
-        w = _zero((len(own), config.d_vocab, query + 1))
+        w = Interval.zeros(len(own), config.d_vocab, query + 1)
         w.lo[:, :, at], w.hi[:, :, at] = np.maximum(found.lo, 0.0), found.hi
         return w, shift[:, 0, 0]
 
@@ -203,11 +205,3 @@ def _exact(x: Float[np.ndarray, "..."]) -> Any:
     from flint import arb
 
     return np.array([arb(float(one)) for one in x.ravel()], dtype=object).reshape(x.shape)
-
-
-def _zero(shape: tuple[int, ...]) -> Interval:
-    return Interval(np.zeros(shape), np.zeros(shape))
-
-
-def _grown(x: Interval, n: int) -> Interval:
-    return _zero((*x.shape, n))
