@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     return words
 
 
-def said(report: CheckReport) -> str:
+def in_words(report: CheckReport) -> str:
     """A report in words, the verdict first."""
     proved = f"{report.inputs}; " if report.inputs else ""
     lines = [f"{report.verdict}: {proved}{report.reason} ({report.seconds:.1f} s)"]
@@ -42,19 +42,19 @@ def said(report: CheckReport) -> str:
 def main(arguments: list[str]) -> int:
     """Print the verdict; exit 0 all inputs verified, 1 rejected, timed out or some inputs open, 2 usage or no file."""
     words = parser()
-    asked = words.parse_args(arguments)
-    if (asked.write is None) == (asked.model is None):
+    options = words.parse_args(arguments)
+    if (options.write is None) == (options.model is None):
         words.error("give a certificate and a model file, or --write and a file name")
     try:
-        if asked.write is not None:
-            with open(asked.write, "wb") as stream:
+        if options.write is not None:
+            with open(options.write, "wb") as stream:
                 stream.write(archive())
             return 0
-        report = check(asked.certificate, asked.model, asked.max_seconds, asked.max_memory * 10**6)
+        report = check(options.certificate, options.model, options.max_seconds, options.max_memory * 10**6)
     except (OSError, ValueError) as error:
         words.error(str(error))
     encoding = sys.stdout.encoding or "utf-8"
-    text = json.dumps(asdict(report)) + "\n" if asked.json else said(report)
+    text = json.dumps(asdict(report)) + "\n" if options.json else in_words(report)
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))  # a verdict always prints
     return report.exit_code
 

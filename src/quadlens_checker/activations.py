@@ -128,7 +128,7 @@ def by_cubics(name: str, q: int) -> Callable[[Sequence[int]], list[int]]:
     step, half, outside = q - GRID_BITS, 1 << (q - GRID_BITS) >> 1, end << q
     known: dict[int, Coefficients] = {}
 
-    def one(x: int) -> int:
+    def sigma_of(x: int) -> int:
         if not -outside < x < outside:
             return (max(x, 0)) if name != "tanh" else (1 << q if x > 0 else -1 << q)
         j = (x + half) >> step
@@ -139,7 +139,7 @@ def by_cubics(name: str, q: int) -> Callable[[Sequence[int]], list[int]]:
         t = x - (j << step)
         return c + (t * (d + (t * (e + (t * f >> q)) >> q)) >> q)
 
-    return lambda row: list(map(one, row))
+    return lambda row: list(map(sigma_of, row))
 
 
 def enclosed(name: str, q: int, most: int) -> Enclosed:

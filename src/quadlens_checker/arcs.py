@@ -83,7 +83,7 @@ def hidden_sums(functions: Rows, model: Model, plan: Plan, clock: Clock) -> Iter
     parts = [functions[n : n + AT_ONCE] for n in range(0, len(functions), AT_ONCE)]
     sums = [packed_sums([packed(w, size) for w in zip(*part, strict=True)], model, plan, clock) for part in parts]
     for n in range(len(plan.wrong)):
-        yield [x for part, one in zip(parts, sums, strict=True) for x in unpacked(one[n], len(part), size)]
+        yield [x for part, fields in zip(parts, sums, strict=True) for x in unpacked(fields[n], len(part), size)]
 
 
 def packed_sums(weights: list[int], model: Model, plan: Plan, clock: Clock) -> list[int]:

@@ -45,15 +45,15 @@ class Automaton:
     @cached_property
     def words_to(self) -> list[list[int]]:
         """For each boundary between letters and each state, the number of beginnings that lead there."""
-        found = [[1]]
+        beginnings = [[1]]
         for letter, table in enumerate(self.next):
             last = letter + 1 == len(self.next)
             count = [0] * (max(map(max, table)) + 1 if last else len(self.next[letter + 1]))
-            for n, row in zip(found[-1], table, strict=True):
+            for n, row in zip(beginnings[-1], table, strict=True):
                 for state in row:
                     count[state] += n
-            found.append(count)
-        return found
+            beginnings.append(count)
+        return beginnings
 
     @cached_property
     def words_from(self) -> list[int]:
@@ -70,7 +70,7 @@ class Automaton:
     def tokens(self, word: list[int]) -> list[int]:
         """What every position is fed for one word."""
         states = self.states(word)
-        return [one if isinstance(one, int) else one[1][states[one[0]]][word[one[0]]] for one in self.fed]
+        return [fed if isinstance(fed, int) else fed[1][states[fed[0]]][word[fed[0]]] for fed in self.fed]
 
 
 def repeated(row: Iterable[int], states: int) -> Table:
@@ -147,14 +147,14 @@ def given(value: Any) -> Automaton:
     keys(value, ("name", "automaton"), "task")
     tables = keys(value["automaton"], ("next", "positions", "steps", "answers"), "automaton")
     fed = [
-        one if type(one) is int else (keys(one, ("letter", "tokens"), "a position")["letter"], one["tokens"])
-        for one in tables["positions"]
+        at if type(at) is int else (keys(at, ("letter", "tokens"), "a position")["letter"], at["tokens"])
+        for at in tables["positions"]
     ]
     steps = [
-        (keys(one, ("query", "letter", "right"), "a step")["query"], one["letter"], one["right"])
-        for one in tables["steps"]
+        (keys(step, ("query", "letter", "right"), "a step")["query"], step["letter"], step["right"])
+        for step in tables["steps"]
     ]
-    answers = [frozenset(integers(one, "answers", None, 0, limits.MAX_MODEL_BYTES)) for one in tables["answers"]]
+    answers = [frozenset(integers(answer, "answers", None, 0, limits.MAX_MODEL_BYTES)) for answer in tables["answers"]]
     return Automaton(value, tables["next"], fed, steps, answers)
 
 
@@ -192,9 +192,9 @@ def check_tables(task: Automaton, d_vocab: int, d_vocab_out: int, n_ctx: int) ->
         states = max(map(max, rows)) + 1
     require(task.answers and all(task.answers), "an answer without tokens")
     require(all(0 <= x < d_vocab_out for answer in task.answers for x in answer), "an answer that is no token")
-    for one in task.fed:
-        height, width = (1, 1) if isinstance(one, int) else shape_of(task, one[0])
-        table([[one]] if isinstance(one, int) else one[1], "a position", height, d_vocab, width)
+    for source in task.fed:
+        height, width = (1, 1) if isinstance(source, int) else shape_of(task, source[0])
+        table([[source]] if isinstance(source, int) else source[1], "a position", height, d_vocab, width)
     require(task.steps, "a task that asks nothing")
     for query, letter, right in task.steps:
         integers([query], "query", 1, 0, min(n_ctx, len(task.fed)) - 1)

@@ -159,11 +159,11 @@ class View:
 
     def sums(self, terms: Terms) -> tuple[int, list[list[int]]]:
         """The sum of a term per position: of the constant ones, and for each letter of each tuple of its tokens."""
-        found = []
+        by_letter = []
         for places, tuples in zip(self.places, self.tokens, strict=True):
             of = [terms[j] for j in places]
-            found.append([sum([t[v] for t, v in zip(of, tokens, strict=True)]) for tokens in tuples])
-        return sum(terms[j][v] for j, v in self.constant), found
+            by_letter.append([sum([t[v] for t, v in zip(of, tokens, strict=True)]) for tokens in tuples])
+        return sum(terms[j][v] for j, v in self.constant), by_letter
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,12 +254,12 @@ class Paths:
         if not self.below:
             self.below.append({0: self.ratio.constant - self.tau * self.ratio.attention.sums[0]})
         while len(self.below) <= boundary:
-            steps, found = self.steps(len(self.below) - 1), dict[int, int]()
+            steps, least_sums = self.steps(len(self.below) - 1), dict[int, int]()
             for state, start in self.below[-1].items():
                 for after, least in steps[state]:
-                    if after not in found or start + least < found[after]:
-                        found[after] = start + least
-            self.below.append(found)
+                    if after not in least_sums or start + least < least_sums[after]:
+                        least_sums[after] = start + least
+            self.below.append(least_sums)
         return self.below[boundary]
 
     def up(self, boundary: int) -> list[int] | None:
@@ -276,5 +276,5 @@ class Paths:
     def least(self, cell: Placed) -> int:
         """No more than Σ_j w_j (u_j - τ) for any word of a cell."""
         above = self.up(cell.high)
-        found = self.low(cell.low)[cell.state] + (above[cell.after] if above else 0)
-        return found + sum([self.of(n)[number] for n, number in cell.numbers])
+        outside = self.low(cell.low)[cell.state] + (above[cell.after] if above else 0)
+        return outside + sum([self.of(n)[number] for n, number in cell.numbers])

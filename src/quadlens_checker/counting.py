@@ -73,14 +73,14 @@ class Head:
     @cached_property
     def _ends(self) -> tuple[Paths, Paths]:
         """Least sums of w, and of -w."""
-        found = []
+        ends = []
         for sign in (1, -1):
             terms = {
                 j: {v: sign * w - weight_error(w) for v, w in here.items()}
                 for j, here in self.attention.weights.items()
             }
-            found.append(Paths(Ratio(self.attention, *self.view.sums(terms), 0), 0, {}, [], []))
-        return found[0], found[1]
+            ends.append(Paths(Ratio(self.attention, *self.view.sums(terms), 0), 0, {}, [], []))
+        return ends[0], ends[1]
 
     def denominators(self, cells: list[Placed]) -> tuple[int, int]:
         """Σ_j w_j of every word of some cells is between."""

@@ -87,10 +87,10 @@ def most_bend(name: str, low: int, high: int) -> int:
     """No less than |σ''| on low … high, over 2^Q."""
     near, far = 0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high))
     first, last = near >> (Q - CELL_BITS), far >> (Q - CELL_BITS)
-    found = [bend(name, j, j + 1) for j in range(first, min(last + 1, CELLS))]
+    bends = [bend(name, j, j + 1) for j in range(first, min(last + 1, CELLS))]
     if last >= CELLS:
-        found.append(bend(name, CELLS, last + 1) if name != "gelu_tanh" else UNIT >> 40)
-    return max(found)
+        bends.append(bend(name, CELLS, last + 1) if name != "gelu_tanh" else UNIT >> 40)
+    return max(bends)
 
 
 def activation(name: str, low: int, high: int) -> Line:

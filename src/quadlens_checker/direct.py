@@ -87,14 +87,14 @@ def exact_layers(model: Model) -> Layers:
     """The hidden layer of a collapsed model, without any loss."""
     sigma = EXACT[model.activation]
 
-    def found(size: int) -> Iterator[tuple[list[int], int]]:
+    def every_layer(size: int) -> Iterator[tuple[list[int], int]]:
         S_b = [packed(row, size) for row in model.S_b]
         for u, s in zip(model.U_a, (packed(row, size) for row in model.S_a), strict=True):
             for v, t in zip(model.U_b, S_b, strict=True):
                 yield list(map(sigma, map(int.__add__, u, v))), s + t
 
     return Layers(
-        p=model.p, d_mlp=model.d_mlp, activation=model.activation, rows=found,
+        p=model.p, d_mlp=model.d_mlp, activation=model.activation, rows=every_layer,
         most=sigma(largest(model.U_a) + largest(model.U_b)), most_skip=largest(model.S_a) + largest(model.S_b),
         W_L=model.W_L, shift=model.shift, shift_w=model.shift_w, loss=0,
         float32_error=model.float32_error,
@@ -108,14 +108,14 @@ def size_of(x: Matrix) -> Fraction:
 
 def gated_tables(config: Config, weights: Weights, clock: Clock) -> list[tuple[int, Matrix, Matrix]]:
     """For each head and position seen: the position, and what its tokens add to pre-activations and to logits."""
-    d, dh, streams, found = config.d_model, config.d_head, token_streams(config, weights), []
+    d, dh, streams, tables_of_heads = config.d_model, config.d_head, token_streams(config, weights), []
     for h in range(config.n_heads):
         V, b_V = rows(weights["W_V"], h * d, h * d + d), rows(weights["b_V"], h, h + 1)
         out = rows(weights["W_O"], h * dh, h * dh + dh)
         for t, x in enumerate(streams[: config.seen]):
             written = times(plus(times(x, V, clock), b_V), out, clock)
-            found.append((t, times(written, weights["W_in"], clock), times(written, weights["W_U"], clock)))
-    return found
+            tables_of_heads.append((t, times(written, weights["W_in"], clock), times(written, weights["W_U"], clock)))
+    return tables_of_heads
 
 
 def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
@@ -163,11 +163,11 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
     def packs(x: Matrix, size: int) -> list[int]:
         return [packed(row, size) for row in to_bits(x, q)]
 
-    def found(size: int) -> Iterator[tuple[list[int], int]]:
+    def every_layer(size: int) -> Iterator[tuple[list[int], int]]:
         A, B = ([x << above for x in packs(U, pre_bytes)] for U in (U_a, U_b))
         SA, SB = ([x << above for x in packs(S, size)] for S in (S_a, S_b))
         places = [t for t, _, _ in gated]
-        U, S = [packs(one[1], pre_bytes) for one in gated], [packs(one[2], size) for one in gated]
+        U, S = [packs(U_g, pre_bytes) for _, U_g, _ in gated], [packs(S_g, size) for _, _, S_g in gated]
         for a in range(p):
             for b in range(p):
                 pre, skip, tokens = A[a] + B[b], SA[a] + SB[b], (a, b, 0)
@@ -178,7 +178,7 @@ def enclose(config: Config, tensors: Tensors, clock: Clock) -> Layers:
                 yield sigma.apply(words), skip << finer
 
     return Layers(
-        p=p, d_mlp=d_mlp, activation=config.activation, rows=found,
+        p=p, d_mlp=d_mlp, activation=config.activation, rows=every_layer,
         most=sigma.largest << q, most_skip=most_skip, W_L=to_bits(transposed(out), WORD + finer),
         shift=shift, shift_w=WORD + finer, loss=math.ceil(loss * (1 << shift)), float32_error=None,
     )  # fmt: skip
@@ -199,8 +199,8 @@ def by_brute_force(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     size = field_size(layers.most, largest(layers.W_L), layers.d_mlp, plus=layers.most_skip)
     columns = [packed(column, size) for column in zip(*layers.W_L, strict=True)]
     sums = (sum(map(mul, layer, columns)) + skip for layer, skip in ticking(layers.rows(size), clock))
-    found = ((unpacked(fields, layers.p, size), layers.loss) for fields in sums)
-    return Bounds(found, layers.shift)
+    bounds = ((unpacked(fields, layers.p, size), layers.loss) for fields in sums)
+    return Bounds(bounds, layers.shift)
 
 
 def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
@@ -213,7 +213,7 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
     of_neuron = list(zip(*M, strict=True)) or [()] * d_mlp
     neurons, functions = [packed(m, size_h) for m in of_neuron], [packed(row, size) for row in B]
 
-    def found() -> Iterator[tuple[list[int], int]]:
+    def bounds() -> Iterator[tuple[list[int], int]]:
         for n, (layer, skip) in enumerate(ticking(layers.rows(size), clock)):
             if n in exact:
                 past = unpacked(skip, p, size)
@@ -224,4 +224,4 @@ def by_moments(layers: Layers, hints: Any, clock: Clock) -> Bounds:
             lead = unpacked(sum(map(mul, h, functions)) + (skip << finer), p, size)
             yield lead, sum(map(mul, spread, map(abs, layer))) + (layers.loss << finer)
 
-    return Bounds(found(), layers.shift + finer)
+    return Bounds(bounds(), layers.shift + finer)

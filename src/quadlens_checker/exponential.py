@@ -52,10 +52,10 @@ def exponential(numerator: int, denominator: int) -> tuple[int, int]:
     if abs(numerator) >= denominator * LARGEST:
         raise OverflowError("an exponential of more than 2^60")
     k, R = divmod(((numerator << BITS) // denominator) << 64, LOG2)
-    z, one = R >> (64 + HALVINGS), 1 << BITS
-    total = one
+    z, unit = R >> (64 + HALVINGS), 1 << BITS
+    total = unit
     for n in range(DEGREE, 0, -1):
-        total = one + (z * total >> BITS) // n
+        total = unit + (z * total >> BITS) // n
     for _ in range(HALVINGS):
         total = total * total >> BITS
     return total, k

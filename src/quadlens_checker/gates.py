@@ -35,10 +35,10 @@ class Gates:
         """Γ for each head and each position seen, in that order."""
         n, d = self.scale.as_integer_ratio()
         tokens = a, b, 0
-        query, found = tokens[self.read], []
+        query, gates = tokens[self.read], []
         for head in self.powers:
-            found += shares([of[query][tokens[t]] for t, of in enumerate(head)], n, d)
-        return found
+            gates += shares([of[query][tokens[t]] for t, of in enumerate(head)], n, d)
+        return gates
 
 
 def share_error(scale: float, bits: int) -> Fraction:
@@ -75,15 +75,15 @@ def read_gates(config: Config, softmax: Softmax, weights: Weights, clock: Clock)
             require(all(abs(x) * bottom < denominator * LARGEST for x in row), "an attention score beyond 2^60")
             yield [exponential(x * bottom, denominator) for x in row]
 
-    found: list[list[list[list[tuple[int, int]]]]] = []
+    by_head: list[list[list[list[tuple[int, int]]]]] = []
     for h in range(config.n_heads):
-        query, found_here = through("Q", h, streams[config.read_position]), []
+        query, by_position = through("Q", h, streams[config.read_position]), []
         for t, x in enumerate(streams[: config.seen]):
             keys = through("K", h, x)
             if t == config.read_position:  # a token attends to itself: only the diagonal occurs
                 own = [[sum(map(mul, *pair))] for pair in zip(query[0], keys[0], strict=True)]
-                found_here.append([one * len(own) for one in powers((own, query[1] + keys[1]))])
+                by_position.append([power * len(own) for power in powers((own, query[1] + keys[1]))])
             else:
-                found_here.append(list(powers(times(query, transposed(keys), clock))))
-        found.append(found_here)
-    return Gates(found, config.read_position, softmax.scale)
+                by_position.append(list(powers(times(query, transposed(keys), clock))))
+        by_head.append(by_position)
+    return Gates(by_head, config.read_position, softmax.scale)

@@ -35,8 +35,8 @@ class Words:
             after: dict[int, int] = {}
             for kind, total in best.items():
                 for to, symbols in level[kind].items():
-                    found = total + min([term[n] for n in symbols])
-                    after[to] = min(after.get(to, found), found)
+                    behind = total + min([term[n] for n in symbols])
+                    after[to] = min(after.get(to, behind), behind)
             best = after
         return min(best.values())
 
@@ -70,14 +70,14 @@ def words(tables: list[Table], symbols: list[Table], start: int, ends: frozenset
         known: dict[tuple[tuple[int, int], ...], int] = {}
         before, level = dict[int, int](), list[dict[int, list[int]]]()
         for state, (row, numbers) in enumerate(zip(tables[letter], symbols[letter], strict=True)):
-            found = [(kinds[after], n) for after, n in zip(row, numbers, strict=True) if after in kinds]
-            if not found:
+            onwards = [(kinds[after], n) for after, n in zip(row, numbers, strict=True) if after in kinds]
+            if not onwards:
                 continue
-            key = tuple(sorted(found))
+            key = tuple(sorted(onwards))
             if key not in known:
                 known[key] = len(level)
                 level.append({})
-                for to, n in found:
+                for to, n in onwards:
                     level[-1].setdefault(to, []).append(n)
             before[state] = known[key]
         kinds = before

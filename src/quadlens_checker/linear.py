@@ -128,12 +128,12 @@ class Leads:
 def rivals(value: Any, most: int, right: int) -> list[Rival]:
     """Rivals of a leaf, other tokens than the right one."""
     require(isinstance(value, list), "rivals are not a list")
-    found = []
-    for one in value:
-        token, factor, exponent = integers(one, "a rival", 3, -limits.MAX_EXPONENT, limits.MAX_EXPONENT)
+    rivals_of_leaf = []
+    for rival in value:
+        token, factor, exponent = integers(rival, "a rival", 3, -limits.MAX_EXPONENT, limits.MAX_EXPONENT)
         require(0 <= token < most and token != right and 1 <= factor <= limits.MAX_FACTOR, "a rival that is none")
-        found.append((token, factor, exponent))
-    return found
+        rivals_of_leaf.append((token, factor, exponent))
+    return rivals_of_leaf
 
 
 def linear(leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], total: int) -> tuple[int, int] | None:
@@ -162,18 +162,18 @@ def linear(leads: Leads, leaf: Any, right: frozenset[int], cells: list[Cell], to
 
     for here in parts.values():
         cell = next(iter(here.values()))
-        found = leads.logits.words(leads.view, leads.query, cell, frozenset(here))
+        inside = leads.logits.words(leads.view, leads.query, cell, frozenset(here))
         for c in ticking(range(size), tables.clock):
-            if c not in named and found.least(behind(c)) < 0:
+            if c not in named and inside.least(behind(c)) < 0:
                 return None
         for group in ticking(groups, tables.clock):
             steps = [leads.steps(behind(rival[0]), rival) for rival in group]
             together = steps[0]
-            for one in steps[1:]:
-                together = [list(map(min, *both)) for both in zip(together, one, strict=True)]
-            most += found.negative(together, bits)
+            for steps_of_rival in steps[1:]:
+                together = [list(map(min, *both)) for both in zip(together, steps_of_rival, strict=True)]
+            most += inside.negative(together, bits)
         if wrong:
             minus = [[-x for x in here] for here in leads.above(token, wrong[0])]
-            least += found.negative([[-x for x in here] for here in leads.steps(minus, wrong)], bits)
+            least += inside.negative([[-x for x in here] for here in leads.steps(minus, wrong)], bits)
     claimed = integers(leaf["words"], "words", 2, 0, total)
     return (claimed[0], claimed[1]) if claimed[0] <= least and min(most, total) <= claimed[1] else None

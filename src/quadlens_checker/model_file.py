@@ -115,15 +115,15 @@ class Config:
 
     def mlp_shapes(self) -> dict[str, list[int]]:
         """The same of an MLP."""
-        p, m, widths = self.p, self.d_mlp, [*(one.width for one in self.hidden), self.d_mlp]
-        found = {"mlp.W_a": [p, widths[0]], "mlp.W_b": [p, widths[0]], "mlp.W_out": [m, p]}
-        found |= {"mlp.b_in": [widths[0]], "mlp.b_out": [p]} if self.bias else {}
-        norms = [*(one.norm for one in self.hidden), self.norms["mlp"]]
+        p, m, widths = self.p, self.d_mlp, [*(layer.width for layer in self.hidden), self.d_mlp]
+        shapes = {"mlp.W_a": [p, widths[0]], "mlp.W_b": [p, widths[0]], "mlp.W_out": [m, p]}
+        shapes |= {"mlp.b_in": [widths[0]], "mlp.b_out": [p]} if self.bias else {}
+        norms = [*(layer.norm for layer in self.hidden), self.norms["mlp"]]
         for number in range(1, len(widths)):
             before, width, at = widths[number - 1], widths[number], f"mlp.{number}."
-            found |= {f"{at}W_in": [before, width], f"{at}b_in": [width]}
-            found |= {f"{at}ln2_{part}": [before] for part in "wb" if norms[number] is not None}
-        return found | {f"mlp.ln_final_{part}": [m] for part in "wb" if self.norms["final"] is not None}
+            shapes |= {f"{at}W_in": [before, width], f"{at}b_in": [width]}
+            shapes |= {f"{at}ln2_{part}": [before] for part in "wb" if norms[number] is not None}
+        return shapes | {f"mlp.ln_final_{part}": [m] for part in "wb" if self.norms["final"] is not None}
 
 
 def read_softmax(value: Any) -> Softmax:
@@ -152,24 +152,24 @@ def read_norms(value: Any) -> Norms:
 def read_hidden(value: Any, norms: Norms, bias: Any) -> tuple[Hidden, ...]:
     """The hidden layers of an MLP before its last; the first reads tokens, which no norm does."""
     require(isinstance(value, list) and len(value) < limits.MAX_HIDDEN, "the hidden layers are not a short list")
-    found = []
-    for one in value:
-        keys(one, ("width", "activation", "norm"), "a hidden layer")
-        (width,) = integers([one["width"]], "a hidden layer", 1, 1, limits.MAX_MODEL_BYTES)
-        require(one["activation"] is None or one["activation"] in limits.ACTIVATIONS, "unknown activation")
-        found.append(Hidden(width, one["activation"], read_positive_norm(one["norm"])))
-    first = found[0].norm if found else norms["mlp"]
+    layers = []
+    for layer in value:
+        keys(layer, ("width", "activation", "norm"), "a hidden layer")
+        (width,) = integers([layer["width"]], "a hidden layer", 1, 1, limits.MAX_MODEL_BYTES)
+        require(layer["activation"] is None or layer["activation"] in limits.ACTIVATIONS, "unknown activation")
+        layers.append(Hidden(width, layer["activation"], read_positive_norm(layer["norm"])))
+    first = layers[0].norm if layers else norms["mlp"]
     require(norms["attention"] is None and first is None, "a norm of tokens")
-    require(type(bias) is bool and (bias or not found), "hidden layers without biases")
-    return tuple(found)
+    require(type(bias) is bool and (bias or not layers), "hidden layers without biases")
+    return tuple(layers)
 
 
 def read_config(value: Any, table: Sequence[int] | None) -> Config:
     """A config with the keys, types and ranges of one of the two architectures; `table` is the task's, if any."""
     architecture = value["architecture"]
     expected = {"mlp": COMMON_KEYS, "transformer": TRANSFORMER_KEYS}.get(architecture, ())
-    found = set(value) - OPTIONAL_KEYS.get(architecture, set())
-    require(found == set(expected), "the config has unknown or missing keys")
+    given = set(value) - OPTIONAL_KEYS.get(architecture, set())
+    require(given == set(expected), "the config has unknown or missing keys")
     p, d_mlp = integers([value["p"], value["d_mlp"]], "config", 2, 1, limits.MAX_MODEL_BYTES)
     require(2 <= p <= limits.MAX_DIRECT_MODULUS, f"p is not in 2…{limits.MAX_DIRECT_MODULUS}")
     require(value["activation"] in limits.ACTIVATIONS, "unknown activation")

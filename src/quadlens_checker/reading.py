@@ -52,9 +52,9 @@ def parse_json(content: bytes | str, floats: bool) -> Any:
     """JSON with unique keys, short integers and, unless `floats`, no fractions; anything else is rejected."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        require(len(found) == len(pairs), "a key appears twice in one JSON object")
-        return found
+        value = dict(pairs)
+        require(len(value) == len(pairs), "a key appears twice in one JSON object")
+        return value
 
     def integer(digits: str) -> int:
         if len(digits) > limits.MAX_COUNT_DIGITS:  # written out: this runs for every number of the file

@@ -59,9 +59,9 @@ class Network:
         if self.causal:
             return list(range(query + 1))
         row = self.row("mask", head * self["n_ctx"] + query)
-        found = [j for j, x in enumerate(row) if x]
-        require(found and found[-1] <= query, f"from position {query} a head sees nothing, or what is not there yet")
-        return found
+        seen = [j for j, x in enumerate(row) if x]
+        require(seen and seen[-1] <= query, f"from position {query} a head sees nothing, or what is not there yet")
+        return seen
 
 
 def shapes(sizes: dict[str, int], norms: dict[str, Norm | None], gated: bool, rope: bool, mask: bool) -> Iterator[Any]:
@@ -98,12 +98,12 @@ def read_network(value: Any, tensors: Tensors) -> Network:
     require((sizes["d_mlp"] or not gated) and not (rope and sizes["d_head"] % 2), "the config contradicts itself")
     keys(value["norms"], PLACES, "norms")
     norms = {place: read_norm(value["norms"][place]) for place in PLACES}
-    found, left = {}, dict(tensors)
+    weights, left = {}, dict(tensors)
     for name, shape in shapes(sizes, norms, gated, rope is not None, mask == "tensor"):
         if HOME_OF[name] in left:
             given, values = left.pop(HOME_OF[name])
             require(given == shape, f"{name} has the shape {given}, expected {shape}")
-            found[name] = matrix(shape, values)
+            weights[name] = matrix(shape, values)
         else:
             require(name not in REQUIRED, f"the model file lacks {name}")
             *above, width = shape
@@ -111,9 +111,11 @@ def read_network(value: Any, tensors: Tensors) -> Network:
             for n in above:
                 count *= n
             require(count * width <= limits.MAX_MODEL_BYTES, "the config asks for more weights than there are")
-            found[name] = [[int(name.endswith("_w"))] * width] * count, 0
+            weights[name] = [[int(name.endswith("_w"))] * width] * count, 0
     require(not left, f"the model file has tensors of no use: {sorted(left)[:5]}")
-    require(mask == "causal" or all(x in (0, 1 << found["mask"][1]) for row in found["mask"][0] for x in row), "mask")
+    if mask == "tensor":
+        entries, shift = weights["mask"]
+        require(all(x in (0, 1 << shift) for row in entries for x in row), "mask")
     task = read_automaton(value["task"], sizes["d_vocab"], sizes["d_vocab_out"], sizes["n_ctx"])
     kinds = value["activation"], gated, float(divisor), norms, rope, mask == "causal"
-    return Network(sizes, *kinds, task, found)
+    return Network(sizes, *kinds, task, weights)

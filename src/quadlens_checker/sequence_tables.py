@@ -38,8 +38,8 @@ class Linear:
     def __call__(self, x: Vector) -> Vector:
         """The error is multiplied by `size`, and products and bias are rounded down, each by less than 1."""
         bias = at_bits(self.bias, self.bias_shift, P)
-        found = [(sum(map(mul, x[0], w)) >> self.shift) + b for w, b in zip(self.columns, bias, strict=True)]
-        return found, (x[1] * self.size >> self.shift) + 3
+        y = [(sum(map(mul, x[0], w)) >> self.shift) + b for w, b in zip(self.columns, bias, strict=True)]
+        return y, (x[1] * self.size >> self.shift) + 3
 
 
 def at_bits(row: Sequence[int], shift: int, bits: int) -> list[int]:
@@ -54,8 +54,8 @@ def normed(norm: Norm | None, x: Vector, w: Matrix | None, b: Matrix | None) -> 
     scaled, error = normalised(norm, x, P)
     (weight, *_), shift = w
     bias = [0] * len(scaled) if b is None else at_bits(b[0][0], b[1], P)
-    found = [(n * v >> shift) + c for n, v, c in zip(scaled, weight, bias, strict=True)]
-    return found, (error * max(map(abs, weight)) >> shift) + 3
+    y = [(n * v >> shift) + c for n, v, c in zip(scaled, weight, bias, strict=True)]
+    return y, (error * max(map(abs, weight)) >> shift) + 3
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ class Tables:
         half = len(C)
         first = slice(0, half) if network.rope == "halves" else slice(0, None, 2)
         second = slice(half, None) if network.rope == "halves" else slice(1, None, 2)
-        found = [0] * (2 * half)
+        rotated = [0] * (2 * half)
         U, V = x[0][first], x[0][second]
-        found[first] = [u * c - v * s >> bits for u, v, c, s in zip(U, V, C, S, strict=True)]
-        found[second] = [u * s + v * c >> bits for u, v, c, s in zip(U, V, C, S, strict=True)]
-        return found, (2 * x[1] * max(map(abs, C + S)) >> bits) + 2
+        rotated[first] = [u * c - v * s >> bits for u, v, c, s in zip(U, V, C, S, strict=True)]
+        rotated[second] = [u * s + v * c >> bits for u, v, c, s in zip(U, V, C, S, strict=True)]
+        return rotated, (2 * x[1] * max(map(abs, C + S)) >> bits) + 2
 
     @cached_property
     def keys(self) -> list[list[dict[int, Vector]]]:
@@ -140,21 +140,21 @@ class Tables:
     def written(self) -> list[list[dict[int, Vector]]]:
         """What the value of each head, position and token writes to the stream."""
         network, d, v = self.network, self.network["d_model"], self.network["d_value"]
-        found = []
+        by_head = []
         for h in range(network["n_heads"]):
             V = Linear.of(rows(network.tensors["W_V"], h * d, h * d + d), rows(network.tensors["b_V"], h, h + 1))
             out = Linear.of(rows(network.tensors["W_O"], h * v, h * v + v))
-            found.append([{t: out(V(x)) for t, x in here.items()} for here in ticking(self.normed, self.clock)])
-        return found
+            by_head.append([{t: out(V(x)) for t, x in here.items()} for here in ticking(self.normed, self.clock)])
+        return by_head
 
     @cached_property
     def coordinates(self) -> list[list[dict[int, Vector]]]:
         """The coordinates of each head, position and token."""
-        found = []
+        by_head = []
         for basis, here in zip(self.basis, self.written, strict=True):
             linear = Linear.of(transposed((basis, self.basis_bits))) if basis else None
-            found.append([{v: linear(x) if linear else ([], 0) for v, x in at.items()} for at in here])
-        return found
+            by_head.append([{v: linear(x) if linear else ([], 0) for v, x in at.items()} for at in here])
+        return by_head
 
     @cached_property
     def rest(self) -> tuple[list[int], list[int]]:
@@ -201,11 +201,11 @@ class Tables:
         places = [k for here in powers.values() for _, k in here.values()]
         highest, depth = max(places), min(max(places) - min(places), WEIGHT_RANGE)
         cut = 128 - WEIGHT_BITS
-        found = {
+        weights = {
             j: {v: (m >> cut << depth) >> min(highest - k, 10**6) for v, (m, k) in here.items()}
             for j, here in powers.items()
         }
-        return found, WEIGHT_BITS + depth - highest
+        return weights, WEIGHT_BITS + depth - highest
 
 
 def weight_error(w: int) -> int:

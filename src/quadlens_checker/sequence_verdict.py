@@ -59,8 +59,8 @@ def verify_cells(certificate: Any, content: bytes, clock: Clock) -> None:
         margin = rational(claims["margin"], "margin")
     counts = by_cells(network, margin or Fraction(0), certificate["hints"], example, clock)
     numbers = [claims["inputs"], claims["certified_inputs"], *claims["wrong_inputs"]]
-    found = [counts.inputs, counts.inputs - counts.most, counts.least, counts.most]
-    require(numbers == found and all(type(n) is int for n in numbers), f"the inputs are not counted as {found}")
+    proved = [counts.inputs, counts.inputs - counts.most, counts.least, counts.most]
+    require(numbers == proved and all(type(n) is int for n in numbers), f"the inputs are not counted as {proved}")
     require((margin is not None) == (counts.most < counts.inputs), "a margin of nothing, or none of something")
     unless_wrong = "CERTIFIED" if counts.most == 0 else "UNPROVED" if margin is None else "PARTLY"
     verdict = unless_wrong if example is None else "WRONG"

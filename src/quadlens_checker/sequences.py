@@ -141,9 +141,9 @@ class Prover:
             own = leaves[leaf]["own"]
             if seen is None or seen.own != own:
                 seen = Seen(self, query, own, views)
-            found = self.leaf(seen, leaves[leaf], members[leaf], words[leaf])
-            require(found is not None, f"leaf {leaf} of step {number} is not proved")
-            few, many = found or (0, 0)
+            wrong_words = self.leaf(seen, leaves[leaf], members[leaf], words[leaf])
+            require(wrong_words is not None, f"leaf {leaf} of step {number} is not proved")
+            few, many = wrong_words or (0, 0)
             least, most = least + few, most + many
         return least, most, [cell for n, cells in members.items() if leaves[n]["kind"] == "wrong" for cell in cells]
 
@@ -193,19 +193,19 @@ class Prover:
             self.decided(seen, box, right, good, Side(plane.slope, end, self.bits, sign)) for good, end, sign in ends
         ):
             return None
-        found = counting.counted(task, seen.heads, plane, box, cells, self.bits)
-        (least, most), known = plane.words, found or (0, -1)
-        return plane.words if found and least <= known[0] and known[1] <= most else None
+        proved_words = counting.counted(task, seen.heads, plane, box, cells, self.bits)
+        (least, most), known = plane.words, proved_words or (0, -1)
+        return plane.words if proved_words and least <= known[0] and known[1] <= most else None
 
     def at_tail(self, box: list[tuple[int, int]], bits: int) -> Box:
         """A box over 2^bits as centres and radii over 2^Q, cut to what coordinates can be."""
-        found = []
+        centred = []
         for (low, high), most in zip(box, self.parts.reach, strict=True):
             ends = (low << Q) >> bits, -((-high << Q) >> bits)
             least, largest = (max(-most, min(most, x)) for x in ends)
             middle = (least + largest) // 2
-            found.append((middle, largest - middle))
-        return found
+            centred.append((middle, largest - middle))
+        return centred
 
     def goes_wrong(self, example: Any) -> None:
         """A counter-example: at its step, the tokens before being right, another token leads every right one."""
@@ -241,8 +241,9 @@ def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock
     for query, head in ((query, h) for query, _, _ in task.steps for h in range(len(heads))):
         network.seen(head, query)
     prover = Prover(Parts(Tables(network, basis, bits, clock)), margin, bits, clock)
-    found = [prover.step(number, step) for number, step in enumerate(steps)]
+    counts = [prover.step(number, step) for number, step in enumerate(steps)]
     if example is not None:
         prover.goes_wrong(example)
-    least = max([int(example is not None), in_some(task, [cells for *_, cells in found]), *(few for few, *_ in found)])
-    return Counts(task.inputs, least, min(task.inputs, sum(many for _, many, _ in found)))
+    joined = in_some(task, [wrong_cells for _, _, wrong_cells in counts])
+    least = max([int(example is not None), joined, *(few for few, _, _ in counts)])
+    return Counts(task.inputs, least, min(task.inputs, sum(many for _, many, _ in counts)))

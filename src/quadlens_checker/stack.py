@@ -79,8 +79,8 @@ def activated(name: str, x: Vector) -> Vector:
     """σ: its slope times the error, and what its enclosure adds; both are for |x| up to `most`, errors included."""
     values, error = x
     sigma = enclosed(name, F, (biggest(values) + error >> F) + 1)
-    found = APPLIED.setdefault(name, sigma.apply)(values)
-    return found, sigma.slope * error + math.ceil(sigma.error * (1 << F))
+    y = APPLIED.setdefault(name, sigma.apply)(values)
+    return y, sigma.slope * error + math.ceil(sigma.error * (1 << F))
 
 
 APPLIED: dict[str, Any] = {}  # σ̄ does not depend on `most`, and remembers the places that it was expanded at
@@ -97,8 +97,8 @@ class Normed:
     def __call__(self, x: Vector) -> Vector:
         """Times w, plus b: the error that came times |w|, what came times w's rounding (1/2), b's, and rounding."""
         unit, lost = normalised(self.norm, x, F)
-        found = [(v * w >> F) + b for v, w, b in zip(unit, self.w, self.b, strict=True)]
-        return found, (lost * (biggest(self.w) + 1) >> F) + (biggest(unit) >> (F + 1)) + 4
+        y = [(v * w >> F) + b for v, w, b in zip(unit, self.w, self.b, strict=True)]
+        return y, (lost * (biggest(self.w) + 1) >> F) + (biggest(unit) >> (F + 1)) + 4
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def attended(config: Config, block: Block, x: list[Vector], last: bool) -> list[
     read = x if block.before_attention is None else list(map(block.before_attention, x))
     values, dh = [block.V(n) for n in read], config.d_head
     keys_ = [] if block.K is None else [block.K(n) for n in read]
-    found = list(x)
+    streams = list(x)
     for q in [config.read_position] if last else range(len(x)):
         query = None if block.Q is None else block.Q(read[q])
         mixed, lost = list[int](), 0
@@ -181,8 +181,8 @@ def attended(config: Config, block: Block, x: list[Vector], last: bool) -> list[
             mixed += [sum(map(mul, weights, column)) >> F for column in zip(*parts, strict=True)]
             each = zip(weights, values, parts, strict=True)
             lost = max(lost, sum((abs(g) + off) * v[1] + off * biggest(part) for g, v, part in each))
-        found[q] = plus(x[q], block.out((mixed, (lost >> F) + 2)))
-    return found
+        streams[q] = plus(x[q], block.out((mixed, (lost >> F) + 2)))
+    return streams
 
 
 def constant_weights(config: Config) -> list[int]:
@@ -209,11 +209,11 @@ def with_softmax(
         require(abs(score) < top * LARGEST << (2 * F), "an attention score beyond 2^60")
         powers.append(exponential(score, top << (2 * F)))
         most = max(most, off * bottom // (top << F) + 1)
-    found = list(weights)
+    gates = list(weights)
     for t, share in enumerate(shares(powers, n, d, F)):
-        found[t] += share
+        gates[t] += share
     error = -(-abs(n) // d) * (most // 2 + 1) + math.ceil(share_error(softmax.scale, F) * (1 << F))
-    return found, error + 1
+    return gates, error + 1
 
 
 def read_stack(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> Stack:
@@ -243,7 +243,7 @@ def read_stack(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> St
 
     if config.architecture == "mlp":
         hidden: list[tuple[str | None, Normed | None, Linear]] = []
-        norms = [*(one.norm for one in config.hidden[1:]), config.norms["mlp"]]
+        norms = [*(layer_before.norm for layer_before in config.hidden[1:]), config.norms["mlp"]]
         for number, (before, kind) in enumerate(zip(config.hidden, norms, strict=False), 1):
             at = f"mlp.{number}."
             hidden.append((before.activation, norm(kind, f"{at}ln2", "_"), layer(f"{at}W_in", f"{at}b_in")))
@@ -271,7 +271,7 @@ def stack_work(config: Config) -> int:
     """About how many operations it takes, in the measure of the clock: products of fields are many at once."""
     d, m, inner = config.d_model, config.d_mlp, config.n_heads * config.d_head
     layer = len(config.attention) * (4 * d * inner + 2 * d * m)
-    widths = [*(one.width for one in config.hidden), m]
+    widths = [*(layer_before.width for layer_before in config.hidden), m]
     between = sum(x * y for x, y in pairwise(widths))
     return config.p**2 * (config.n_layers * layer + between + max(d, m) * config.p) // 10
 
@@ -280,9 +280,9 @@ def by_stack(stack: Stack, hints: Any, clock: Clock) -> Bounds:
     """Every score of every input; two of them are off by at most twice the error."""
     keys(hints, (), "hints")
 
-    def found() -> Iterator[tuple[list[int], int]]:
+    def every_score() -> Iterator[tuple[list[int], int]]:
         for n in ticking(range(stack.p**2), clock):
             scores, error = stack.logits(*divmod(n, stack.p))
             yield scores, 2 * error
 
-    return Bounds(found(), F)
+    return Bounds(every_score(), F)

@@ -225,12 +225,12 @@ class Parts:
     @cached_property
     def reach(self) -> list[int]:
         """No coordinate is larger in size, over 2^Q."""
-        found = []
+        reach = []
         for basis, head in zip(self.tables.basis, self.tables.coordinates, strict=True):
             sizes = [[abs(x) + e for x in row] for at in head for row, e in at.values()]
-            found += [(max(column) >> (P - Q)) + 1 for column in zip(*sizes, strict=True)][: len(basis)]
-        require(max(found, default=0) < 1 << (Q + 40), "coordinates beyond 2^40")
-        return found
+            reach += [(max(column) >> (P - Q)) + 1 for column in zip(*sizes, strict=True)][: len(basis)]
+        require(max(reach, default=0) < 1 << (Q + 40), "coordinates beyond 2^40")
+        return reach
 
     @cached_property
     def slack(self) -> int:
@@ -268,14 +268,14 @@ class Parts:
 
     def read_by(self, place: str, W: Rows, b: list[int], norm: str) -> list[tuple[Direction, int]]:
         """For each column of W: the direction that it reads behind a norm, and its constant over 2^Q."""
-        found, normed = [], self.network.norms[place] is not None
+        read, normed = [], self.network.norms[place] is not None
         for n, column in enumerate(zip(*W, strict=True)):
             v, constant = list(column), b[n]
             if normed:
                 constant += sum(map(mul, self.weights[f"{norm}_b"][0], v)) >> P
                 v = [x * w >> P for x, w in zip(v, self.weights[f"{norm}_w"][0], strict=True)]
-            found.append((self.direction(place, v), constant >> (P - Q)))
-        return found
+            read.append((self.direction(place, v), constant >> (P - Q)))
+        return read
 
     @cached_property
     def into(self) -> dict[str, list[tuple[Direction, int]]]:

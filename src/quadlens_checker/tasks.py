@@ -84,15 +84,16 @@ def group_factors(name: str, n: int) -> list[tuple[str, int]]:
     parts = [re.fullmatch(r"([CDSA])([1-9][0-9]{0,5})", part) for part in name.split("x")]
     require(len(parts) <= 16 and all(parts), f"unknown group {name[:80]}")
     factors = [(part[1], int(part[2])) for part in parts if part]
-    require(math.prod(order(*one) for one in factors) == n, f"the group {name[:80]} does not have {n} elements")
+    elements = math.prod(order(kind, degree) for kind, degree in factors)
+    require(elements == n, f"the group {name[:80]} does not have {n} elements")
     return factors
 
 
 def group(name: str, n: int) -> Table:
     """The product of the group called `name`, in the order of this module's rules."""
     table = [[0]]
-    for one in group_factors(name, n):
-        right = factor(*one)
+    for kind, degree in group_factors(name, n):
+        right = factor(kind, degree)
         size = len(right)
         table = [[x * size + y for x in row for y in line] for row in table for line in right]
     return table
@@ -100,31 +101,31 @@ def group(name: str, n: int) -> Table:
 
 def orders(table: Table) -> list[int]:
     """For each element x, how many of x, x·x, … there are before one comes again; its order, in a group."""
-    found = []
+    sizes = []
     for x, row in enumerate(table):
         seen, power = {x}, row[x]
         while power not in seen:
             seen.add(power)
             power = row[power]
-        found.append(len(seen))
-    return found
+        sizes.append(len(seen))
+    return sizes
 
 
 def generated(table: Table, chosen: list[int], other: Table, images: list[int]) -> dict[int, int] | None:
     """The map that takes each chosen element to its image and products x·g, g chosen, to products; or None."""
-    found = dict(zip(chosen, images, strict=True))
-    if len(set(found.values())) < len(found):
+    mapped = dict(zip(chosen, images, strict=True))
+    if len(set(mapped.values())) < len(mapped):
         return None
-    queue = list(found)
+    queue = list(mapped)
     for x in queue:
         for g, image in zip(chosen, images, strict=True):
-            y, target = table[x][g], other[found[x]][image]
-            if y not in found:
-                found[y] = target
+            y, target = table[x][g], other[mapped[x]][image]
+            if y not in mapped:
+                mapped[y] = target
                 queue.append(y)
-            elif found[y] != target:
+            elif mapped[y] != target:
                 return None
-    return found
+    return mapped
 
 
 def same_group(table: Table, known: Table, clock: Clock) -> bool:
@@ -140,13 +141,13 @@ def same_group(table: Table, known: Table, clock: Clock) -> bool:
         chosen.append(max((x for x in range(n) if x not in inside), key=sizes.__getitem__))
 
     def search(images: list[int]) -> bool:
-        found = generated(known, chosen[: len(images)], table, images)
-        if found is None:
+        mapped = generated(known, chosen[: len(images)], table, images)
+        if mapped is None:
             return False
         if len(images) < len(chosen):
             here = [y for y in range(n) if targets[y] == sizes[chosen[len(images)]]]
             return any(search([*images, y]) for y in ticking(here, clock))
-        f = [found[x] for x in range(n)]
+        f = [mapped[x] for x in range(n)]
         products = (table[f[x]][f[y]] == f[known[x][y]] for x in range(n) for y in range(n))
         return sorted(f) == list(range(n)) and all(products)
 
@@ -164,9 +165,9 @@ def read_task(value: Any, n: int, table: Sequence[int] | None) -> Task:
         require(table is None, "a table of answers for a task that is given by a formula")
         return by_formula(value, n)
     keys(value, ("name", "sha256"), "task")
-    name, sha256, found = value["name"], value["sha256"], list(table or ())
-    require(isinstance(name, str) and isinstance(sha256, str) and len(found) == n * n, "a task without name or table")
-    answers = [integers(found[a * n : a * n + n], "task.answers", n, 0, n - 1) for a in range(n)]
+    name, sha256, entries = value["name"], value["sha256"], list(table or ())
+    require(isinstance(name, str) and isinstance(sha256, str) and len(entries) == n * n, "a task without name or table")
+    answers = [integers(entries[a * n : a * n + n], "task.answers", n, 0, n - 1) for a in range(n)]
     require(fingerprint(answers) == sha256, "the task's table does not have the SHA-256 that the file gives")
     if name == "table":
         return Task(value, answers, f"a·b by the table with SHA-256 {sha256}")

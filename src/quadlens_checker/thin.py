@@ -49,10 +49,10 @@ def along(X: Matrix, W: Matrix, P: Matrix, clock: Clock) -> tuple[Matrix, Matrix
 
     A = X P and F = PᵀW. With N = W - P F and Y = X - A Pᵀ, X W - A F = X N = (A Pᵀ + Y) N = A D F + Y N, D = 1 - PᵀP.
     """
-    Pt, one = transposed(P), [[int(i == j) for j in range(len(P[0][0]))] for i in range(len(P[0][0]))]
+    Pt, identity = transposed(P), [[int(i == j) for j in range(len(P[0][0]))] for i in range(len(P[0][0]))]
     A, F = times(X, P, clock), times(Pt, W, clock)
     N, Y = minus(W, times(P, F, clock)), minus(X, times(A, Pt, clock))
-    D = minus((one, 0), times(Pt, P, clock))
+    D = minus((identity, 0), times(Pt, P, clock))
     (size,) = lengths(([[n for row in D[0] for n in row]], D[1]))  # all entries together bound the operator
     return A, F, [lengths(Y), [size * x for x in lengths(A)], lengths(transposed(N)), lengths(transposed(F))]
 

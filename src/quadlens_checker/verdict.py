@@ -237,8 +237,8 @@ def check_inputs(
         proved = (a, b) in left_out or lead(scores, right) - loss >= floor
         require(proved, f"the margin claimed is not proved for a = {a}, b = {b}")
         for c in answered.get(n, ()):
-            shown = c != right and lead(scores, c) >= loss and (ties or scores[c] - scores[right] > loss)
-            require(shown, f"it is not shown that a = {a}, b = {b} is answered {c}")
+            wins = c != right and lead(scores, c) >= loss and (ties or scores[c] - scores[right] > loss)
+            require(wins, f"it is not shown that a = {a}, b = {b} is answered {c}")
         inputs += 1
     require(inputs == p * p, "not every input was looked at")
 
