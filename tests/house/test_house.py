@@ -17,8 +17,8 @@ QUESTION = re.compile(
     r"|\"W_[aEU]\" (not )?in (weights|model|params)\b"
 )
 SWITCHES = {
-    "cli/reading.py": 1,  # `explain` has other options
-    "cli/sequences.py": 2,  # `certify` and `evaluate` show other rows
+    "cli/certify.py": 1,  # other rows are shown
+    "cli/reading.py": 2,  # `evaluate` shows other rows, `explain` has other options
     "figures/picture.py": 1,  # which figures there are
     "logits/algorithm.py": 1,  # gradients by embedding vectors, or by one-hot coordinates
     "model/collapse.py": 1,  # one-hot tokens are no residual stream

@@ -1,13 +1,28 @@
-"""`quadlens certify`: prove what a model answers, for every input at once."""
+"""`quadlens certify`: prove what a model answers, for every input at once; with `--all`, by every strategy."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quadlens.cli.options import Command, ModelArgument
-from quadlens.cli.output import Output
-from quadlens.cli.sequences import certified_words
+from quadlens.cli.output import Output, key_value_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quadlens.model.weights import Weights
+    from quadlens.proofs import Certificate
+    from quadlens.sequences.certificate import SequenceCertificate
+
+    Render = Callable[[Console], None]
+
+# What is said of each strategy, in `frontier.csv` and `frontier.json`: keys of the JSON of `certify`, and two more.
+COLUMNS = (
+    *("strategy", "verdict", "certified_share", "margin_lower_bound", "flops", "collapse_flops"),
+    *("cost_share", "cost_share_beyond_collapse", "seconds", "reason"),
+)
 
 
 class Help(Command):
@@ -44,39 +59,47 @@ def command(
     answers wrong.
     """
     if all_strategies:
-        from quadlens.cli.frontier import every_strategy
-
-        every_strategy(model, strategy, output, out)
+        _by_every_strategy(model, strategy, output, out)
         return
-    import time
-
-    from rich.console import Console
-
-    from quadlens.cli.output import key_value_table
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
-    from quadlens.numbers import bound, cost, significant
-    from quadlens.proofs.certificate import summary
-    from quadlens.proofs.produce import certify, find_strategy
 
     loaded, digest = load_with_sha256(resolve(model))
-    if certified_words(out, model, loaded, digest, strategy, output):
-        return
-    find_strategy(strategy)
     if output is not None:
         check_writable(output)
-    out.note(f"proving {model} with strategy {strategy}")
-    began = time.perf_counter()
-    certificate = certify(loaded, strategy, digest, checkable=output is not None)
-    value = {**summary(certificate), "seconds": time.perf_counter() - began}
+    certificate: Certificate | SequenceCertificate
+    if loaded.config.on_sequences:
+        certificate, value, render = _certified_words(out, model, loaded, digest, strategy)
+    else:
+        certificate, value, render = _certified_pairs(out, model, loaded, digest, strategy, output is not None)
     if output is not None and certificate.verdict != "UNPROVED":
         certificate.save(output)
         value["output"] = str(output)
     elif output is not None:
         out.note(f"nothing is proved, so {output} is not written")
+    out.emit(value, render)
+    if certificate.verdict != "CERTIFIED":
+        raise typer.Exit(1)
 
-    def render(console: Console) -> None:
+
+def _certified_pairs(
+    out: Output, model: str, loaded: "Weights", digest: str, strategy: str, checkable: bool
+) -> "tuple[Certificate, dict[str, Any], Render]":
+    """The proof about all pairs (a, b), as JSON and as tables."""
+    import time
+
+    from quadlens.numbers import bound, cost, significant
+    from quadlens.proofs.certificate import summary
+    from quadlens.proofs.produce import certify, find_strategy
+
+    find_strategy(strategy)
+    out.note(f"proving {model} with strategy {strategy}")
+    began = time.perf_counter()
+    certificate = certify(loaded, strategy, digest, checkable=checkable)
+    value = {**summary(certificate), "seconds": time.perf_counter() - began}
+
+    def render(console: "Console") -> None:
         console.print(f"{value['verdict']}: {certificate.statement}", markup=False)
         if value["reason"]:
             console.print(f"reason: {value['reason']}", markup=False)
@@ -98,6 +121,99 @@ def command(
             terms = {name: bound(term) for name, term in value["terms"].items()}
             key_value_table(console, "error budget (worst case of each term)", terms)
 
+    return certificate, value, render
+
+
+def _certified_words(
+    out: Output, model: str, loaded: "Weights", digest: str, strategy: str
+) -> "tuple[SequenceCertificate, dict[str, Any], Render]":
+    """The decision about all words of a network on sequences, as JSON and as a table."""
+    from quadlens.numbers import decimals, significant
+    from quadlens.sequences.certificate import certify_sequence, check_strategy
+
+    check_strategy(strategy)
+    certificate = certify_sequence(loaded, digest, out.note)
+    value = certificate.summary()
+
+    def render(console: "Console") -> None:
+        console.print(f"{value['verdict']}: {value['statement']}", markup=False)
+        shown: dict[str, Any] = {key: item for key, item in value.items() if key not in ("verdict", "statement")}
+        shown["accuracy_lower_bound"] = significant(value["accuracy_lower_bound"], "down")
+        shown["margin_lower_bound"] = significant(value["margin_lower_bound"], "down")
+        shown["margin_attained"] = decimals(value["margin_attained"], 6, "up")
+        shown["seconds"] = f"{value['seconds']:.2f}"
+        example = shown.pop("counter_example")
+        if example is not None:
+            shown |= {f"counter-example: {name}": item for name, item in example.items()}
+        key_value_table(console, f"{model}: proof", shown)
+
+    return certificate, value, render
+
+
+def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Output) -> None:
+    """Run every proof strategy on a model and draw cost against certified share and margin."""
+    if strategy != "auto" or output is None:
+        raise typer.BadParameter("it runs every strategy, into -o DIR, and takes no other", param_hint="'--all'")
+    import json as json_module
+    import time
+    from fractions import Fraction
+
+    from quadlens.figures.proved import draw_strategies
+    from quadlens.figures.style import figure_bytes
+    from quadlens.model.atomic import check_directory, write_together
+    from quadlens.numbers import cost, margin, significant
+    from quadlens.proofs.certificate import summary
+    from quadlens.proofs.produce import strategies
+    from quadlens.studies import study_of
+    from quadlens.table import Table, csv_text
+
+    study = study_of(model)
+    check_directory(output)
+    certificates, points = [], []
+    for name in strategies(study.config):
+        out.note(f"proving with {name}")
+        began = time.perf_counter()
+        one = study.certify(name)
+        certificates.append(one)
+        facts = {
+            **summary(one),
+            "certified_share": float(one.proof.certified.mean()),
+            "seconds": time.perf_counter() - began,
+        }
+        points.append({column: facts[column] for column in COLUMNS})
+    value = {"p": study.p, "d_mlp": study.config.d_mlp, "points": points}
+    files = {
+        "frontier.csv": csv_text(COLUMNS, [tuple(point.values()) for point in points]).encode(),
+        "frontier.json": (json_module.dumps(value, indent=1) + "\n").encode(),
+        "frontier.svg": figure_bytes(draw_strategies(certificates), "svg"),
+    }
+    write_together(output, [(output / name, content) for name, content in files.items()])
+    value["output"] = str(output)
+
+    def render(console: "Console") -> None:
+        rows = [
+            (
+                point["strategy"],
+                point["verdict"],
+                f"{significant(100 * Fraction(point['certified_share']), 'down')}%",
+                margin(point["margin_lower_bound"]),
+                f"{point['flops'] + point['collapse_flops']:.3g}",
+                cost(point["cost_share"]),
+                cost(point["cost_share_beyond_collapse"]),
+                f"{point['seconds']:.2f}",
+            )
+            for point in points
+        ]
+        header = (
+            *("strategy", "verdict", "certified", "margin", "operations"),
+            *("of brute force", "both without collapse", "seconds"),
+        )
+        Table(f"{model}: what each strategy proves, and its cost", header, rows, left=(0, 1)).print(console)
+        for point in points:
+            if point["reason"]:
+                console.print(f"{point['strategy']}: {point['reason']}", markup=False)
+        console.print(f"wrote {output}")
+
     out.emit(value, render)
-    if certificate.verdict != "CERTIFIED":
+    if not any(one.verdict == "CERTIFIED" for one in certificates):
         raise typer.Exit(1)

@@ -17,8 +17,6 @@ from quadlens.schema import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quadlens.model.weights import Weights
-
 # Seconds after which a command that is usually quick says in a log what it is at.
 PATIENCE = 3.0
 # Suffixes of other programs' files, and of certificates.
@@ -58,19 +56,6 @@ class Output:
         """A line for the person watching, on stderr."""
         if not self.quiet:
             sys.stderr.write(message + "\n")
-
-    @contextlib.contextmanager
-    def progress_bar(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A progress bar on stderr when it is a terminal; yields a function that takes how much is done."""
-        if self.quiet or not sys.stderr.isatty():
-            yield lambda done: None
-            return
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(title, total=total)
-            yield lambda done: progress.update(task, completed=done)
 
     @contextlib.contextmanager
     def step_line(self, after: float = 0.0) -> Iterator[Callable[[str], None]]:
@@ -130,23 +115,6 @@ def key_value_table(console: "Console", title: str, rows: Mapping[str, object]) 
     for name, value in rows.items():
         table.add_row(Text(name), Text(str(value)))
     console.print(table)
-
-
-def weight_facts(weights: "Weights") -> dict[str, Any]:
-    """How many numbers a network has, and the shape and type of every tensor."""
-    tensors = weights.tensors
-    return {
-        "parameters": sum(array.size for array in tensors.values()),
-        "tensors": {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()},
-    }
-
-
-def weight_table(console: "Console", title: str, tensors: Mapping[str, Mapping[str, Any]], digest: str) -> None:
-    """The tensors of `weight_facts`, and the hash of the file."""
-    shapes = {name: f"{'x'.join(map(str, one['shape']))} {one['dtype']}" for name, one in tensors.items()}
-    key_value_table(console, title, shapes)
-    # One line however narrow the terminal, so that the hash can be copied.
-    console.print(f"sha256 {digest}", soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -1,16 +1,18 @@
 """`quadlens evaluate`, `explain`, `bounds` and `lens`: a model's answers, its neurons, its rules, its integrals."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from quadlens.cli.options import ModelArgument
-from quadlens.cli.output import PATIENCE, Output, key_value_table, weight_facts, weight_table
-from quadlens.cli.sequences import evaluated_words
+from quadlens.cli.output import PATIENCE, Output, key_value_table
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from quadlens.model.weights import Weights
 
 
 def evaluate(
@@ -39,7 +41,8 @@ def evaluate(
     from quadlens.numbers import significant
 
     loaded, digest = load_with_sha256(resolve(model))
-    if evaluated_words(out, model, loaded, digest, sample, seed, exact):
+    if loaded.config.on_sequences:
+        _evaluate_words(out, model, loaded, digest, sample, seed, exact)
         return
     p, d_mlp = loaded.config.p, loaded.config.d_mlp
     if sample is None and float(p) ** 3 * d_mlp > MAX_OPERATIONS:
@@ -49,11 +52,11 @@ def evaluate(
         )
     pairs = None if sample is None else np.random.default_rng(seed).integers(0, p, size=(sample, 2))
     layer = loaded.collapse()
-    with out.progress_bar("evaluating", sample or p * p) as progress:
-        result = evaluate_layer(layer, pairs, progress)
+    with out.step_line(PATIENCE) as step:
+        result = evaluate_layer(layer, pairs, lambda done: step(f"evaluated {done:,} of {sample or p * p:,} pairs"))
     config = loaded.config.to_dict()
     value = dataclasses.asdict(result) | about(loaded, layer) | {"sha256": digest, "config": config}
-    value |= weight_facts(loaded)
+    value |= _weight_facts(loaded)
     if exact:
         out.note(f"computing all {p**3} logits exactly")
         value["agreement"] = dataclasses.asdict(agreement(loaded))
@@ -82,9 +85,55 @@ def evaluate(
             }
             key_value_table(console, "exact arithmetic on the stored weights", rows)
         key_value_table(console, "config", config)
-        weight_table(console, f"{value['parameters']} weights", value["tensors"], digest)
+        _weight_table(console, f"{value['parameters']} weights", value["tensors"], digest)
 
     out.emit(value, render)
+
+
+def _evaluate_words(
+    out: Output, model: str, loaded: "Weights", digest: str, sample: int | None, seed: int, exact: bool
+) -> None:
+    """Show answers of a network on sequences on every word, or on a sample of them (float64)."""
+    from dataclasses import asdict
+
+    from quadlens.errors import BadConfig
+    from quadlens.model.sequence_forward import sequence_config
+    from quadlens.numbers import significant
+    from quadlens.sequences.evaluate import evaluate_sequence
+
+    if exact:
+        raise BadConfig("all inputs of a network on sequences are more than --exact could try; use quadlens certify")
+    result = evaluate_sequence(loaded, sample, seed)
+    config = sequence_config(loaded).to_dict()
+    value = asdict(result) | {"sha256": digest, "config": config} | _weight_facts(loaded)
+
+    def render(console: "Console") -> None:
+        shown = asdict(result) | {
+            "min_margin": significant(result.min_margin, "down"),
+            "accuracy": significant(result.accuracy, "down"),
+            "wrong": ", ".join(map(str, result.wrong[:3])) or "none",
+        }
+        key_value_table(console, f"{model}: answers on {result.tried:,} of {result.inputs:,} inputs", shown)
+        _weight_table(console, f"{value['parameters']} numbers", value["tensors"], digest)
+
+    out.emit(value, render)
+
+
+def _weight_facts(weights: "Weights") -> dict[str, Any]:
+    """How many numbers a network has, and the shape and type of every tensor."""
+    tensors = weights.tensors
+    return {
+        "parameters": sum(array.size for array in tensors.values()),
+        "tensors": {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in tensors.items()},
+    }
+
+
+def _weight_table(console: "Console", title: str, tensors: Mapping[str, Mapping[str, Any]], digest: str) -> None:
+    """The tensors of `_weight_facts`, and the hash of the file."""
+    shapes = {name: f"{'x'.join(map(str, one['shape']))} {one['dtype']}" for name, one in tensors.items()}
+    key_value_table(console, title, shapes)
+    # One line however narrow the terminal, so that the hash can be copied.
+    console.print(f"sha256 {digest}", soft_wrap=True)
 
 
 def explain(
