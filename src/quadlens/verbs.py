@@ -175,7 +175,8 @@ def export_file(model: "ModelLike", format: str, path: str | Path) -> tuple[Path
     """
     from quadlens.model.formats import export_file as write
 
-    return write(study(model).model, format, path)[0]
+    network = study(model)
+    return write(network.model, format, path, network.file)[0]
 
 
 def study(

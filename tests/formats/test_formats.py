@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import quadlens
 from quadlens.errors import BadConfig, BadFile, BadWeights, QuadlensError
 from quadlens.model import build_mlp, build_transformer
 from quadlens.model.config import Config
@@ -505,6 +506,20 @@ def test_no_file_of_torch_or_numpy_is_written(tmp_path: Path, name: str, program
         with pytest.raises(BadConfig, match=told):
             export_file(shaped(), format_name, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_export_replaces_the_file_it_was_given(tmp_path: Path) -> None:
+    """In Python as on the command line, by path, by a link, and by a study of it."""
+    path, link = quadlens.save(shaped(), tmp_path / "m.safetensors"), tmp_path / "link.safetensors"
+    link.symlink_to(path)
+    before = path.read_bytes()
+    for model in (path, str(path), quadlens.study(path)):
+        for output in (path, str(path), link):
+            with pytest.raises(BadConfig, match="is the model itself, which its export would replace"):
+                quadlens.export_file(model, "transformer-lens", output)
+    assert path.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == [link, path]
+    assert quadlens.export_file(path, "transformer-lens", tmp_path / "other.safetensors")
 
 
 # --- refusals while importing -----------------------------------------------------------------------------------------

@@ -136,6 +136,9 @@ def test_the_command_says_how_many_numbers(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("--from", "pizza", "--p", "13"), "--p is for models by hand and --from for fitted ones; give one or the"),
+        (("--from", "pizza", "--p", "59"), "--p is for models by hand and --from for fitted ones; give one or the"),
+        (("--from", "pizza", "--seed=0"), "--seed is for models by hand and --from for fitted ones; give one or the"),
+        (("--constant",), "--constant is for a network fitted to a trained one; name that with --from MODEL"),
         (("--from", "pizza", "--p", "13", "--keys", "5,9"), "--p, --keys are for models by hand and --from for fitted"),
         (("--no-double",), "--no-double is for a network fitted to a trained one; name that with --from MODEL"),
         (("--no-double", "--no-constant"), "--no-constant, --no-double are for a network fitted to a trained one;"),

@@ -1,6 +1,5 @@
 """`quadlens build`: a model without training, by hand or of few numbers that are fitted to a trained one."""
 
-import inspect
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,20 +13,27 @@ from quadlens.errors import BadConfig
 def command(
     out: Output,
     output: OutputFile,
-    p: Annotated[int, typer.Option("--p", help="Modulus, odd.")] = 59,
+    p: Annotated[int | None, typer.Option("--p", help="Modulus, odd; 59 if left out.")] = None,
     keys: Annotated[
         str | None,
         typer.Option("--keys", help="Key frequencies, separated by commas; 3,5,7 if left out, others for small p."),
     ] = None,
-    neurons: Annotated[int, typer.Option("--neurons", help="Neurons in all, shared out over the keys.")] = 512,
-    jitter: Annotated[float, typer.Option("--jitter", help="Standard deviation of noise on the phases, radians.")] = 0,
-    noise: Annotated[float, typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS.")] = 0,
-    missing: Annotated[float, typer.Option("--missing", help="Share of the circle of phases left out.")] = 0,
-    scale: Annotated[float, typer.Option("--scale", help="Size of the logits, C_k.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of jitter and noise.")] = 0,
+    neurons: Annotated[
+        int | None, typer.Option("--neurons", help="Neurons in all, shared out over the keys; 512 if left out.")
+    ] = None,
+    jitter: Annotated[
+        float | None, typer.Option("--jitter", help="Standard deviation of noise on the phases, radians.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS.")
+    ] = None,
+    missing: Annotated[float | None, typer.Option("--missing", help="Share of the circle of phases left out.")] = None,
+    scale: Annotated[float | None, typer.Option("--scale", help="Size of the logits, C_k; 10 if left out.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of jitter and noise; 0 if left out.")] = None,
     architecture: Annotated[
-        Literal["transformer", "mlp"], typer.Option("--architecture", help="Which kind of model holds the weights.")
-    ] = "transformer",
+        Literal["transformer", "mlp"] | None,
+        typer.Option("--architecture", help="Which kind of model holds the weights; transformer if left out."),
+    ] = None,
     plant: Annotated[
         str | None, typer.Option("--plant", help="Change one neuron so that the input A,B alone is wrong (mlp only).")
     ] = None,
@@ -36,10 +42,12 @@ def command(
         typer.Option("--from", metavar="MODEL", help="A trained model, to be written with few numbers; none by hand."),
     ] = None,
     constant: Annotated[
-        bool, typer.Option(help="With --from: one constant that the neurons of a frequency share.")
-    ] = True,
-    double: Annotated[bool, typer.Option(help="With --from: one double wave that they share.")] = True,
-    embedding: Annotated[bool, typer.Option(help="With --from: amplitudes of their own for a and b.")] = True,
+        bool | None, typer.Option(help="With --from: one constant that the neurons of a frequency share; yes.")
+    ] = None,
+    double: Annotated[bool | None, typer.Option(help="With --from: one double wave that they share; yes.")] = None,
+    embedding: Annotated[
+        bool | None, typer.Option(help="With --from: amplitudes of their own for a and b; yes.")
+    ] = None,
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training. Or a trained model with few numbers (--from).
 
@@ -48,54 +56,54 @@ def command(
     planes of the residual stream in which each frequency lies; nothing is fitted to logits. Every command takes it.
     """
     check_model_name(output)
-    recipe: dict[str, Any] = {
-        "neurons": neurons,
-        "jitter": jitter,
-        "noise": noise,
-        "missing": missing,
-        "scale": scale,
-        "seed": seed,
-    }
-    by_hand = _changed(p=p, keys=keys, **recipe, architecture=architecture, plant=plant)
-    fitted = {"constant": constant, "double": double, "embedding": embedding}
+    recipe = _given(
+        p=p,
+        keys=None if keys is None else parse_integers("--keys", keys),
+        neurons=neurons,
+        jitter=jitter,
+        noise=noise,
+        missing=missing,
+        scale=scale,
+        seed=seed,
+        architecture=architecture,
+    )
+    fitted = _given(constant=constant, double=double, embedding=embedding)
+    by_hand = [*recipe, *_given(plant=plant)]
+    if model is not None and by_hand:
+        raise BadConfig(f"{_are_for(by_hand)} models by hand and --from for fitted ones; give one or the other")
     if model is not None:
-        if by_hand:
-            raise BadConfig(f"{_are_for(by_hand)} models by hand and --from for fitted ones; give one or the other")
         _fitted(out, model, output, fitted)
         return
-    if left_out := _changed(**fitted):
-        raise BadConfig(f"{_are_for(left_out)} a network fitted to a trained one; name that with --from MODEL")
+    if fitted:
+        flags = [name if value else f"no-{name}" for name, value in fitted.items()]
+        raise BadConfig(f"{_are_for(flags)} a network fitted to a trained one; name that with --from MODEL")
     import quadlens
     from quadlens.model import sha256
     from quadlens.model.handmade import default_keys, plant_error
 
-    key_list = default_keys(p) if keys is None else parse_integers("--keys", keys)
-    built = quadlens.build(p, key_list, architecture=architecture, **recipe)
+    built = quadlens.build(**recipe)
     if plant is not None:
         tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
-        planter = {"mlp": plant_error}.get(architecture)
+        planter = {"mlp": plant_error}.get(architecture or "")
         if len(tokens) != 2 or planter is None:
             raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
         built = planter(built, *tokens)
     quadlens.save(built, output)
-    d_mlp = built.config.d_mlp
-    value = {"output": str(output), "p": p, "d_mlp": d_mlp, "keys": list(key_list), "sha256": sha256(built)}
+    modulus, d_mlp = built.config.p, built.config.d_mlp
+    key_list = recipe.get("keys", default_keys(modulus))
+    value = {"output": str(output), "p": modulus, "d_mlp": d_mlp, "keys": list(key_list), "sha256": sha256(built)}
     listed = ",".join(map(str, key_list))
-    out.say(value, f"wrote {output}: p = {p}, {d_mlp} neurons, keys {listed}")
+    out.say(value, f"wrote {output}: p = {modulus}, {d_mlp} neurons, keys {listed}")
 
 
-def _changed(**options: Any) -> list[str]:
-    """The flags of options that differ from their defaults."""
-    defaults = inspect.signature(command).parameters
-    flags = [
-        f"no-{name}" if value is False else name for name, value in options.items() if value != defaults[name].default
-    ]
-    return [f"--{flag}" for flag in flags]
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that stand on the command line, also where they say what is the default anyway."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _are_for(flags: list[str]) -> str:
     """The beginning of a sentence on what flags are for."""
-    return f"{', '.join(flags)} {'is' if len(flags) == 1 else 'are'} for"
+    return f"{', '.join(f'--{flag}' for flag in flags)} {'is' if len(flags) == 1 else 'are'} for"
 
 
 def _fitted(out: Output, model: str, output: Path, options: dict[str, bool]) -> None:

@@ -205,17 +205,13 @@ def export(
     ],
 ) -> None:
     """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
-    from quadlens.errors import BadConfig
-    from quadlens.model import load
     from quadlens.model.atomic import check_writable
-    from quadlens.model.bundled import resolve
     from quadlens.model.formats import export_file
+    from quadlens.studies import study_of
 
-    weights = load(model)
+    study = study_of(model)
     check_writable(output)
-    if output.exists() and output.samefile(resolve(model)):
-        raise BadConfig(f"{output} is the model itself, which its export would replace; give -o another name")
-    files, notes = export_file(weights, format_name, output)
+    files, notes = export_file(study.model, format_name, output, study.file)
     value = {"model": model, "format": format_name, "files": [str(path) for path in files], "notes": list(notes)}
 
     out.say(value, *(f"wrote {path}" for path in files), *(f"  {line}" for line in notes))

@@ -308,8 +308,10 @@ def from_state_dict(
     return _imported(checkpoint_in_memory(state, IN_MEMORY), reader_named(format), hints)
 
 
-def export_file(model: Weights, format_name: str, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write `model` as another program's file, whole or not at all.
+def export_file(
+    model: Weights, format_name: str, path: str | Path, source: Path | None = None
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write `model` as another program's file, whole or not at all; `source`, its own file, is not replaced.
 
     Returns:
         The files written (the checkpoint, then its config when the format needs one), and notes for the user.
@@ -323,6 +325,10 @@ def export_file(model: Weights, format_name: str, path: str | Path) -> tuple[tup
         raise BadConfig(
             f"{path} has the name of a file that {program} writes, and quadlens writes none; give a name that ends in "
             f"{SAFETENSORS_SUFFIX}, which {reads} reads, or in .onnx for ONNX"
+        )
+    if source is not None and path.exists() and path.samefile(source):
+        raise BadConfig(
+            f"{path} is the model itself, which its export would replace; give another name", settings=("output",)
         )
     exported = WRITERS[format_name](model)
     files = {}
