@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names, for those who check types
     from quadlens import edit as edit
     from quadlens import figures as figures
+    from quadlens.edit import *  # noqa: F403
     from quadlens.errors import BadConfig as BadConfig
     from quadlens.errors import BadFile as BadFile
     from quadlens.errors import BadWeights as BadWeights
@@ -36,7 +37,6 @@ if TYPE_CHECKING:  # the same names, for those who check types
     from quadlens.proofs import Certificate as Certificate
     from quadlens.quadrature import Bounds as Bounds
     from quadlens.studies import Study as Study
-    from quadlens.studies.interventions import *  # noqa: F403
     from quadlens.studies.over_time import RunHistory as RunHistory
     from quadlens.studies.over_time import history as history
     from quadlens.training.config import TrainConfig as TrainConfig

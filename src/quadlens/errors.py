@@ -57,6 +57,23 @@ def within_float64(what: str) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def refusals_of_a_check(model_path: str) -> Iterator[None]:
+    """Say what to do about a file that a checker cannot open, or about limits that no check can have.
+
+    Raises:
+        BadFile: for the file.
+        BadConfig: for the limits.
+    """
+    try:
+        yield
+    except OSError as error:
+        wanted = "a model's file" if error.filename == model_path else "a certificate that certify wrote"
+        raise BadFile(f"{error.filename}: {(error.strerror or str(error)).lower()}; give {wanted}") from None
+    except ValueError as error:
+        raise BadConfig(f"{error}; choose another limit", settings=("max_seconds", "max_memory")) from None
+
+
 class WrongArgument(QuadlensError, TypeError):
     """A Python argument of a type that nothing can be made of; the message says what to pass."""
 

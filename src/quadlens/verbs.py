@@ -290,8 +290,8 @@ def explain(
     >>> quadlens.explain("pizza").key_frequencies
     (5, 9, 11)
     """
-    found: Explanation | SequenceExplanation = study(model).explain(logits, rng)
-    return found
+    explanation: Explanation | SequenceExplanation = study(model).explain(logits, rng)
+    return explanation
 
 
 @checked
@@ -315,12 +315,12 @@ def bounds(
     """
     from quadlens.quadrature import bounds as bound_anatomy
 
-    mine = study(model)
+    network = study(model)
     chosen: dict[str, Any] = {"moments": moments, "brute_force_limit": brute_force_limit, "phases": phases}
     options = {name: value for name, value in chosen.items() if value is not None}
-    if not options and mine.bounds is not None:
-        return mine.bounds
-    return bound_anatomy(mine.anatomy, **options)
+    if not options and network.bounds is not None:
+        return network.bounds
+    return bound_anatomy(network.anatomy, **options)
 
 
 def lens(model: "ModelLike" = "pizza") -> "Lens":
@@ -404,29 +404,24 @@ def check(
     import tempfile
 
     import quadlens_checker
-    from quadlens.errors import BadConfig, BadFile, WrongArgument, kind_of
+    from quadlens.errors import WrongArgument, kind_of, refusals_of_a_check
     from quadlens.proofs import Certificate
     from quadlens.proved import check_proved
     from quadlens.sequences.certificate import SequenceCertificate
 
     if not isinstance(certificate, Certificate | SequenceCertificate | str | Path):
         raise WrongArgument(f"got {kind_of(certificate)}; expected a certificate of certify(), or its file")
-    mine = study(model)
+    network = study(model)
     with tempfile.TemporaryDirectory() as directory:
-        weights, proof = mine.file, certificate
+        weights, proof = network.file, certificate
         if weights is None:
-            weights = save(mine, Path(directory) / "model.safetensors")
+            weights = save(network, Path(directory) / "model.safetensors")
         if isinstance(proof, Certificate | SequenceCertificate):
             proof.save(Path(directory) / "certificate.json")
             proof = Path(directory) / "certificate.json"
         run = check_proved if proved else quadlens_checker.check
-        try:
+        with refusals_of_a_check(str(weights)):
             return run(str(proof), str(weights), max_seconds)
-        except OSError as error:
-            words = (error.strerror or str(error)).lower()
-            raise BadFile(f"{error.filename}: {words}; give a certificate of certify(), or the file of one") from None
-        except ValueError as error:
-            raise BadConfig(f"{error}; choose another max_seconds") from None
 
 
 @checked
@@ -448,6 +443,6 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
     from quadlens.model.atomic import write_atomic
     from quadlens.studies.played_run import run_to_play
 
-    mine = study(model)
-    write_atomic(Path(output), build_page(mine, mine.name, run_to_play(mine, history)).encode())
+    network = study(model)
+    write_atomic(Path(output), build_page(network, network.name, run_to_play(network, history)).encode())
     return Path(output)

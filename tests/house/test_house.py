@@ -19,6 +19,7 @@ QUESTION = re.compile(
 SWITCHES = {
     "cli/certify.py": 1,  # other rows are shown
     "cli/reading.py": 2,  # `evaluate` shows other rows, `explain` has other options
+    "edit.py": 1,  # a network of tables is rebuilt as one
     "figures/picture.py": 1,  # which figures there are
     "logits/algorithm.py": 1,  # gradients by embedding vectors, or by one-hot coordinates
     "model/collapse.py": 1,  # one-hot tokens are no residual stream
@@ -29,7 +30,6 @@ SWITCHES = {
     "population/analysis.py": 1,  # measures of attention
     "proofs/float32.py": 1,  # N of its theorem
     "proofs/moments.py": 1,  # weights that are tables themselves
-    "studies/interventions.py": 1,  # the same
     "training/device.py": 1,  # by one-hot tokens
 }
 

@@ -14,6 +14,7 @@ from cli_runner import quadlens as run
 from explorer.test_explorer_numbers import READ, checked, edited, edits
 from explorer_chromium import pages, softmax_model, visit  # noqa: F401
 from places import ROOT
+from quadlens.edit import as_transformer
 from quadlens.errors import BadConfig
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config, Softmax
@@ -21,7 +22,6 @@ from quadlens.model.evaluate import margins
 from quadlens.model.norm import Norm, Norms
 from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
-from quadlens.studies.interventions import as_transformer
 
 pytestmark = pytest.mark.slow
 

@@ -1,5 +1,6 @@
 """`quadlens check`: prove a certificate again, without the program that wrote it."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -41,7 +42,7 @@ def command(
     from rich.console import Console
 
     from quadlens.cli.output import key_value_table
-    from quadlens.errors import BadConfig, BadFile
+    from quadlens.errors import BadFile, refusals_of_a_check
     from quadlens.numbers import significant
     from quadlens_checker import check
 
@@ -49,16 +50,13 @@ def command(
     if proved:
         from quadlens.proved import check_proved as run
 
-    path = bundled_models().get(model, Path(model))
+    models = bundled_models()
+    path = models.get(model, Path(model))
+    if not os.path.exists(path):  # also of names that no file can have
+        raise BadFile(f"{model}: no such file; bundled models are: {', '.join(models)}")
     out.note(f"checking {certificate} against {path}")
-    try:
+    with refusals_of_a_check(str(path)):
         report = run(certificate, str(path), max_seconds, max_memory * 10**6)
-    except OSError as error:
-        a_model = f"a model file, or a bundled model: {', '.join(bundled_models())}"
-        wanted = a_model if error.filename == str(path) else "a certificate that `quadlens certify` wrote"
-        raise BadFile(f"{error.filename}: {(error.strerror or str(error)).lower()}; give {wanted}") from None
-    except ValueError as error:
-        raise BadConfig(f"{error}; choose another --max-seconds or --max-memory") from None
 
     def render(console: Console) -> None:
         if report.verdict != "VERIFIED":
