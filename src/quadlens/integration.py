@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from quadlens.display import short
-from quadlens.numbers import at_most, decimals, percent
+from quadlens.numbers import decimals, percent
 
 # R² from which on a formula may stand for the logits; below it the answers it gives say nothing about the network.
 STANDS_FOR_LOGITS = 0.9
@@ -36,24 +36,6 @@ class Part:
 
 
 @dataclass(frozen=True)
-class RuleError:
-    """The worst exact error of a model's quadrature rules, over all a, b, c, output phases as the model has them.
-
-    Attributes:
-        k: The frequency whose rule has it.
-        size: Upper end, over the mean size of the integral.
-    """
-
-    k: int
-    size: float
-
-    @property
-    def words(self) -> str:
-        """The size in per cent, rounded up."""
-        return f"{at_most(100 * self.size, 1)} %"
-
-
-@dataclass(frozen=True)
 class Integration:
     """Whether a hidden layer computes integrals, from what the lens measures of it (`docs/lens.md`).
 
@@ -68,11 +50,11 @@ class Integration:
         right: Share of inputs that the shared functions alone answer right: about the task, and no part of the rule.
     """
 
-    shared: float | None
-    permuted: float | None
-    even: float | None
-    half: float | None
-    right: float | None
+    shared: float | None = None
+    permuted: float | None = None
+    even: float | None = None
+    half: float | None = None
+    right: float | None = None
 
     @property
     def parts(self) -> tuple[Part, ...]:

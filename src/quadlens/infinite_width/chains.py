@@ -15,7 +15,7 @@ vanish.
 import numpy as np
 from jaxtyping import Complex
 
-from quadlens.infinite_width.integral import angles, is_short, over_inputs
+from quadlens.infinite_width.integral import angles, by_difference, is_short, over_inputs
 from quadlens.infinite_width.parts import Amplitudes, ClusterReading, Parts
 from quadlens.spectrum.harmonics import doubled
 
@@ -77,11 +77,9 @@ def joint_error(one: ClusterReading) -> float:
 
 def _tilted(one: ClusterReading, written: int) -> Complex[np.ndarray, "n n"]:
     """Σ_m μ_{q+m} s_m(d) e^{imθ} for neurons that write at q times their phase, [a, b]."""
-    rule, n = one.rule, one.cluster.n
-    b = np.arange(n)
-    theta, difference = angles(one.cluster), (b[:, None] - b) % n
-    total = np.zeros((n, n), dtype=complex)
+    rule, theta = one.rule, angles(one.cluster)
+    total = np.zeros((len(theta), len(theta)), dtype=complex)
     for m in range(-WAVES, WAVES + 1):
         if abs(written + m) <= MOMENTS:
-            total += rule.moment(written + m) * rule.harmonics[:, m][difference] * np.exp(1j * m * theta)
+            total += rule.moment(written + m) * by_difference(rule.harmonics[:, m]) * np.exp(1j * m * theta)
     return total

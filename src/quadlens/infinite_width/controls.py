@@ -11,7 +11,7 @@
   when the neurons of each cluster exchange what they write there.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,8 @@ from jaxtyping import Float
 
 from quadlens.display import short
 from quadlens.infinite_width.inputs import Inputs
-from quadlens.infinite_width.integral import over_inputs
+from quadlens.infinite_width.integral import Rule, over_inputs
 from quadlens.infinite_width.parts import ClusterReading, Parts, symmetric
-from quadlens.infinite_width.rule import Rule
 from quadlens.numbers import decimals
 from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.table import Table
@@ -46,12 +45,12 @@ class Fits:
         spacing_permuted: The correlation that 95 of 100 random pairings stay below.
     """
 
-    residual: float | None
-    residual_correlation: float | None
-    residual_permuted: float | None
-    spacing: float | None
-    spacing_slope: float | None
-    spacing_permuted: float | None
+    residual: float | None = None
+    residual_correlation: float | None = None
+    residual_permuted: float | None = None
+    spacing: float | None = None
+    spacing_slope: float | None = None
+    spacing_permuted: float | None = None
 
 
 @short
@@ -68,12 +67,12 @@ class Controls(Fits):
         per_key: What is predicted of single neurons at each frequency.
     """
 
-    shared_permuted: float | None
-    resampled_even: float | None
-    resampled_half: float | None
-    cross_writing: float | None
-    cross_writing_permuted: float | None
-    per_key: dict[int, Fits]
+    shared_permuted: float | None = None
+    resampled_even: float | None = None
+    resampled_half: float | None = None
+    cross_writing: float | None = None
+    cross_writing_permuted: float | None = None
+    per_key: dict[int, Fits] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; what belongs to one frequency stands with its cluster."""
@@ -83,7 +82,7 @@ class Controls(Fits):
 def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
     """Measure everything of the module, randomness from the seed."""
     if not parts.readings:
-        return Controls(None, None, None, None, None, None, None, None, None, None, None, {})
+        return Controls()
     rng = np.random.default_rng(seed)
     permuted = _shared_permuted(parts, inputs, rng)
     even, half = _resampled(parts, inputs, rng)

@@ -12,8 +12,16 @@ from jaxtyping import Complex, Float
 
 from quadlens.display import short
 from quadlens.infinite_width.inputs import Inputs
-from quadlens.infinite_width.integral import SharedFunction, angles, over_inputs, rotated_limit, summed
-from quadlens.infinite_width.rule import Rule, rule_of
+from quadlens.infinite_width.integral import (
+    Rule,
+    SharedFunction,
+    angles,
+    by_difference,
+    finite_sums,
+    over_inputs,
+    rotated_limit,
+    rule_of,
+)
 from quadlens.infinite_width.waves import PlaneCluster, PlaneSpectrum, find_plane_clusters, plane_spectrum
 from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.spectrum.fourier import sequences_of, waves_of
@@ -59,12 +67,11 @@ class ClusterReading:
 
 def read_cluster(cluster: PlaneCluster, inputs: Inputs) -> ClusterReading:
     """Integrals and finite sums of one cluster."""
-    sigma, n = inputs.sigma, cluster.n
+    sigma = inputs.sigma
     rule = rule_of(cluster, sigma)
     written = (cluster.omega[:, None] * np.exp(1j * np.stack([cluster.psi, 2 * cluster.phi], axis=1))).astype(complex)
     limit, own_waves = rotated_limit(cluster, cluster.charges, written, sigma).T
     theory, as_written = rule.integral, written[:, :1]
-    b = np.arange(n)
     return ClusterReading(
         cluster=cluster,
         rule=rule,
@@ -73,7 +80,7 @@ def read_cluster(cluster: PlaneCluster, inputs: Inputs) -> ClusterReading:
         departure=own_waves - theory,
         phase_error=limit - own_waves,
         finite=sigma.apply(inputs.pre[:, :, cluster.neurons]) @ as_written[:, 0],
-        finite_waves=summed(cluster.charges, as_written, sigma.apply, angles(cluster))[(b[:, None] - b) % n, b, 0],
+        finite_waves=finite_sums(cluster, cluster.charges, as_written, sigma.apply)[..., 0],
     )
 
 
@@ -173,7 +180,7 @@ def symmetric(x: Complex[np.ndarray, "n n many"], k: int) -> Complex[np.ndarray,
     b = np.arange(n)
     turn = np.exp(2j * np.pi * (k * 2 * b % n) / n)
     along = np.einsum("dbw,b->dw", x[(b + b[:, None]) % n, b], turn) / n
-    return along[(b[:, None] - b) % n] / turn[:, None]
+    return by_difference(along) / turn[:, None]
 
 
 def share_right(logits: Float[np.ndarray, "n n n"]) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.infinite_width.inputs import Inputs, inputs_of
+from quadlens.infinite_width.integral import tabulated_rule
 from quadlens.infinite_width.parts import Parts, share_right, take_apart
-from quadlens.infinite_width.rule import tabulated_rule
 from quadlens.model.tables import FloatTables
 from quadlens.table import Table
 

@@ -2,10 +2,28 @@
 
 from dataclasses import dataclass
 
-from quadlens.integration import RuleError
 from quadlens.model.activation import Activation
+from quadlens.numbers import at_most
 from quadlens.quadrature import ClusterBounds
 from quadlens.quadrature.integrals import half_of
+
+
+@dataclass(frozen=True)
+class RuleError:
+    """The worst exact error of a model's quadrature rules, over all a, b, c, output phases as the model has them.
+
+    Attributes:
+        k: The frequency whose rule has it.
+        size: Upper end, over the mean size of the integral.
+    """
+
+    k: int
+    size: float
+
+    @property
+    def words(self) -> str:
+        """The size in per cent, rounded up."""
+        return f"{at_most(100 * self.size, 1)} %"
 
 
 @dataclass(frozen=True)

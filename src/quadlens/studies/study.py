@@ -256,8 +256,7 @@ class Study(Displayed):
     @cached_property
     def integration(self) -> Integration:
         """Whether the hidden layer computes integrals: report, explorer and captions speak by it."""
-        found = self.lens_if_any
-        return Integration(None, None, None, None, None) if found is None else found.integration
+        return Integration() if self.lens_if_any is None else self.lens_if_any.integration
 
     @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:
