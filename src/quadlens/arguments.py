@@ -38,8 +38,8 @@ def checked(function: F) -> F:
 
 def check_fields(value: Any) -> None:
     """The same for the fields of a dataclass, when it is built."""
-    for one in dataclasses.fields(value):
-        check_argument(one.name, getattr(value, one.name), one.type)
+    for field in dataclasses.fields(value):
+        check_argument(field.name, getattr(value, field.name), field.type)
 
 
 def check_argument(name: str, value: object, kind: Any) -> None:
@@ -49,14 +49,14 @@ def check_argument(name: str, value: object, kind: Any) -> None:
         WrongArgument: with what came and what to pass.
     """
     options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    wanted = [_WORDS.get(_plain(one)) for one in options]
-    if None in wanted or any(_fits(value, _plain(one)) for one in options):
+    wanted = [_WORDS.get(_plain(option)) for option in options]
+    if None in wanted or any(_fits(value, _plain(option)) for option in options):
         return
     words = list(dict.fromkeys(text for text in wanted if text is not None and text != "None"))
     remedy = f", as [{value}]" if isinstance(value, Integral) and _plain(options[0]) == "integers" else ""
-    shown = repr(value)
+    text = repr(value)
     raise WrongArgument(
-        f"{name} = {shown if len(shown) <= 80 else shown[:79] + '…'}: got {kind_of(value)}; "
+        f"{name} = {text if len(text) <= 80 else text[:79] + '…'}: got {kind_of(value)}; "
         f"expected {' or '.join(words)}{remedy}"
     )
 
@@ -76,7 +76,7 @@ _WORDS = {
 def _plain(kind: Any) -> Any:
     """A type that is known here; anything else as it is."""
     origin = get_origin(kind)
-    inner = {one for one in get_args(kind) if one is not Ellipsis} if origin in (Sequence, Collection, tuple) else None
+    inner = set(get_args(kind)) - {Ellipsis} if origin in (Sequence, Collection, tuple) else None
     if inner in ({int}, {float}):
         return "integers" if inner == {int} else "numbers"
     return kind if isinstance(kind, type) and origin is None else str(kind)
@@ -85,8 +85,8 @@ def _plain(kind: Any) -> Any:
 def _fits(value: object, kind: Any) -> bool:
     number = not isinstance(value, bool)
     if kind in ("integers", "numbers"):
-        one = Integral if kind == "integers" else Real
-        return isinstance(value, Collection) and all(isinstance(x, one) and not isinstance(x, bool) for x in value)
+        each: type = int if kind == "integers" else float
+        return isinstance(value, Collection) and all(_fits(x, each) for x in value)
     if kind is int:
         return number and isinstance(value, Integral)
     if kind is float:

@@ -357,8 +357,8 @@ def _part_of(model: Weights, keep: Part) -> Weights:
     if keep == "abs" and model.config.activation == "relu":
         return _scaled(_reconfigured(model, activation="abs"), np.full(count, 0.5))
     sign = 1.0 if keep == "abs" else -1.0
-    both, one = np.tile(np.arange(count), 2), np.ones(count)
-    return _with_neurons(model, both, np.concatenate([one, -one]), np.concatenate([one, sign * one]) / 2)
+    both, ones = np.tile(np.arange(count), 2), np.ones(count)
+    return _with_neurons(model, both, np.concatenate([ones, -ones]), np.concatenate([ones, sign * ones]) / 2)
 
 
 def _with_neurons(

@@ -61,14 +61,14 @@ class Integration:
         """The rule: everything it asks for."""
         if self.shared is None or self.permuted is None or self.even is None or self.half is None:
             return ()
-        one = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
-        less = f"{one} has R² {decimals(self.shared, 3, 'down')} of the logits"
+        shared_function = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
+        less = f"{shared_function} has R² {decimals(self.shared, 3, 'down')} of the logits"
         left = f"with output phases permuted R² {decimals(self.permuted, 3, 'up')} is left"
         even = f"evenly spread neurons keep {decimals(100 * self.even, 2, 'down')} % of the answers"
         half = f"neurons on half a period keep {decimals(100 * self.half, 2, 'up')} %"
         rows = (
             ("shared function", self.shared >= STANDS_FOR_LOGITS, less, f", below {STANDS_FOR_LOGITS:g}",
-             f"{one} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits"),
+             f"{shared_function} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits"),
             ("permuted phases", self.permuted <= self.shared - LOST, left, f", not {LOST:g} less",
              f"at least {LOST:g} of that is lost when output phases are permuted"),
             ("even nodes", self.even >= KEPT, even, f", not {100 * KEPT:g} %",

@@ -21,14 +21,14 @@ def program() -> Path:
         BadConfig: when it is not there.
     """
     built = Path(__file__).parents[2] / "proved" / "build" / PROGRAM
-    found = str(built) if built.is_file() else shutil.which(PROGRAM)
-    if found is None:
+    place = str(built) if built.is_file() else shutil.which(PROGRAM)
+    if place is None:
         raise BadConfig(
             f"there is no program {PROGRAM}; run `make proved` in quadlens' repository (as root on Debian it installs "
             "Coq, OCaml and zarith), or check with proved=False",
             settings=("proved",),
         )
-    return Path(found)
+    return Path(place)
 
 
 def check_proved(

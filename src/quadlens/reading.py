@@ -94,8 +94,8 @@ def parse_toml(content: bytes | str, where: str) -> dict[str, Any]:
         text = content if isinstance(content, str) else content.decode("utf-8")
         return tomllib.loads(text, parse_float=lambda digits: float(_short(digits)))
 
-    found: dict[str, Any] = _shallow(read, where, "TOML")
-    return found
+    tables: dict[str, Any] = _shallow(read, where, "TOML")
+    return tables
 
 
 def _shallow(read: Callable[[], Any], where: str, kind: str) -> Any:
@@ -127,9 +127,9 @@ def _short(digits: str) -> str:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys all differ."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise ValueError(f"it has the key {key[:80]!r} twice")
-        found[key] = value
-    return found
+        members[key] = value
+    return members

@@ -32,7 +32,7 @@ class Help(Command):
         """Add one sentence per strategy to the command's own text."""
         from quadlens.proofs import STRATEGIES
 
-        known = [f"{facts.name}: {facts.description}" for facts in (one.facts for one in STRATEGIES.values())]
+        known = [f"{facts.name}: {facts.description}" for facts in (strategy.facts for strategy in STRATEGIES.values())]
         self.help = "\n\n".join([(self.help or "").strip(), "Strategies:", *known])
         super().format_help(ctx, formatter)
 
@@ -106,17 +106,17 @@ def _certified_pairs(
         if value["float32_reason"]:
             console.print(f"nothing is claimed about float32 execution: {value['float32_reason']}", markup=False)
         hidden = ("verdict", "statement", "reason", "float32_reason", "witnesses", "tied", "terms", "worst_inputs")
-        shown = {key: item for key, item in value.items() if key not in hidden}
-        shown |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
-        shown["float32_error"] = bound(value["float32_error"])
-        shown |= {name: cost(value[name]) for name in ("cost_share", "cost_share_beyond_collapse")}
-        shown["seconds"] = f"{value['seconds']:.2f}"
+        rows = {key: item for key, item in value.items() if key not in hidden}
+        rows |= {name: significant(value[name], "down") for name in ("accuracy_lower_bound", "margin_lower_bound")}
+        rows["float32_error"] = bound(value["float32_error"])
+        rows |= {name: cost(value[name]) for name in ("cost_share", "cost_share_beyond_collapse")}
+        rows["seconds"] = f"{value['seconds']:.2f}"
         task = loaded.config.task
         for name, listed in (("proved wrong", value["witnesses"]), ("tied", value["tied"])):
             if listed or name == "proved wrong":
                 words = (f"{task.question(a, b)} → {c}" for a, b, c in listed[:10])
-                shown[name] = ", ".join(words) + (", …" if len(listed) > 10 else "") or "none"
-        key_value_table(console, "proof", shown)
+                rows[name] = ", ".join(words) + (", …" if len(listed) > 10 else "") or "none"
+        key_value_table(console, "proof", rows)
         if value["terms"]:
             terms = {name: bound(term) for name, term in value["terms"].items()}
             key_value_table(console, "error budget (worst case of each term)", terms)
@@ -137,15 +137,15 @@ def _certified_words(
 
     def render(console: "Console") -> None:
         console.print(f"{value['verdict']}: {value['statement']}", markup=False)
-        shown: dict[str, Any] = {key: item for key, item in value.items() if key not in ("verdict", "statement")}
-        shown["accuracy_lower_bound"] = significant(value["accuracy_lower_bound"], "down")
-        shown["margin_lower_bound"] = significant(value["margin_lower_bound"], "down")
-        shown["margin_attained"] = decimals(value["margin_attained"], 6, "up")
-        shown["seconds"] = f"{value['seconds']:.2f}"
-        example = shown.pop("counter_example")
+        rows: dict[str, Any] = {key: item for key, item in value.items() if key not in ("verdict", "statement")}
+        rows["accuracy_lower_bound"] = significant(value["accuracy_lower_bound"], "down")
+        rows["margin_lower_bound"] = significant(value["margin_lower_bound"], "down")
+        rows["margin_attained"] = decimals(value["margin_attained"], 6, "up")
+        rows["seconds"] = f"{value['seconds']:.2f}"
+        example = rows.pop("counter_example")
         if example is not None:
-            shown |= {f"counter-example: {name}": item for name, item in example.items()}
-        key_value_table(console, f"{model}: proof", shown)
+            rows |= {f"counter-example: {name}": item for name, item in example.items()}
+        key_value_table(console, f"{model}: proof", rows)
 
     return certificate, value, render
 
@@ -173,11 +173,11 @@ def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Outp
     for name in strategies(study.config):
         out.note(f"proving with {name}")
         began = time.perf_counter()
-        one = study.certify(name)
-        certificates.append(one)
+        certificate = study.certify(name)
+        certificates.append(certificate)
         facts = {
-            **summary(one),
-            "certified_share": float(one.proof.certified.mean()),
+            **summary(certificate),
+            "certified_share": float(certificate.proof.certified.mean()),
             "seconds": time.perf_counter() - began,
         }
         points.append({column: facts[column] for column in COLUMNS})
@@ -215,5 +215,5 @@ def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Outp
         console.print(f"wrote {output}")
 
     out.emit(value, render)
-    if not any(one.verdict == "CERTIFIED" for one in certificates):
+    if not any(certificate.verdict == "CERTIFIED" for certificate in certificates):
         raise typer.Exit(1)

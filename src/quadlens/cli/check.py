@@ -67,11 +67,11 @@ def command(
             console.print(f"Nothing is claimed about float32 execution: {report.float32}.", markup=False)
         if report.cost_words:
             console.print(report.cost_words, markup=False)
-        shown = dict(report.claims)
+        rows = dict(report.claims)
         for name, towards in SAFE_SIDES.items():
-            if isinstance(shown.get(name), str):
-                shown[name] = f"{significant(Fraction(shown[name]), towards)} (rounded {towards}; exactly with --json)"
-        key_value_table(console, "claims proved again", {**shown, "seconds": f"{report.seconds:.1f}"})
+            if isinstance(rows.get(name), str):
+                rows[name] = f"{significant(Fraction(rows[name]), towards)} (rounded {towards}; exactly with --json)"
+        key_value_table(console, "claims proved again", {**rows, "seconds": f"{report.seconds:.1f}"})
 
     out.emit(asdict(report), render)
     if report.exit_code:

@@ -158,11 +158,11 @@ def _directory(
         header = ("file", "read as", "p or task", "inputs right", "why not, or where it was written")
         table = Table(*header, box=None, padding=(0, 1))
         for row in rows:
-            told = row["reason"] or row["output"] or ""
+            outcome = row["reason"] or row["output"] or ""
             name, right = str(Path(row["source"]).relative_to(source)), "–"
             if row["read"]:
                 right = f"{row['correct']} of {row['pairs']}"
-            cells = (name, row.get("format", "–"), str(row.get("p", row.get("task", "–"))), right, told)
+            cells = (name, row.get("format", "–"), str(row.get("p", row.get("task", "–"))), right, outcome)
             table.add_row(*(Text(cell, overflow="fold") for cell in cells))
         console.print(table)
         console.print(f"{sum(row['read'] for row in rows)} of {len(rows)} read")

@@ -44,7 +44,7 @@ def command(
         check_writable(output)
     try:
         with out.step_line() as step:
-            found = history(
+            run_history = history(
                 run,
                 activation=activation,
                 proofs=not no_proofs,
@@ -55,10 +55,10 @@ def command(
         command = "quadlens train" if error.command is None else error.command.rpartition(" -o ")[0]
         raise BadFile(f"{error}, with: {command} --snapshots 60 -o again.safetensors") from None
     if output is not None:
-        content, frame = io.BytesIO(), found.frame()
+        content, frame = io.BytesIO(), run_history.frame()
         if output.suffix == ".run":
-            content.write(played_run(run, found).to_bytes())
+            content.write(played_run(run, run_history).to_bytes())
         else:
             frame.write_parquet(content) if output.suffix == ".parquet" else frame.write_csv(content)
         write_atomic(output, content.getvalue())
-    out.emit(found.to_dict(), found.render)
+    out.emit(run_history.to_dict(), run_history.render)

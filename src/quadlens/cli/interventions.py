@@ -74,17 +74,17 @@ def ablate(
         "model": model,
         "output": str(output),
         **{
-            name: {"correct": one.correct, "pairs": one.pairs, "loss": one.loss, "min_margin": one.min_margin}
-            for name, one in answers.items()
+            name: {key: getattr(evaluation, key) for key in ("correct", "pairs", "loss", "min_margin")}
+            for name, evaluation in answers.items()
         },
     }
 
     def render(console: Console) -> None:
         console.print(f"wrote {output}", markup=False, soft_wrap=True)
-        for name, one in answers.items():
+        for name, evaluation in answers.items():
             console.print(
-                f"  {name:6}  {one.correct:,} of {one.pairs:,} right, smallest margin {one.min_margin:.3f}, "
-                f"loss {one.loss:.3g}",
+                f"  {name:6}  {evaluation.correct:,} of {evaluation.pairs:,} right, "
+                f"smallest margin {evaluation.min_margin:.3f}, loss {evaluation.loss:.3g}",
                 markup=False,
                 soft_wrap=True,
             )

@@ -71,9 +71,9 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback()(_root)
     for name in names:
         module, function, example = COMMANDS[name]
-        found = import_module(f"quadlens.cli.{module}")
-        shown = getattr(found, "Help", Command)
-        app.command(name, cls=shown, epilog=f"Example: {example}")(with_common_flags(getattr(found, function)))
+        loaded = import_module(f"quadlens.cli.{module}")
+        help_class = getattr(loaded, "Help", Command)
+        app.command(name, cls=help_class, epilog=f"Example: {example}")(with_common_flags(getattr(loaded, function)))
     return app
 
 

@@ -34,9 +34,9 @@ REGISTRIES = {
 
 def flags_without_type(params: Any) -> Any:
     """The parameters; a flag takes no value, so none is shown."""
-    for one in params:
-        if getattr(one, "is_flag", False):
-            one.metavar = ""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
     return params
 
 
@@ -57,12 +57,12 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Help, with every list of names filled in."""
-        for one in self.params:
+        for param in self.params:
             for word, (module, name) in REGISTRIES.items():
-                text = getattr(one, "help", None) or ""
+                text = getattr(param, "help", None) or ""
                 if f"{{{word}}}" in text:
                     names = ", ".join(getattr(importlib.import_module(module), name))
-                    one.help = text.replace(f"{{{word}}}", names)  # type: ignore[attr-defined]
+                    param.help = text.replace(f"{{{word}}}", names)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
 
 
@@ -72,7 +72,7 @@ def with_common_flags(function: Callable[..., None]) -> Callable[..., None]:
     `--debug` is read where errors are caught, in `main`.
     """
     own = inspect.signature(function, eval_str=True).parameters
-    models = [name for name, one in own.items() if metavar(one).startswith("MODEL")]
+    models = [name for name, param in own.items() if metavar(param).startswith("MODEL")]
 
     def command(*, json: bool, quiet: bool, debug: bool, **others: Any) -> None:
         for name in [name for name in models if others[name] is not None]:
@@ -80,7 +80,7 @@ def with_common_flags(function: Callable[..., None]) -> Callable[..., None]:
         function(out=Output(json, quiet), **others)
 
     flags: dict[str, Any] = {"json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
-    return with_signature(command, function, [one for one in own.values() if one.name != "out"], flags, False)
+    return with_signature(command, function, [param for param in own.values() if param.name != "out"], flags, False)
 
 
 def metavar(parameter: inspect.Parameter) -> str:
@@ -98,13 +98,13 @@ def with_signature(
 ) -> Callable[..., None]:
     """`wrapper` under the name and words of `function`, with a signature from which typer makes the flags."""
     functools.update_wrapper(wrapper, function)
-    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    named = [param.replace(kind=inspect.Parameter.KEYWORD_ONLY) for param in own]
     named += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=flag)
         for name, flag in flags.items()
     ]
     wrapper.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {one.name: one.annotation for one in named}
+    wrapper.__annotations__ = {param.name: param.annotation for param in named}
     return wrapper
 
 

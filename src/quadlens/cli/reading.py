@@ -62,26 +62,26 @@ def evaluate(
         value["agreement"] = dataclasses.asdict(agreement(loaded))
 
     def render(console: "Console") -> None:
-        shown = {name: value[name] for name in dataclasses.asdict(result)}
+        rows = {name: value[name] for name in dataclasses.asdict(result)}
         task = loaded.config.task
-        shown["task"] = task.words
+        rows["task"] = task.words
         # Only perfection reads as 100 %.
         share = Fraction(100 * result.correct, result.pairs)
-        shown["accuracy"] = f"{significant(share, 'down')} %"
-        shown["min_margin"] = significant(result.min_margin, "down")
-        shown |= {name: significant(value[name]) for name in ("median_margin", "loss")}
+        rows["accuracy"] = f"{significant(share, 'down')} %"
+        rows["min_margin"] = significant(result.min_margin, "down")
+        rows |= {name: significant(value[name]) for name in ("median_margin", "loss")}
         a, b = result.min_margin_pair
-        shown["min_margin_pair"] = f"a = {a}, b = {b}" + (f": {task.question(a, b)}" if task.on_units else "")
+        rows["min_margin_pair"] = f"a = {a}, b = {b}" + (f": {task.question(a, b)}" if task.on_units else "")
         sign = "+" if task.is_addition else "∘"
-        shown["wrong"] = ", ".join(f"{a}{sign}{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
-        key_value_table(console, f"{model}: answers on {result.pairs} pairs", shown)
+        rows["wrong"] = ", ".join(f"{a}{sign}{b}→{c}" for a, b, c in result.wrong[:10]) or "none"
+        key_value_table(console, f"{model}: answers on {result.pairs} pairs", rows)
         if exact:
-            found = value["agreement"]
+            agreed = value["agreement"]
             rows = {
                 "logits compared": f"{p**3}",
-                "largest difference": f"{found['max_error']:.3g} (largest logit {found['largest_logit']:.6g})",
-                "correct, exactly": f"{found['correct']:.0f} of {p * p}",
-                "min_margin, exactly": significant(found["min_margin"], "down"),
+                "largest difference": f"{agreed['max_error']:.3g} (largest logit {agreed['largest_logit']:.6g})",
+                "correct, exactly": f"{agreed['correct']:.0f} of {p * p}",
+                "min_margin, exactly": significant(agreed["min_margin"], "down"),
             }
             key_value_table(console, "exact arithmetic on the stored weights", rows)
         key_value_table(console, "config", config)
@@ -108,12 +108,12 @@ def _evaluate_words(
     value = asdict(result) | {"sha256": digest, "config": config} | _weight_facts(loaded)
 
     def render(console: "Console") -> None:
-        shown = asdict(result) | {
+        rows = asdict(result) | {
             "min_margin": significant(result.min_margin, "down"),
             "accuracy": significant(result.accuracy, "down"),
             "wrong": ", ".join(map(str, result.wrong[:3])) or "none",
         }
-        key_value_table(console, f"{model}: answers on {result.tried:,} of {result.inputs:,} inputs", shown)
+        key_value_table(console, f"{model}: answers on {result.tried:,} of {result.inputs:,} inputs", rows)
         _weight_table(console, f"{value['parameters']} numbers", value["tensors"], digest)
 
     out.emit(value, render)
@@ -130,7 +130,7 @@ def _weight_facts(weights: "Weights") -> dict[str, Any]:
 
 def _weight_table(console: "Console", title: str, tensors: Mapping[str, Mapping[str, Any]], digest: str) -> None:
     """The tensors of `_weight_facts`, and the hash of the file."""
-    shapes = {name: f"{'x'.join(map(str, one['shape']))} {one['dtype']}" for name, one in tensors.items()}
+    shapes = {name: f"{'x'.join(map(str, about['shape']))} {about['dtype']}" for name, about in tensors.items()}
     key_value_table(console, title, shapes)
     # One line however narrow the terminal, so that the hash can be copied.
     console.print(f"sha256 {digest}", soft_wrap=True)
@@ -217,7 +217,7 @@ def bounds(
 
     result = bound_clusters(load(model), moments, phases=phases)
     value, views = to_json(result), tables(result)
-    chains = chains_of(tuple(one.k for one in result.clusters), result.p)
+    chains = chains_of(tuple(cluster.k for cluster in result.clusters), result.p)
     value["chains"] = [list(chain) for chain in chains]
 
     def render(console: "Console") -> None:
@@ -271,25 +271,16 @@ def lens(
     extra = []
     if exact:
         from quadlens.infinite_width.exact_error import error_table, shared_errors
-        from quadlens.quadrature.claims import claim_to_dict
 
         with out.step_line(PATIENCE) as step:
             errors = shared_errors(study.lens, lambda done, total: step(f"exact error {done + 1}/{total}"))
-        value["exact_errors"] = [
-            {
-                "k": one.k,
-                "error": claim_to_dict(one.error),
-                "relative": None if one.relative is None else one.relative.value,
-                "joint": one.joint,
-            }
-            for one in errors
-        ]
+        value["exact_errors"] = [error.to_dict() for error in errors]
         extra.append(error_table(errors))
     if swap:
         from quadlens.infinite_width.swap import swap_activations, swap_table
 
         swaps = swap_activations(study.anatomy.layer)
-        value["swaps"] = [vars(one) for one in swaps]
+        value["swaps"] = [vars(swapped) for swapped in swaps]
         extra.append(swap_table(swaps))
 
     def render(console: "Console") -> None:

@@ -32,15 +32,15 @@ def chains_of(keys: tuple[int, ...], n: int) -> tuple[tuple[int, ...], ...]:
     """
     double = {k: doubled(k, n) for k in keys}
     follows = {k: j for k, j in double.items() if j in double and j != k}
-    found: list[tuple[int, ...]] = []
+    runs: list[tuple[int, ...]] = []
     for first in (*sorted(set(follows) - set(follows.values())), *sorted(follows)):
-        if any(first in run for run in found):
+        if any(first in run for run in runs):
             continue
         run = [first]
         while (after := follows.get(run[-1], first)) not in run:
             run.append(after)
-        found.append(tuple(run))
-    return tuple(found)
+        runs.append(tuple(run))
+    return tuple(runs)
 
 
 def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitudes:
@@ -50,12 +50,12 @@ def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitude
     """
     chained = {k for chain in chains for k in chain}
     total = np.zeros_like(parts.logits)
-    for one in parts.readings:
-        cluster, k, n = one.cluster, one.cluster.k, parts.n
+    for reading in parts.readings:
+        cluster, k, n = reading.cluster, reading.cluster.k, parts.n
         if k not in chained or is_short(cluster):
-            total[..., k] += over_inputs(cluster, one.theory)
+            total[..., k] += over_inputs(cluster, reading.theory)
             continue
-        total[..., k] += _tilted(one, 2)
+        total[..., k] += _tilted(reading, 2)
         target = doubled(k, n)
         if target in (0, k):
             continue
@@ -63,21 +63,21 @@ def read_jointly(parts: Parts, chains: tuple[tuple[int, ...], ...]) -> Amplitude
         written = written if 2 * k % n == target else written.conj()
         ideal = cluster.omega * np.exp(4j * cluster.phi)
         B = complex((written * ideal.conj()).sum() / np.square(cluster.omega).sum())
-        at_double = B * _tilted(one, 4)
+        at_double = B * _tilted(reading, 4)
         total[..., target] += at_double if 2 * k % n == target else at_double.conj()
     return total
 
 
-def joint_error(one: ClusterReading) -> float:
+def joint_error(reading: ClusterReading) -> float:
     """Worst case over all inputs of a rule against the sum with its moments, over the integral's mean size."""
-    finite = one.rule.sums(one.cluster.phi, one.rule.w[:, None])[..., 0]
-    size = float(np.abs(one.theory).mean())
-    return float(np.abs(finite - _tilted(one, 2)).max()) / size if size > 0 else 0.0
+    finite = reading.rule.sums(reading.cluster.phi, reading.rule.w[:, None])[..., 0]
+    size = float(np.abs(reading.theory).mean())
+    return float(np.abs(finite - _tilted(reading, 2)).max()) / size if size > 0 else 0.0
 
 
-def _tilted(one: ClusterReading, written: int) -> Complex[np.ndarray, "n n"]:
+def _tilted(reading: ClusterReading, written: int) -> Complex[np.ndarray, "n n"]:
     """Σ_m μ_{q+m} s_m(d) e^{imθ} for neurons that write at q times their phase, [a, b]."""
-    rule, theta = one.rule, angles(one.cluster)
+    rule, theta = reading.rule, angles(reading.cluster)
     total = np.zeros((len(theta), len(theta)), dtype=complex)
     for m in range(-WAVES, WAVES + 1):
         if abs(written + m) <= MOMENTS:

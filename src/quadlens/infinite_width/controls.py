@@ -86,11 +86,10 @@ def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
     rng = np.random.default_rng(seed)
     permuted = _shared_permuted(parts, inputs, rng)
     even, half = _resampled(parts, inputs, rng)
-    pieces = {
-        one.cluster.k: (_residuals(one, rng), _boxes(one.rule, rng)) for one in parts.readings if one.rule.is_rule
-    }
+    rules = [reading for reading in parts.readings if reading.rule.is_rule]
+    pieces = {reading.cluster.k: (_residuals(reading, rng), _boxes(reading.rule, rng)) for reading in rules}
     fits = {k: _fits([residual], [boxes]) for k, (residual, boxes) in pieces.items()}
-    every = _fits([one for one, _ in pieces.values()], [one for _, one in pieces.values()])
+    every = _fits([residual for residual, _ in pieces.values()], [boxes for _, boxes in pieces.values()])
     cross = _cross_writing(parts, inputs, rng)
     return Controls(
         **vars(every),
@@ -103,31 +102,23 @@ def controls(parts: Parts, inputs: Inputs, seed: int = 0) -> Controls:
     )
 
 
-def control_table(shared: float, answers_right: float, found: Controls, numbers: int, weights: int | None) -> Table:
+def control_table(shared: float, answers_right: float, measured: Controls, numbers: int, weights: int | None) -> Table:
     """One row per claim, its control beside it."""
-
-    def said(value: float | None) -> str:
-        return decimals(value, 4)
-
     of_weights = f"{numbers:,} numbers" + ("" if weights is None else f" of {weights:,} weights")
-    rows = [
-        ["shared function, R²", said(shared), "output phases permuted", said(found.shared_permuted)],
-        ["its answers right", said(answers_right), of_weights, ""],
-        [
-            "answers kept by even nodes",
-            said(found.resampled_even),
-            "nodes on half a period",
-            said(found.resampled_half),
-        ],
-        ["what is not symmetric, R²", said(found.residual), "weights permuted", said(found.residual_permuted)],
-        [
+    compared = (
+        ("shared function, R²", shared, "output phases permuted", measured.shared_permuted),
+        ("answers kept by even nodes", measured.resampled_even, "nodes on half a period", measured.resampled_half),
+        ("what is not symmetric, R²", measured.residual, "weights permuted", measured.residual_permuted),
+        (
             "cross-writing, share of logits",
-            said(found.cross_writing),
+            measured.cross_writing,
             "neurons exchanged",
-            said(found.cross_writing_permuted),
-        ],
-        ["weights against box widths", said(found.spacing), "weights permuted, 95 %", said(found.spacing_permuted)],
-    ]
+            measured.cross_writing_permuted,
+        ),
+        ("weights against box widths", measured.spacing, "weights permuted, 95 %", measured.spacing_permuted),
+    )
+    rows = [[claim, decimals(value, 4), control, decimals(with_it, 4)] for claim, value, control, with_it in compared]
+    rows.insert(1, ["its answers right", decimals(answers_right, 4), of_weights, ""])
     return Table(
         "What the lens claims, and its controls",
         ("claim", "measured", "control", "with it"),
@@ -140,14 +131,14 @@ def control_table(shared: float, answers_right: float, found: Controls, numbers:
 def _shared_permuted(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> float:
     """R² of the claim for networks whose output phases are permuted: only the amplitudes at their keys change."""
     missed, size = np.zeros(PERMUTATIONS), np.zeros(PERMUTATIONS)
-    for one in parts.readings:
-        cluster, k = one.cluster, one.cluster.k
+    for reading in parts.readings:
+        cluster, k = reading.cluster, reading.cluster.k
         hidden = inputs.sigma.apply(inputs.pre[:, :, cluster.neurons])
         psi = np.stack([rng.permutation(cluster.psi) for _ in range(PERMUTATIONS)], axis=1)
         written = cluster.omega[:, None] * np.exp(1j * psi)
         now = hidden @ written.real + 1j * (hidden @ written.imag)
-        network = (parts.logits[..., k] - one.finite)[..., None] + now
-        claim = over_inputs(cluster, one.theory)[..., None]
+        network = (parts.logits[..., k] - reading.finite)[..., None] + now
+        claim = over_inputs(cluster, reading.theory)[..., None]
         weight = 1.0 if 2 * k == parts.n else 0.5
         size += weight * np.square(np.abs(network)).sum(axis=(0, 1))
         missed += weight * np.square(np.abs(network - claim)).sum(axis=(0, 1))
@@ -160,11 +151,11 @@ def _shared_permuted(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> 
 def _resampled(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> tuple[float, float]:
     """Share of answers kept by even nodes, and by nodes on half a period; what is in no cluster stays as it is."""
     even, half = (parts.outside_clusters + parts.skip for _ in range(2))
-    for one in parts.readings:
-        k, rule, count = one.cluster.k, one.rule, len(one.rule.w)
+    for reading in parts.readings:
+        k, rule, count = reading.cluster.k, reading.rule, len(reading.rule.w)
         if not rule.is_rule:
-            even[..., k] += one.finite
-            half[..., k] += one.finite
+            even[..., k] += reading.finite
+            half[..., k] += reading.finite
             continue
         nodes = rule.period * (np.arange(count) + rng.uniform()) / count
         weights = np.full((count, 1), rule.A / count)
@@ -184,12 +175,12 @@ def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Fl
     if len(parts.keys) < 2 or size == 0:
         return None
     total = np.zeros(PERMUTATIONS + 1)
-    for one in parts.readings:
-        others = [k for k in parts.keys if k != one.cluster.k]
+    for reading in parts.readings:
+        others = [k for k in parts.keys if k != reading.cluster.k]
         weights = mean_squares(parts.n, np.array(others))
-        hidden = inputs.sigma.apply(inputs.pre[:, :, one.cluster.neurons]).reshape(parts.n**2, -1)
+        hidden = inputs.sigma.apply(inputs.pre[:, :, reading.cluster.neurons]).reshape(parts.n**2, -1)
         met = hidden.T @ parts.logits[..., others].conj().reshape(parts.n**2, -1)
-        written = parts.written[others][:, one.cluster.neurons].T
+        written = parts.written[others][:, reading.cluster.neurons].T
         orders = [np.arange(len(met)), *(rng.permutation(len(met)) for _ in range(PERMUTATIONS))]
         total += [float(((written[order] * met).real * weights).sum()) for order in orders]
     return total / size
@@ -199,13 +190,14 @@ def _cross_writing(parts: Parts, inputs: Inputs, rng: np.random.Generator) -> Fl
 Residual = tuple[float, Float[np.ndarray, " many"], Float[np.ndarray, " many"]]
 
 
-def _residuals(one: ClusterReading, rng: np.random.Generator) -> Residual:
+def _residuals(reading: ClusterReading, rng: np.random.Generator) -> Residual:
     """Of one cluster, permuted predictions after its own."""
-    rule, k = one.rule, one.cluster.k
+    rule, k = reading.rule, reading.cluster.k
     weights = np.stack([rule.w, *(rng.permutation(rule.w) for _ in range(PERMUTATIONS))], axis=1)
-    true, said = (x - symmetric(x, k) for x in (one.finite[..., None], rule.sums(one.cluster.phi, weights)))
+    sums = reading.finite[..., None], rule.sums(reading.cluster.phi, weights)
+    true, predicted = (x - symmetric(x, k) for x in sums)
     rr = float(np.square(np.abs(true)).sum())
-    return rr, (said * true.conj()).real.sum(axis=(0, 1)), np.square(np.abs(said)).sum(axis=(0, 1))
+    return rr, (predicted * true.conj()).real.sum(axis=(0, 1)), np.square(np.abs(predicted)).sum(axis=(0, 1))
 
 
 def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -224,12 +216,12 @@ def _boxes(rule: Rule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 
 def _fits(residuals: list[Residual], boxes: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Fits:
     """Pooled over clusters: sums of squares for the residual, all boxes of all clusters for the spacing."""
-    rr = sum(one[0] for one in residuals)
     none = np.zeros(PERMUTATIONS + 1)
-    rp, pp = sum((one[1] for one in residuals), none), sum((one[2] for one in residuals), none)
+    rr = sum(left for left, _, _ in residuals)
+    rp, pp = sum((met for _, met, _ in residuals), none), sum((size for _, _, size in residuals), none)
     r2 = (2 * rp - pp) / rr if rr > 0 else None
-    x, y = (np.concatenate([one[j] for one in boxes]) if boxes else np.zeros(0) for j in (0, 1))
-    shuffled = np.concatenate([one[2] for one in boxes], axis=1) if boxes else np.zeros((SHUFFLES, 0))
+    x, y = (np.concatenate([columns[j] for columns in boxes]) if boxes else np.zeros(0) for j in (0, 1))
+    shuffled = np.concatenate([permuted for _, _, permuted in boxes], axis=1) if boxes else np.zeros((SHUFFLES, 0))
     xx, yy = float(x @ x), float(y @ y)
     spaced = xx > 0 and yy > 0
     return Fits(

@@ -24,7 +24,7 @@ from quadlens.infinite_width.lens import Lens
 from quadlens.infinite_width.parts import ClusterReading
 from quadlens.numbers import decimals, precision
 from quadlens.quadrature.balls import PRECISION
-from quadlens.quadrature.claims import ARB, DOUBLES, IEEE, Cost, Estimate, Exact, shown
+from quadlens.quadrature.claims import ARB, DOUBLES, IEEE, Cost, Estimate, Exact, claim_to_dict, shown
 from quadlens.quadrature.expi import UNIT, expi
 from quadlens.quadrature.scheme import Scheme, products_of, reduced
 from quadlens.table import Table
@@ -109,6 +109,11 @@ class SharedError:
             return None
         return Estimate(self.error.middle / self.baseline, "exact error over the mean of |∫|, in float64")
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        relative = None if self.relative is None else self.relative.value
+        return {"k": self.k, "error": claim_to_dict(self.error), "relative": relative, "joint": self.joint}
+
 
 def shared_error(reading: ClusterReading, part: Part, chained: bool = False) -> SharedError:
     """The exact worst case for a cluster's own shared function; with what its moments leave, if it is in a chain.
@@ -124,28 +129,29 @@ def shared_error(reading: ClusterReading, part: Part, chained: bool = False) -> 
 
 
 def shared_errors(
-    found: Lens, progress: Callable[[int, int], None] = lambda done, total: None
+    lens: Lens, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[SharedError, ...]:
     """The exact error of every cluster that is a quadrature rule.
 
     Args:
-        found: The lens.
+        lens: The lens.
         progress: Called before each cluster with how many are done and how many there are.
 
     Raises:
         BadConfig: for an activation that is not linear on each side of 0.
     """
-    if found.activation not in ("relu", "abs"):
+    if lens.activation not in ("relu", "abs"):
         raise BadConfig(
-            f"this model's activation is {found.activation!r}; the exact error is known for relu and abs, whose "
+            f"this model's activation is {lens.activation!r}; the exact error is known for relu and abs, whose "
             "integrals have a closed form between the zeros of the shared function"
         )
-    part: Part = "relu" if found.activation == "relu" else "abs"
-    rules = [one.reading for one in found.clusters if one.neurons > 1 and 2 * one.k != found.n]
-    chained, errors = {k for chain in found.chains for k in chain}, []
-    for done, one in enumerate(rules):
+    part: Part = "relu" if lens.activation == "relu" else "abs"
+    rules = [cluster.reading for cluster in lens.clusters if cluster.neurons > 1 and 2 * cluster.k != lens.n]
+    chained, errors = {k for chain in lens.chains for k in chain}, []
+    for done, reading in enumerate(rules):
         progress(done, len(rules))
-        errors.append(shared_error(one, part, one.cluster.k in chained and not is_short(one.cluster)))
+        in_chain = reading.cluster.k in chained and not is_short(reading.cluster)
+        errors.append(shared_error(reading, part, in_chain))
     return tuple(errors)
 
 
@@ -194,14 +200,14 @@ def _integrals(
     rows = F.shape[1]
     edges = [_zeros(F[:, r]) for r in range(rows)]
     # Arcs from -π to π, cut at the zeros; the sign of each from its middle.
-    row = np.concatenate([np.full(len(one) - 1, r) for r, one in enumerate(edges)])
-    low, high = np.concatenate([one[:-1] for one in edges]), np.concatenate([one[1:] for one in edges])
+    row = np.concatenate([np.full(len(ends) - 1, r) for r, ends in enumerate(edges)])
+    low, high = np.concatenate([ends[:-1] for ends in edges]), np.concatenate([ends[1:] for ends in edges])
     sign = np.where(_real_sum(F[:, row], expi((low + high) / 2)) >= 0, 1.0, -1.0)
     eta = _eta(F, size, row, low, high, sign)
     integrals, radius = np.zeros(rows, dtype=complex), np.zeros(rows)
     for r in range(rows):
-        mine = row == r
-        middle, width = _signed_integral(F[:, r], edges[r], sign[mine], part)
+        of_row = row == r
+        middle, width = _signed_integral(F[:, r], edges[r], sign[of_row], part)
         integrals[r], radius[r] = middle, width + 4 * np.pi * 1.0001 * eta[r]
     return integrals, radius
 
@@ -210,11 +216,11 @@ def _zeros(F: Complex[np.ndarray, " charges"]) -> Float[np.ndarray, " edges"]:
     """-π, the zeros of Re Σ F_m e^{imθ} as well as floats have them, π: in order, each once."""
     # z^M (Σ F_m z^m + Σ conj(F_m) z^-m), coefficients from the highest power down.
     coefficients = np.concatenate([F[:0:-1], [2 * F[0].real], F[1:].conj()])
-    found = np.roots(coefficients) if np.abs(F[1:]).max(initial=0.0) > 0 else np.zeros(0)
-    theta = np.angle(found[np.abs(np.abs(found) - 1) < NEAR_CIRCLE])
+    roots = np.roots(coefficients) if np.abs(F[1:]).max(initial=0.0) > 0 else np.zeros(0)
+    theta = np.angle(roots[np.abs(np.abs(roots) - 1) < NEAR_CIRCLE])
     slopes = F * 1j * np.arange(len(F))
     for _ in range(3):
-        value, slope = (_real_sum(one, np.exp(1j * theta)) for one in (F, slopes))
+        value, slope = (_real_sum(waves, np.exp(1j * theta)) for waves in (F, slopes))
         step = np.divide(value, slope, out=np.zeros_like(value), where=slope != 0)
         theta = np.where(np.abs(step) < NEAR_CIRCLE, theta - step, theta)
     return np.unique(np.concatenate([[-np.pi, np.pi], np.clip(theta, -np.pi, np.pi)]))
@@ -252,7 +258,7 @@ def _eta(
             break
         if not open_.any():
             break
-        row, sign, centre, half = (np.repeat(one[open_], 2) for one in (row, sign, centre, half))
+        row, sign, centre, half = (np.repeat(of_cells[open_], 2) for of_cells in (row, sign, centre, half))
         half = half / 2
         centre = centre + half * np.tile([-1.0, 1.0], len(half) // 2)
     return eta
@@ -267,8 +273,8 @@ def _signed_integral(
     with precision(PRECISION):
         at = [_antiderivative(F, acb(x)) for x in _ends(edges)]
         total = acb(0)
-        for index, one in enumerate(sign.tolist()):
-            weight = one if part == "abs" else max(one, 0.0)
+        for index, side in enumerate(sign.tolist()):
+            weight = side if part == "abs" else max(side, 0.0)
             total += acb(weight) * (at[index + 1] - at[index])
         middle = complex(float(total.real.mid()), float(total.imag.mid()))
         away = abs(total - acb(middle.real, middle.imag))
@@ -290,7 +296,7 @@ def _antiderivative(F: Complex[np.ndarray, " charges"], theta: Any) -> Any:
         return theta if order == 0 else (acb(0, order) * theta).exp() / acb(0, order)
 
     total = acb(F[0].real) * term(2)
-    for m, one in enumerate(F.tolist()[1:], 1):
-        half = acb(one.real, one.imag) / 2
+    for m, coefficient in enumerate(F.tolist()[1:], 1):
+        half = acb(coefficient.real, coefficient.imag) / 2
         total += half * term(m + 2) + half.conjugate() * term(2 - m)
     return total

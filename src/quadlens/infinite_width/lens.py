@@ -195,13 +195,13 @@ class Lens(Displayed):
     @property
     def numbers(self) -> int:
         """How many numbers the claim has, over all frequencies."""
-        return sum(one.reading.rule.numbers for one in self.clusters)
+        return sum(cluster.reading.rule.numbers for cluster in self.clusters)
 
     def _facts(self) -> dict[str, object]:
         return {
             "n": self.n,
             "": self.activation,
-            "keys": [one.k for one in self.clusters],
+            "keys": [cluster.k for cluster in self.clusters],
             "shared": decimals(self.r2.shared, 4),
             "integrates": self.integrates,
             "answers_right": percent(self.answers_right),
@@ -214,9 +214,9 @@ class Lens(Displayed):
     @property
     def fourier(self) -> dict[str, float]:
         """What neurons read, by kind of wave: the mean over the neurons in clusters; empty where there are none."""
-        total = sum(one.neurons for one in self.clusters)
-        shares = [(one.neurons / total, one.reading.cluster.fourier) for one in self.clusters]
-        return {kind: sum(weight * one[kind] for weight, one in shares) for kind in (KINDS if shares else ())}
+        total = sum(cluster.neurons for cluster in self.clusters)
+        shares = [(cluster.neurons / total, cluster.reading.cluster.fourier) for cluster in self.clusters]
+        return {kind: sum(weight * fourier[kind] for weight, fourier in shares) for kind in (KINDS if shares else ())}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -231,7 +231,7 @@ class Lens(Displayed):
             "controls": self.controls.to_dict(),
             "integrates": self.integrates,
             "chains": [list(chain) for chain in self.chains],
-            "clusters": [one.to_dict() for one in self.clusters],
+            "clusters": [cluster.to_dict() for cluster in self.clusters],
             "fourier": self.fourier,
             "explained": self.explained,
             "explained_by": self.explained_by,
@@ -242,17 +242,17 @@ class Lens(Displayed):
         """The claims with their controls; the clusters; the logits' parts, which add up to 1."""
         rows = [
             [
-                str(one.k),
-                str(one.neurons),
-                str(one.reading.cluster.degree),
-                short_of_one(one.reading.shared.fit, 4),
-                short_of_one(one.phase_cosine, 4),
-                decimals(one.lambda_2, 4),
-                one.kind,
-                decimals(one.dip, 2),
-                one.words,
+                str(cluster.k),
+                str(cluster.neurons),
+                str(cluster.reading.cluster.degree),
+                short_of_one(cluster.reading.shared.fit, 4),
+                short_of_one(cluster.phase_cosine, 4),
+                decimals(cluster.lambda_2, 4),
+                cluster.kind,
+                decimals(cluster.dip, 2),
+                cluster.words,
             ]
-            for one in self.clusters
+            for cluster in self.clusters
         ]
         header = ("k", "neurons", "degree", "shared fit", "cos ψ-2φ", "λ₂", "δ alone", "dip", "reads")
         shares = {f"integral: {name}": share for name, share in self.explained_by.items()} | self.residual
@@ -274,27 +274,27 @@ class Lens(Displayed):
 
     def sentences(self) -> tuple[str, ...]:
         """The result in words."""
-        r2, found = self.r2, [self.headline]
+        r2, sentences = self.r2, [self.headline]
         if self.chains:
             runs = "; ".join(" → ".join(map(str, chain)) for chain in self.chains)
-            found.append(
+            sentences.append(
                 f"Keys that are doubles of each other: {runs}. Read together, with the moments of their nodes, they "
                 f"bring the shared functions from {percent(r2.shared)} to {percent(r2.joint)} of the logits' variance."
             )
-        found.append(
+        sentences.append(
             f"Every neuron spread over its own rotations is {percent(r2.symmetric_part)} of the logits, of at most "
             f"{percent(r2.ceiling)} for a function of a - b and c - a - b: that measures symmetry, and has no control."
         )
-        filled = [one for one in self.clusters if "pizza" in one.kind and one.dip >= FILLED]
+        filled = [cluster for cluster in self.clusters if "pizza" in cluster.kind and cluster.dip >= FILLED]
         if filled:
-            found.append(
+            sentences.append(
                 f"By δ alone {'frequency' if len(filled) == 1 else 'frequencies'} "
-                f"{listed(tuple(one.k for one in filled))} would be a pizza, whose strength falls to 0 with a - b; "
-                "what else the neurons read fills the dip to half or more: the strength is nearer to a clock's."
+                f"{listed(tuple(cluster.k for cluster in filled))} would be a pizza, whose strength falls to 0 with "
+                "a - b; what else the neurons read fills the dip to half or more: the strength is nearer to a clock's."
             )
         if self.renaming:
-            found.append(self.renaming)
-        return tuple(found if self.clusters else found[:1])
+            sentences.append(self.renaming)
+        return tuple(sentences if self.clusters else sentences[:1])
 
     @property
     def headline(self) -> str:
@@ -325,11 +325,11 @@ def lens(layer: FloatTables, weights: int | None = None) -> Lens:
     inputs = inputs_of(layer)
     parts = take_apart(inputs)
     measured = controls(parts, inputs)
-    clusters = tuple(_lens_cluster(one, layer, measured) for one in parts.readings)
+    clusters = tuple(_lens_cluster(reading, layer, measured) for reading in parts.readings)
     chains = chains_of(tuple(parts.keys), parts.n)
     shared = parts.shared
-    departure = parts.at_keys(one.departure for one in parts.readings)
-    phase = parts.at_keys(one.phase_error for one in parts.readings)
+    departure = parts.at_keys(reading.departure for reading in parts.readings)
+    phase = parts.at_keys(reading.phase_error for reading in parts.readings)
     finite = parts.integral + parts.quadrature_error + parts.higher_waves
     return Lens(
         n=inputs.n,

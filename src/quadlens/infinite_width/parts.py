@@ -121,13 +121,13 @@ class Parts:
     @property
     def shared(self) -> Amplitudes:
         """The claim: the integrals of the shared functions of all clusters."""
-        return self.at_keys(one.theory for one in self.readings)
+        return self.at_keys(reading.theory for reading in self.readings)
 
     def at_keys(self, integrals: Iterable[Complex[np.ndarray, " n"]]) -> Amplitudes:
         """A function C(a - b) for each cluster, over all inputs at the cluster's frequency."""
         total = np.zeros_like(self.logits)
-        for one, C in zip(self.readings, integrals, strict=True):
-            total[..., one.cluster.k] = over_inputs(one.cluster, C)
+        for reading, C in zip(self.readings, integrals, strict=True):
+            total[..., reading.cluster.k] = over_inputs(reading.cluster, C)
         return total
 
     @property
@@ -141,7 +141,7 @@ class Parts:
     @property
     def keys(self) -> list[int]:
         """The clusters' frequencies."""
-        return [one.cluster.k for one in self.readings]
+        return [reading.cluster.k for reading in self.readings]
 
     @property
     def residual(self) -> dict[str, Amplitudes]:
@@ -197,17 +197,17 @@ def take_apart(inputs: Inputs) -> Parts:
     logits = np.ascontiguousarray(np.moveaxis(waves_of(np.moveaxis(inputs.logits, 2, 0)), 0, 2))
     zero = np.zeros_like(logits)
     parts = {name: zero.copy() for name in ("integral", "quadrature_error", "higher_waves", "cross_writing")}
-    inside = np.concatenate([one.cluster.neurons for one in readings]) if readings else np.zeros(0, dtype=int)
+    inside = np.concatenate([reading.cluster.neurons for reading in readings]) if readings else np.zeros(0, dtype=int)
     outside = np.setdiff1d(np.arange(inputs.W_L.shape[1]), inside)
     clustered = _written(inputs, spectrum, inside)
     unclustered = _written(inputs, spectrum, outside)
     other = clustered.copy()
-    for one in readings:
-        k, integral = one.cluster.k, over_inputs(one.cluster, one.limit)
+    for reading in readings:
+        k, integral = reading.cluster.k, over_inputs(reading.cluster, reading.limit)
         parts["integral"][..., k] = integral
-        parts["quadrature_error"][..., k] = one.finite_waves - integral
-        parts["higher_waves"][..., k] = one.finite - one.finite_waves
-        parts["cross_writing"][..., k] = clustered[..., k] - one.finite
+        parts["quadrature_error"][..., k] = reading.finite_waves - integral
+        parts["higher_waves"][..., k] = reading.finite - reading.finite_waves
+        parts["cross_writing"][..., k] = clustered[..., k] - reading.finite
         other[..., k] = 0
     skip = logits - clustered - unclustered
     return Parts(

@@ -74,7 +74,7 @@ def swap_table(swaps: tuple[Swap, ...]) -> Table:
 
 
 def _predicted(parts: Parts, sigma: Callable[[Any], Any]) -> float:
-    rules = (tabulated_rule(one.cluster, one.shared, one.rule.activation, sigma) for one in parts.readings)
+    rules = (tabulated_rule(x.cluster, x.shared, x.rule.activation, sigma) for x in parts.readings)
     return share_right(parts.values(parts.at_keys(rule.integral for rule in rules)))
 
 

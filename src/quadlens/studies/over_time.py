@@ -123,17 +123,17 @@ class RunHistory(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
-        rows = [{**vars(one), "frequencies": dict(zip(map(str, self.keys), one.frequencies, strict=True))}
-                for one in self.snapshots]  # fmt: skip
+        rows = [{**vars(snapshot), "frequencies": dict(zip(map(str, self.keys), snapshot.frequencies, strict=True))}
+                for snapshot in self.snapshots]  # fmt: skip
         return {"name": self.name, "key_frequencies": list(self.keys), "snapshots": rows}
 
     def frame(self) -> "polars.DataFrame":
         """One row per snapshot, and a column `frequency_K` per key frequency."""
         import polars as pl
 
-        plain = [one.name for one in fields(Snapshot) if one.name != "frequencies"]
-        columns = {name: [getattr(one, name) for one in self.snapshots] for name in plain}
-        columns |= {f"frequency_{k}": [one.frequencies[i] for one in self.snapshots] for i, k in enumerate(self.keys)}
+        plain = [field.name for field in fields(Snapshot) if field.name != "frequencies"]
+        columns = {name: [getattr(x, name) for x in self.snapshots] for name in plain}
+        columns |= {f"frequency_{k}": [x.frequencies[i] for x in self.snapshots] for i, k in enumerate(self.keys)}
         return pl.DataFrame(columns)
 
     def table(self) -> Table:
@@ -142,12 +142,12 @@ class RunHistory(Displayed):
                   *(f"wave {k}" for k in self.keys), "clusters", "neurons", "lens R²", "quadrature", "margin", "proved",
                   "m", "cost")  # fmt: skip
         rows = [
-            (str(one.epoch), _short(one.train_loss), _short(one.test_loss), percent(one.accuracy),
-             _short(one.restricted_loss), _short(one.excluded_loss), *(_short(x) for x in one.frequencies),
-             _whole(one.clusters), _share(one.clustered), decimals(one.lens_r2), _short(one.exact_error),
-             _short(one.min_margin), _share(one.certified_share, "down"), _whole(one.rank),
-             _share(one.cost_share, "up"))
-            for one in self.snapshots
+            (str(x.epoch), _short(x.train_loss), _short(x.test_loss), percent(x.accuracy),
+             _short(x.restricted_loss), _short(x.excluded_loss), *(_short(size) for size in x.frequencies),
+             _whole(x.clusters), _share(x.clustered), decimals(x.lens_r2), _short(x.exact_error),
+             _short(x.min_margin), _share(x.certified_share, "down"), _whole(x.rank),
+             _share(x.cost_share, "up"))
+            for x in self.snapshots
         ]  # fmt: skip
         return Table(f"{self.name}: {len(rows)} snapshots", header, rows, labels=1, left=())
 
@@ -195,12 +195,12 @@ def history(
         from quadlens.studies.played_run import read_run
 
         return read_run(path.with_suffix(PLAYED)).history
-    found = files_of(path)
-    last = model_in(found[-1][1], activation)
+    files = files_of(path)
+    last = model_in(files[-1][1], activation)
     train, keys = _training_pairs(path, last.config.p), _keys(study_of(last))
     snapshots = []
-    for done, (epoch, file) in enumerate(found):
-        progress(done, len(found))
+    for done, (epoch, file) in enumerate(files):
+        progress(done, len(files))
         model = model_in(file, activation)
         if model.config.p != last.config.p:
             raise BadFile(
@@ -281,7 +281,7 @@ def _snapshot(
         ordered = np.ix_(np.argsort(cyclic.of_a), np.argsort(cyclic.of_b))
         by_sum = logits[ordered]
         waves = key_waves(by_sum, keys)
-        sizes = tuple(float(np.sqrt(2 * np.square(one).mean())) for one in waves)
+        sizes = tuple(float(np.sqrt(2 * np.square(wave).mean())) for wave in waves)
         sums = np.add.outer(np.arange(n), np.arange(n)) % n
         all_waves, answers = waves.sum(axis=0)[sums], right[ordered]
         restricted = float(cross_entropy(by_sum.mean(axis=(0, 1)) + all_waves, answers).mean())
@@ -289,7 +289,7 @@ def _snapshot(
     proof = _proof(study) if proofs else None
     lens_r2, symmetric_part = _lens_r2(study)
     bounded = () if study.bounds is None else study.bounds.bounded
-    errors = {one.k: one.relative_exact_psi.upper for one in bounded if one.k in keys}
+    errors = {rule.k: rule.relative_exact_psi.upper for rule in bounded if rule.k in keys}
     return Snapshot(
         epoch=epoch,
         train_loss=float(losses[trained].mean()),
@@ -312,7 +312,7 @@ def _clustered(study: Study, keys: tuple[int, ...]) -> float | None:
     """Share of the neurons in clusters of these frequencies; None where neurons have none."""
     if study.no_waves is not None:
         return None
-    return sum(len(one.neurons) for one in study.anatomy.clusters if one.k in keys) / study.config.d_mlp
+    return sum(len(cluster.neurons) for cluster in study.anatomy.clusters if cluster.k in keys) / study.config.d_mlp
 
 
 def _lens_r2(study: Study) -> tuple[float | None, float | None]:
@@ -330,12 +330,12 @@ def key_waves(logits: Float[np.ndarray, "n n c"], keys: tuple[int, ...]) -> Floa
     n, a = len(logits), np.arange(len(logits))
     of_sum = np.stack([logits[a, (s - a) % n].mean(axis=0) for s in range(n)])
     spectrum = waves_of(of_sum)
-    found = []
+    waves = []
     for k in keys:
         alone = np.zeros_like(spectrum)
         alone[k] = spectrum[k]
-        found.append(sequences_of(alone, n))
-    return np.stack(found)
+        waves.append(sequences_of(alone, n))
+    return np.stack(waves)
 
 
 def _proof(study: Study) -> dict[str, Any] | None:
@@ -379,5 +379,5 @@ def covered(layer: FloatTables, form: LowRank) -> Bool[np.ndarray, "p p"]:
     W = np.ldexp(form.basis.T.astype(float) @ form.coefficients, -form.shift)
     spread = np.ptp(layer.W_L - W, axis=0)
     hidden = [np.maximum(layer.pre(a), 0) for a in range(layer.p)]
-    scores = np.stack([one @ W.T + layer.skip(a) for a, one in enumerate(hidden)])
-    return np.asarray(leads(scores, layer.task.answers)[0] > np.stack([one @ spread for one in hidden]))
+    scores = np.stack([row @ W.T + layer.skip(a) for a, row in enumerate(hidden)])
+    return np.asarray(leads(scores, layer.task.answers)[0] > np.stack([row @ spread for row in hidden]))

@@ -58,11 +58,11 @@ class PlayedRun:
 
     def arrays(self) -> list[tuple[Float[np.ndarray, "rows columns"], ...]]:
         """The six arrays of every snapshot that has weights."""
-        found: list[tuple[np.ndarray, ...]] = []
+        arrays: list[tuple[np.ndarray, ...]] = []
         for steps, codes in zip(self.steps, self.codes, strict=True):
-            before: tuple[Any, ...] = found[-1] if found else (0.0,) * len(STEPS)
-            found.append(tuple(x + step * q for x, step, q in zip(before, steps, codes, strict=True)))
-        return found
+            before: tuple[Any, ...] = arrays[-1] if arrays else (0.0,) * len(STEPS)
+            arrays.append(tuple(x + step * q for x, step, q in zip(before, steps, codes, strict=True)))
+        return arrays
 
     def to_bytes(self) -> bytes:
         """The file."""
@@ -71,7 +71,7 @@ class PlayedRun:
         header = {"format": FORMAT, "p": p, "d_mlp": d, "weights": weights, "history": self.history.to_dict()}
         text = json.dumps(plain(header)).encode()
         flat = [np.ascontiguousarray(q, "<i2").view(np.uint8) for codes in self.codes for q in codes]
-        planes = [one.reshape(-1, 2).T.tobytes() for one in flat]
+        planes = [array.reshape(-1, 2).T.tobytes() for array in flat]
         return zlib.compress(len(text).to_bytes(8, "little") + text + b"".join(planes), 9)
 
 
@@ -89,11 +89,11 @@ def run_to_play(
     file = study.file if run is True else None if run is False else Path(run)
     if file is None:
         return None
-    found = snapshot_directory(file).is_dir(), file.with_suffix(PLAYED).is_file()
+    has_snapshots, has_run = snapshot_directory(file).is_dir(), file.with_suffix(PLAYED).is_file()
     playable = study.no_waves is None and study.anatomy.layer.is_additive
-    if run is True and not (playable and any(found)):
+    if run is True and not (playable and (has_snapshots or has_run)):
         return None
-    return played_run(file, history(file, progress=progress)) if found[0] else read_run(file.with_suffix(PLAYED))
+    return played_run(file, history(file, progress=progress)) if has_snapshots else read_run(file.with_suffix(PLAYED))
 
 
 def played_run(run: Path, rows: RunHistory) -> PlayedRun:
@@ -139,7 +139,7 @@ def record(history: RunHistory, layers: list[tuple[int, FloatTables]]) -> Played
 def _arrays(layer: FloatTables) -> dict[str, Float[np.ndarray, "rows columns"]]:
     """The six arrays of a model, in order."""
     x = layer.as_addition()
-    waves = [orthonormal_waves(one) for one in ((x.U_a + x.U_b) / 2, (x.U_b - x.U_a) / 2, x.W_L)]
+    waves = [orthonormal_waves(table) for table in ((x.U_a + x.U_b) / 2, (x.U_b - x.U_a) / 2, x.W_L)]
     return dict(zip(STEPS, (*waves, x.S_a, x.S_b, margins(x)), strict=True))
 
 
@@ -197,15 +197,15 @@ def read_run(path: Path) -> PlayedRun:
             codes.append(tuple(arrays))
         keys, rows_of = tuple(header["history"]["key_frequencies"]), header["history"]["snapshots"]
         listed = [{**row, "frequencies": list(row["frequencies"].values())} for row in rows_of]
-        found = tuple(parse_dataclass(Snapshot, row, "a row") for row in listed)
-        history = RunHistory(str(header["history"]["name"])[:200], keys, found)
-        weights = [parse_dataclass(_Weights, one, "the header") for one in header["weights"]]
-        epochs, steps = tuple(one.epoch for one in weights), tuple(one.steps for one in weights)
+        snapshots = tuple(parse_dataclass(Snapshot, row, "a row") for row in listed)
+        history = RunHistory(str(header["history"]["name"])[:200], keys, snapshots)
+        weights = [parse_dataclass(_Weights, entry, "the header") for entry in header["weights"]]
+        epochs, steps = tuple(x.epoch for x in weights), tuple(x.steps for x in weights)
         if not all(type(k) is int and 0 < k <= p // 2 for k in keys) or any(
-            len(x.frequencies) != len(keys) for x in found
+            len(x.frequencies) != len(keys) for x in snapshots
         ):
             raise ValueError("key frequencies that are none, or of other rows")
-        for row in (epochs, tuple(one.epoch for one in found)):
+        for row in (epochs, tuple(x.epoch for x in snapshots)):
             if not row or row[0] < 0 or any(x >= y for x, y in pairwise(row)):
                 raise ValueError("epochs that do not ascend from 0 on")
     except (ValueError, KeyError, TypeError, AttributeError, BadConfig, BadFile) as error:

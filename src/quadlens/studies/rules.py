@@ -57,11 +57,11 @@ def rule_errors(clusters: tuple[ClusterBounds, ...], activation: Activation) -> 
     if not clusters:
         return None
     return RuleErrors(
-        absolute=max(one.relative_exact_psi.upper for one in clusters),
+        absolute=max(cluster.relative_exact_psi.upper for cluster in clusters),
         relu=max(map(_relu, clusters)),
-        model=max((error_of(one, activation) for one in clusters), key=lambda error: error.size),
-        bound=max(one.relative_bound.value for one in clusters),
-        moment=max(one.relative_moment_bound_psi.value for one in clusters),
+        model=max((error_of(cluster, activation) for cluster in clusters), key=lambda error: error.size),
+        bound=max(cluster.relative_bound.value for cluster in clusters),
+        moment=max(cluster.relative_moment_bound_psi.value for cluster in clusters),
     )
 
 

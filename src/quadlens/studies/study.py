@@ -215,7 +215,7 @@ class Study(Displayed):
     def strongest_keys(self) -> tuple[int, ...]:
         """The key frequencies whose clusters weigh most (Σ ρω), in order of k: those that pictures are drawn of."""
         clusters = self.explanation.clusters if self.keys else ()
-        weights = {one.k: float((one.rho * one.omega).sum()) for one in clusters}
+        weights = {cluster.k: float((cluster.rho * cluster.omega).sum()) for cluster in clusters}
         return tuple(sorted(sorted(self.keys, key=lambda k: -weights.get(k, 0.0))[:MAX_FREQUENCIES]))
 
     @cached_property
@@ -228,7 +228,7 @@ class Study(Displayed):
     def lens(self) -> Lens:
         """The hidden layer read as integrals."""
         with within_float64("the lens"):
-            return lens(self.anatomy.layer, sum(one.size for one in self.model.tensors.values()))
+            return lens(self.anatomy.layer, sum(tensor.size for tensor in self.model.tensors.values()))
 
     @cached_property
     def lens_if_any(self) -> Lens | None:
@@ -246,7 +246,7 @@ class Study(Displayed):
     @property
     def _key_rules(self) -> tuple[ClusterBounds, ...]:
         """Key frequencies that are quadrature rules, in order of k."""
-        return tuple(one for one in self.bounds.bounded if one.k in self.keys) if self.bounds else ()
+        return tuple(rule for rule in self.bounds.bounded if rule.k in self.keys) if self.bounds else ()
 
     @cached_property
     def rules(self) -> RuleErrors | None:
@@ -261,8 +261,8 @@ class Study(Displayed):
     @cached_property
     def clusters(self) -> tuple[ClusterBounds, ...]:
         """Key frequencies that are quadrature rules, in order of k; the largest few where there are many."""
-        found = sorted(self._key_rules, key=lambda one: -float((one.scheme.rho * one.scheme.omega).sum()))
-        return tuple(sorted(found[:MAX_FREQUENCIES], key=lambda one: one.k))
+        largest = sorted(self._key_rules, key=lambda rule: -float((rule.scheme.rho * rule.scheme.omega).sum()))
+        return tuple(sorted(largest[:MAX_FREQUENCIES], key=lambda rule: rule.k))
 
     @cached_property
     def prover(self) -> Prover:
@@ -283,15 +283,15 @@ class Study(Displayed):
     def proofs(self) -> tuple[Certificate, ...]:
         """One certificate per strategy, cheapest first; brute force only where no cheaper strategy is exact."""
         tried = strategies(self.config, EXACT_LIMIT)
-        found = [self.certify(name) for name in tried if name != "brute"]
-        if "brute" in tried and not any(one.proof.exact for one in found):
-            found.append(self.certify("brute"))
-        return tuple(sorted(found, key=lambda one: one.total_flops))
+        certificates = [self.certify(name) for name in tried if name != "brute"]
+        if "brute" in tried and not any(certificate.proof.exact for certificate in certificates):
+            certificates.append(self.certify("brute"))
+        return tuple(sorted(certificates, key=lambda certificate: certificate.total_flops))
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
         """The proofs that are part of the study, by the strategies that apply to the model."""
-        return tuple(one for one in self.proofs if one.proof.applies) if self.no_proofs is None else ()
+        return tuple(made for made in self.proofs if made.proof.applies) if self.no_proofs is None else ()
 
     @property
     def certificate(self) -> Certificate | None:
@@ -304,8 +304,8 @@ class Study(Displayed):
         if self.file is None:
             return None
         files = RunFiles(self.file)
-        found = files.history.exists() and files.spectrum.exists()
-        return read_history(files.history, files.spectrum) if found else None
+        kept = files.history.exists() and files.spectrum.exists()
+        return read_history(files.history, files.spectrum) if kept else None
 
     @cached_property
     def published(self) -> Published:
