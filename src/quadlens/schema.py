@@ -34,7 +34,7 @@ def parse_dataclass(cls: type[T], data: Any, where: str) -> T:
             continue
         try:
             values[name] = _coerce(hints[name], data[name])
-        except TypeError as error:
+        except (TypeError, BadConfig) as error:
             problems.append(f"{name} = {repr(data[name])[:80]}: {error}")
     if problems:
         raise BadConfig(f"{where}: " + "; ".join(problems))
@@ -65,7 +65,7 @@ def to_json(value: Any) -> bytes:
 def _coerce(hint: Any, value: Any) -> Any:
     """`value` as the annotated type; JSON's lists become tuples and its integers may stand for floats."""
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return _coerce_dataclass(hint, value)
+        return parse_dataclass(hint, value, hint.__name__)
     origin, kinds = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _coerce_union(kinds, value)
@@ -89,13 +89,6 @@ def _coerce_scalar(hint: type, value: Any) -> Any:
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise TypeError(f"expected {hint.__name__}, got {type(value).__name__}")
     return value
-
-
-def _coerce_dataclass(cls: type[T], value: Any) -> T:
-    try:
-        return parse_dataclass(cls, value, cls.__name__)
-    except BadConfig as error:
-        raise TypeError(str(error)) from None
 
 
 def _coerce_mapping(kinds: tuple[Any, ...], value: Any) -> dict[Any, Any]:
@@ -123,7 +116,7 @@ def _coerce_union(options: tuple[Any, ...], value: Any) -> Any:
             continue
         try:
             return _coerce(option, value)
-        except TypeError:
+        except (TypeError, BadConfig):
             continue
     names = " or ".join("null" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
     raise TypeError(f"expected {names}, got {type(value).__name__}")

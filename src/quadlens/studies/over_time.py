@@ -157,7 +157,7 @@ class RunHistory(Displayed):
 
 
 def _short(value: float | None) -> str:
-    return "–" if value is None else significant(value, digits=3)
+    return significant(value, digits=3)
 
 
 def _share(value: float | None, towards: Direction = "nearest") -> str:
