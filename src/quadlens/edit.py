@@ -20,6 +20,7 @@ from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.fourier import sequences_of, waves_of
+from quadlens.spectrum.harmonics import doubled, multiples_of
 
 if TYPE_CHECKING:
     from quadlens.verbs import ModelLike
@@ -326,10 +327,9 @@ def _turned(
 ) -> Complex[np.ndarray, "frequencies d_mlp"]:
     """e^{i m angle} for the wave j of each neuron, where m is the smallest with m·k ≡ ±j (mod p), with that sign."""
     times = np.zeros((p // 2 + 1, len(k)))
-    for m in range(p // 2, 0, -1):
-        r = m * k % p
-        times[np.minimum(r, p - r), np.arange(len(k))] = np.where(r > p // 2, -m, m)
-    times[0] = 0.0
+    for own in np.unique(k):
+        multiple, mirrored = multiples_of(int(own), p)
+        times[1:, k == own] = np.where(mirrored, -multiple, multiple)[:, None]
     return np.exp(1j * times * angle)
 
 
@@ -341,7 +341,7 @@ def _waves(
 ) -> Float[np.ndarray, "p d_mlp"]:
     """Columns with their waves turned; all of them, the neuron's own, or its own and the one of twice its frequency."""
     p, j = len(rows), np.arange(len(rows) // 2 + 1)[:, None]
-    double = np.minimum(2 * own % p, -2 * own % p)
+    double = np.array([doubled(k, p) for k in own.tolist()])
     kept = (keep == "all") | (j == own) | ((keep == "secondary") & (j == double) & (double > 0))
     return sequences_of(waves_of(rows) * turned * kept, p)
 

@@ -22,12 +22,16 @@ def command(
         int | None, typer.Option("--neurons", help="Neurons in all, shared out over the keys; 512 if left out.")
     ] = None,
     jitter: Annotated[
-        float | None, typer.Option("--jitter", help="Standard deviation of noise on the phases, radians.")
+        float | None,
+        typer.Option("--jitter", help="Standard deviation of noise on the phases, radians; 0 if left out."),
     ] = None,
     noise: Annotated[
-        float | None, typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS.")
+        float | None,
+        typer.Option("--noise", help="Noise on every weight, as a share of its tensor's RMS; 0 if left out."),
     ] = None,
-    missing: Annotated[float | None, typer.Option("--missing", help="Share of the circle of phases left out.")] = None,
+    missing: Annotated[
+        float | None, typer.Option("--missing", help="Share of the circle that has no phases; 0 if left out.")
+    ] = None,
     scale: Annotated[float | None, typer.Option("--scale", help="Size of the logits, C_k; 10 if left out.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of jitter and noise; 0 if left out.")] = None,
     architecture: Annotated[
@@ -42,11 +46,14 @@ def command(
         typer.Option("--from", metavar="MODEL", help="A trained model, to be written with few numbers; none by hand."),
     ] = None,
     constant: Annotated[
-        bool | None, typer.Option(help="With --from: one constant that the neurons of a frequency share; yes.")
+        bool | None,
+        typer.Option(help="With --from: one constant that the neurons of a frequency share; on if left out."),
     ] = None,
-    double: Annotated[bool | None, typer.Option(help="With --from: one double wave that they share; yes.")] = None,
+    double: Annotated[
+        bool | None, typer.Option(help="With --from: one double wave that they share; on if left out.")
+    ] = None,
     embedding: Annotated[
-        bool | None, typer.Option(help="With --from: amplitudes of their own for a and b; yes.")
+        bool | None, typer.Option(help="With --from: amplitudes of their own for a and b; on if left out.")
     ] = None,
 ) -> None:
     """Write a pizza model by hand: equally spaced phases, no training. Or a trained model with few numbers (--from).
