@@ -206,12 +206,14 @@ def export(
 ) -> None:
     """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
     from quadlens.model.atomic import check_writable
+    from quadlens.model.bundled import resolve
     from quadlens.model.formats import export_file
-    from quadlens.studies import study_of
+    from quadlens.model.native import load_file
 
-    study = study_of(model)
+    path = resolve(model)
+    weights = load_file(path)
     check_writable(output)
-    files, notes = export_file(study.model, format_name, output, study.file)
-    value = {"model": model, "format": format_name, "files": [str(path) for path in files], "notes": list(notes)}
+    files, notes = export_file(weights, format_name, output, path)
+    value = {"model": model, "format": format_name, "files": [str(file) for file in files], "notes": list(notes)}
 
-    out.say(value, *(f"wrote {path}" for path in files), *(f"  {line}" for line in notes))
+    out.say(value, *(f"wrote {file}" for file in files), *(f"  {line}" for line in notes))
