@@ -10,6 +10,9 @@ from quadlens_checker.reading import keys, require
 Vector = tuple[list[int], int]  # (values, e): no entry is further than e from the truth
 
 
+KINDS = ("layer", "rms")
+
+
 @dataclass(frozen=True)
 class Norm:
     """Kind `layer` or `rms`: (x - mean x, or x) / √(its mean square + eps), times a weight, plus a bias."""
@@ -20,8 +23,12 @@ class Norm:
     @property
     def takes_mean(self) -> bool:
         """Whether the mean of x is taken off first."""
-        require(self.kind in ("layer", "rms"), "unknown kind of norm")
+        require(self.kind in KINDS, "unknown kind of norm")
         return self.kind == "layer"
+
+    def over(self, d: int) -> int:
+        """What the sum of d squares is divided by: d, for their mean."""
+        return d
 
     def eps_at(self, bits: int) -> int:
         """Eps over 2^bits, rounded down."""
@@ -35,7 +42,7 @@ def read_norm(value: Any) -> Norm | None:
         return None
     keys(value, ("kind", "eps"), "a norm")
     kind, eps = value["kind"], value["eps"]
-    require(kind in ("layer", "rms") and type(eps) in (int, float) and eps >= 0, "a norm is malformed")
+    require(kind in KINDS and type(eps) in (int, float) and eps >= 0, "a norm is malformed")
     return Norm(kind, float(eps))
 
 
@@ -47,12 +54,12 @@ def normalised(norm: Norm, x: Vector, bits: int) -> Vector:
     ⌊√(2^(4 bits)/low)⌋ + 1; √⌊z⌋ and √z have the same integer part. c y is off by e y + |c| |Δy| and rounding down.
     """
     values, error = x
-    d = len(values)
+    d, over = len(values), norm.over(len(values))
     if norm.takes_mean:
         mean = sum(values) // d
         values, error = [v - mean for v in values], 2 * error + 1
     square, across, eps = sum(map(mul, values, values)), 2 * error * sum(map(abs, values)), norm.eps_at(2 * bits)
-    low, high = max(0, square - across) // d + eps, (square + across + d * error * error) // d + eps + 2
+    low, high = max(0, square - across) // over + eps, (square + across + d * error * error) // over + eps + 2
     require(low > 0, "a norm divides by what is not known to be positive")
     least, most = math.isqrt((1 << (4 * bits)) // high), math.isqrt((1 << (4 * bits)) // low) + 1
     middle = (least + most) // 2

@@ -54,9 +54,9 @@ class Form(NamedTuple):
         return Form(self.c + constant, self.a, self.e + 2)
 
 
-def mean_square(forms: list[Form], eps: int) -> tuple[Form, int, int]:
-    """The mean of the squares plus eps, with its range: (c + x)² = c² + 2 c x + x², 0 ≤ x² ≤ r², r the radius."""
-    n, radii = len(forms), [form.radius for form in forms]
+def mean_square(forms: list[Form], n: int, eps: int) -> tuple[Form, int, int]:
+    """Squares added up, over n, plus eps, with the range: (c + x)² = c² + 2 c x + x², 0 ≤ x² ≤ r², r the radius."""
+    radii = [form.radius for form in forms]
     half = sum(r * r for r in radii) // 2 + 1
     c = (sum(x.c * x.c for x in forms) + half) // (n << Q) + eps
     a = [
@@ -128,7 +128,8 @@ class Tail:
     def scale(self, place: str, forms: list[Form]) -> Form:
         """1/√(mean square + eps)."""
         norm = self.parts.network.norms[place]
-        square, low, high = mean_square(forms, norm.eps_at(Q) if norm else 0)
+        over, eps = (norm.over(len(forms)), norm.eps_at(Q)) if norm else (len(forms), 0)
+        square, low, high = mean_square(forms, over, eps)
         if low <= 0:
             raise Undecided
         return square.line(inverse_root(low, max(low, high)))

@@ -113,7 +113,7 @@ def _folded(norm: Norm | None, W: Array, b: Array, tensors: Mapping[str, Array],
     if norm is None:
         return W, b
     weighted = tensors[f"{name}_w"].astype(np.float64)[:, None] * W
-    return weighted - (weighted.mean(axis=0) if norm.kind == "layer" else 0.0), tensors[f"{name}_b"] @ W + b
+    return weighted - (weighted.mean(axis=0) if norm.takes_mean else 0.0), tensors[f"{name}_b"] @ W + b
 
 
 def _sizes(weights: Weights, bias: Array, constant: Array) -> Sizes | None:

@@ -13,6 +13,7 @@ from quadlens.errors import BadConfig
 from quadlens.model.ring import Array, Ring
 
 NormKind = Literal["layer", "rms"]
+WORDS: dict[NormKind, str] = {"layer": "a LayerNorm", "rms": "an RMSNorm"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,15 @@ class Norm:
             raise BadConfig("the eps of a norm is beyond float64; expected a finite number above 0") from None
         if not (math.isfinite(self.eps) and self.eps > 0):
             raise BadConfig(f"a norm with eps = {self.eps}; expected a finite number above 0")
+
+    @property
+    def takes_mean(self) -> bool:
+        """Whether the mean of x is taken off first."""
+        return self.kind == "layer"
+
+    def over(self, d: int) -> int:
+        """What the sum of d squares is divided by: d, for their mean."""
+        return d
 
 
 @dataclass(frozen=True)
@@ -81,8 +91,7 @@ class Norms:
         'a LayerNorm before the MLP, an RMSNorm before the unembedding'
         """
         where = {"attention": "attention", "query_key": "scores", "mlp": "the MLP", "final": "the unembedding"}
-        kinds = {"layer": "a LayerNorm", "rms": "an RMSNorm"}
-        return ", ".join(f"{kinds[norm.kind]} before {where[place]}" for place, norm in self.places.items())
+        return ", ".join(f"{WORDS[norm.kind]} before {where[place]}" for place, norm in self.places.items())
 
 
 NO_NORMS = Norms()
@@ -98,13 +107,13 @@ def normalised(ring: Ring[Any], norm: Norm | None, x: Any, tensors: Mapping[str,
 
 
 def centred(ring: Ring[Any], norm: Norm, x: Any) -> Any:
-    """The rows of x less their mean for a LayerNorm; x itself for an RMSNorm, which takes none off."""
-    if norm.kind == "rms":
+    """The rows of x less their mean; x itself for a norm that takes none off."""
+    if not norm.takes_mean:
         return x
     d = x.shape[-1]
     return x + ring.scaled(ring.inner(x, ring.of(np.ones((1, d))), float(d)), -1.0)
 
 
 def inverse_size(ring: Ring[Any], norm: Norm, x: Any) -> Any:
-    """1 / √(mean x² + eps) of each row, as a column; of a LayerNorm x is centred already."""
-    return ring.inverse_root(ring.inner(x, x, float(x.shape[-1])) + ring.of(np.full((1, 1), norm.eps)))
+    """1 / √(mean x² + eps) of each row, as a column; x is what `centred` gives."""
+    return ring.inverse_root(ring.inner(x, x, float(norm.over(x.shape[-1]))) + ring.of(np.full((1, 1), norm.eps)))

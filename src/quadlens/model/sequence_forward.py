@@ -123,9 +123,10 @@ def normalised(norm: Norm | None, x: Numbers, w: Numbers, b: Numbers | float) ->
     """The rows x normalised over their last axis; x itself where there is no norm."""
     if norm is None:
         return x
-    if norm.kind == "layer":
+    if norm.takes_mean:
         x = x - x.mean(axis=-1, keepdims=True)
-    return x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + norm.eps) * w + b
+    square = np.square(x).sum(axis=-1, keepdims=True) / norm.over(x.shape[-1])
+    return x / np.sqrt(square + norm.eps) * w + b
 
 
 def _norm(config: SequenceConfig, place: str, name: str, x: Numbers, of: Callable[[str], Numbers]) -> Numbers:

@@ -125,9 +125,9 @@ class Interval:
         near = np.maximum(0.0, np.maximum(self.lo, -self.hi))
         return Interval(np.maximum(0.0, down(near * near)), up(far * far))
 
-    def mean(self) -> "Interval":
-        """The mean along the last axis, which stays."""
-        total, n = self.sum(-1), float(self.shape[-1])
+    def mean(self, over: int | None = None) -> "Interval":
+        """The mean along the last axis, which stays; or the sum over another number."""
+        total, n = self.sum(-1), float(self.shape[-1] if over is None else over)
         return Interval(down(total.lo / n), up(total.hi / n))
 
     def root(self) -> "Interval":

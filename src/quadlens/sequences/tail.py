@@ -65,11 +65,11 @@ class Form:
         parts = (self.at - self.at.mean(), self.slope - self.slope.mean(), self.range - self.range.mean())
         return Form.of(*parts, self.radius)
 
-    def inverse_size(self, eps: float) -> "Form":
+    def inverse_size(self, norm: Norm) -> "Form":
         """1/√(mean x² + eps), one number per row."""
-        add = Interval.exactly(np.array(eps))
-        at, natural = (one.square().mean() + add for one in (self.at, self.range))
-        slope = (self.range[:, None] * self.slope).mean().scaled(2.0)
+        eps, over = norm.eps, norm.over(self.at.shape[-1])
+        at, natural = (x.square().mean(over) + Interval.exactly(np.array(eps)) for x in (self.at, self.range))
+        slope = (self.range[:, None] * self.slope).mean(over).scaled(2.0)
         square = Form.of(at, slope, natural, self.radius)
         small = Interval(np.maximum(square.range.lo, eps * (1 - 2.0**-50)), square.range.hi)
         at, natural = (one.root().reciprocal() for one in (square.at, small))
@@ -144,9 +144,9 @@ class Tail:
     def _normalised(self, x: Form, norm: Norm | None, name: str) -> Form:
         if norm is None:
             return x
-        x = x.centred() if norm.kind == "layer" else x
+        x = x.centred() if norm.takes_mean else x
         weight, bias = (Interval.exactly(self._of(f"{name}_{end}")) for end in "wb")
-        n = x * x.inverse_size(norm.eps)
+        n = x * x.inverse_size(norm)
         return Form.of(n.at * weight + bias, n.slope * weight, n.range * weight + bias, n.radius)
 
     def margins(
@@ -177,8 +177,8 @@ class Tail:
         x, norm = self.stream(start, boxes), self.config.norms.final
         if norm is None:
             return x, None
-        x = x.centred() if norm.kind == "layer" else x
-        return x, x.inverse_size(norm.eps)
+        x = x.centred() if norm.takes_mean else x
+        return x, x.inverse_size(norm)
 
     def _margins(self, x: Form, inverse: Form | None, plane: Form | None, answer: int) -> Margins:
         right = self.answers[answer]

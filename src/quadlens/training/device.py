@@ -202,7 +202,7 @@ class DeviceEngine:
         bias, d = w["b_in"], config.d_model
         if norms.mlp is not None:
             W_in = w["ln2_w"][:, :, None] * W_in
-            W_in = W_in - W_in.mean(dim=1, keepdim=True) if norms.mlp.kind == "layer" else W_in
+            W_in = W_in - W_in.mean(dim=1, keepdim=True) if norms.mlp.takes_mean else W_in
             bias = bias + (w["ln2_b"][:, None] @ w["W_in"])[:, 0] if "ln2_b" in w else bias
         one = torch.eye(d, dtype=W_in.dtype, device=self._device).expand(len(W_in), d, d)
         unbiased = {name: torch.zeros_like(w[name]) for name in ("b_in", "b_out")}
@@ -278,8 +278,8 @@ class DeviceEngine:
 
 
 def _inverse_size(norm: Norm, x: "Tensor") -> tuple["Tensor", "Tensor"]:
-    """Rows of x, less their mean for a LayerNorm, and 1 / √(mean x² + eps) of each."""
-    x = x - x.mean(dim=-1, keepdim=True) if norm.kind == "layer" else x
+    """Rows of x, less their mean where the norm takes it off, and 1 / √(mean x² + eps) of each."""
+    x = x - x.mean(dim=-1, keepdim=True) if norm.takes_mean else x
     return x, (x.square().mean(dim=-1, keepdim=True) + norm.eps).rsqrt()
 
 

@@ -201,8 +201,8 @@ class OnSequences(Kind):
 
     def check(self, config: "TrainConfig") -> None:
         """Refuse what its training does not know."""
-        if config.norm == "layer":
-            raise BadConfig("norm = layer is not for this architecture, sequence; leave it out")
+        if config.norm not in ("none", "rms"):
+            raise BadConfig(f"norm = {config.norm} is not for this architecture, sequence; leave it out")
         only = {"seeding": "quadlens", "loss": "cross-entropy", "activation": "relu"}
         if any(getattr(config, name) != value for name, value in only.items()):
             raise BadConfig(f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone")
