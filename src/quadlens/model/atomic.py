@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from quadlens.errors import BadFile
 
 # How temporary files and directories end: what a killed writer leaves is known by it.
 TEMPORARY = ".quadlens-tmp"
+NOTHING = "nothing was written"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -32,7 +32,8 @@ def check_writable(path: Path) -> None:
     Raises:
         BadFile: as `write_atomic` would.
     """
-    _stage(Path(path), b"").drop()
+    with _place_for(path):
+        pass
 
 
 def check_directory(path: Path) -> None:
@@ -45,14 +46,12 @@ def check_directory(path: Path) -> None:
     refuse_package(path)
     if path.is_file():
         raise BadFile(f"cannot write into {path}: it is a file; give the name of a directory")
-    try:
+    with _refused(f"cannot write into {path}", "choose a place that is writable"):
         # What is not there yet will be made in the nearest directory that is.
-        nearest = next(one for one in (path, *path.parents) if one.exists())
+        nearest = next(place for place in (path, *path.parents) if place.exists())
         made = tempfile.mkdtemp(dir=nearest, prefix=".probe.", suffix=TEMPORARY)
         with contextlib.suppress(FileNotFoundError):  # another run took it for left over: it could be made
             os.rmdir(made)
-    except OSError as error:
-        raise BadFile(f"cannot write into {path}: {error.strerror}; choose a place that is writable") from None
 
 
 def make_directory(path: Path) -> None:
@@ -62,10 +61,8 @@ def make_directory(path: Path) -> None:
         BadFile: when it cannot be made.
     """
     refuse_package(path)
-    try:
+    with _refused(f"cannot make the directory {path}", "choose another place"):
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile(f"cannot make the directory {path}: {error.strerror}; choose another place") from None
 
 
 def refuse_package(path: Path) -> None:
@@ -89,21 +86,20 @@ def write_all_atomic(files: Mapping[Path, bytes]) -> None:
     Raises:
         BadFile: when one cannot be written; then none is.
     """
-    staged: list[_Staged] = []
-    try:
+    staged: list[tuple[Path, Path]] = []
+    with contextlib.ExitStack() as places:
         # The last first: it is the one that the user named, so that a complaint is about that.
         for path, content in reversed(list(files.items())):
-            staged.insert(0, _stage(path, content))
+            temporary, target = places.enter_context(_place_for(path))
+            with _refused(f"cannot write {path}", NOTHING):
+                _write(temporary, content)
+            staged.insert(0, (temporary, target))
         if len(staged) > 1:
-            staged[-1].target.unlink(missing_ok=True)
-        for one in staged:
-            os.replace(one.temporary, one.target)
-    except OSError as error:
-        path = error.filename2 or error.filename or next(iter(files))
-        raise BadFile(f"cannot write {path}: {error.strerror}; nothing was written") from None
-    finally:
-        for one in staged:
-            one.drop()
+            with _refused(f"cannot write {staged[-1][1]}", NOTHING):
+                staged[-1][1].unlink(missing_ok=True)
+        for temporary, target in staged:
+            with _refused(f"cannot write {target}", NOTHING):
+                os.replace(temporary, target)
 
 
 def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list[Path]:
@@ -114,18 +110,15 @@ def write_together(directory: Path, files: Iterable[tuple[Path, bytes]]) -> list
     """
     make_directory(directory)
     paths: list[Path] = []
-    try:
-        with temporary_directory(directory / "files") as place:
-            for path, content in files:
-                _check_target(path)
-                _write(place / str(len(paths)), content)
-                paths.append(path)
-            for path in paths:
-                make_directory(path.parent)
-            for number, path in enumerate(paths):
-                os.replace(place / str(number), os.path.realpath(path))
-    except OSError as error:
-        raise BadFile(f"cannot write into {directory}: {error.strerror}; nothing was written") from None
+    with _refused(f"cannot write into {directory}", NOTHING), temporary_directory(directory / "files") as place:
+        for path, content in files:
+            _check_target(path)
+            _write(place / str(len(paths)), content)
+            paths.append(path)
+        for path in paths:
+            make_directory(path.parent)
+        for number, path in enumerate(paths):
+            os.replace(place / str(number), os.path.realpath(path))
     return paths
 
 
@@ -188,35 +181,23 @@ def _hold(path: str, wait: bool = True) -> int | None:
     return descriptor
 
 
-@dataclass(frozen=True)
-class _Staged:
-    """New content of `target` in a temporary file beside it, held while this process lives."""
-
-    temporary: Path
-    target: Path
-    held: int | None
-
-    def drop(self) -> None:
-        """Let go of the temporary file, and remove it unless it was renamed."""
-        self.temporary.unlink(missing_ok=True)
-        if self.held is not None:
-            os.close(self.held)
-
-
-def _stage(path: Path, content: bytes) -> _Staged:
-    """`content` in a temporary file beside the file that `path` is or links to."""
+@contextlib.contextmanager
+def _place_for(path: Path) -> Iterator[tuple[Path, Path]]:
+    """Where new content of a file goes until it is renamed, and the file that `path` is or links to."""
     target = _check_target(path)
-    clear_left_over(target.parent)
-    staged = _made(path, target)
+    with contextlib.ExitStack() as places:
+        with _refused(f"cannot write {path}", "choose a directory that exists and is writable"):
+            place = places.enter_context(temporary_directory(target))
+        yield place / "new", target
+
+
+@contextlib.contextmanager
+def _refused(what: str, remedy: str) -> Iterator[None]:
+    """What the system refuses in the block, as a message."""
     try:
-        _write(staged.temporary, content)
+        yield
     except OSError as error:
-        staged.drop()
-        raise BadFile(f"cannot write {path}: {error.strerror}; nothing was written") from None
-    except BaseException:
-        staged.drop()
-        raise
-    return staged
+        raise BadFile(f"{what}: {error.strerror}; {remedy}") from None
 
 
 def _check_target(path: Path) -> Path:
@@ -232,30 +213,8 @@ def _check_target(path: Path) -> Path:
 
 
 def _write(temporary: Path, content: bytes) -> None:
-    """Content, on the disk, of a file that others may read as the umask says."""
+    """Content, on the disk."""
     with temporary.open("wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
-    os.chmod(temporary, 0o666 & ~_umask())
-
-
-def _made(path: Path, target: Path) -> _Staged:
-    """A temporary file beside `target`, held and empty."""
-    while True:
-        try:
-            descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=TEMPORARY)
-        except OSError as error:
-            raise BadFile(
-                f"cannot write {path}: {error.strerror}; choose a directory that exists and is writable"
-            ) from None
-        os.close(descriptor)
-        with contextlib.suppress(FileNotFoundError):  # cleared by another before it was held
-            return _Staged(Path(name), target, _hold(name))
-
-
-def _umask() -> int:
-    """The process's umask; mkstemp ignores it, a file people share should not."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
