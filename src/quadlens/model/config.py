@@ -15,16 +15,7 @@ from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
 from quadlens.model.norm import NO_NORMS, Norm, Norms
 from quadlens.model.task import Task, task_by_name, task_from_json
-from quadlens.model.tensor_names import (
-    NORM_NAMES,
-    OUTER,
-    QUERY_KEY_NAMES,
-    TASK_TABLE,
-    TRANSFORMER_NAMES,
-    layered,
-    norm_names,
-    own_name,
-)
+from quadlens.model.tensor_names import PAIR_NAMES, TASK_TABLE, layered
 from quadlens.schema import parse_dataclass
 
 if TYPE_CHECKING:
@@ -273,17 +264,15 @@ class Config(Displayed):
             "b_out": (d,),
         }
         more = {"W_Q": (h, d, dh), "b_Q": (h, dh), "W_K": (h, d, dh), "b_K": (h, dh)} if self.softmax else {}
-        norms = dict.fromkeys(norm_names(self.norms), (d,))
-        more |= {name: shape for name, shape in norms.items() if name not in OUTER}
-        names = layered({name: name for name in block | more}, self.n_layers)
+        more |= {"ln1_w": (d,), "ln1_b": (d,)} if self.norms.attention else {}
+        more |= {"ln2_w": (d,), "ln2_b": (d,)} if self.norms.mlp else {}
         before = {"W_E": (self.d_vocab, d), "W_pos": (self.n_ctx, d)}
         after = {"W_U": (d, self.d_vocab_out), "b_U": (self.d_vocab_out,)}
-        final = {name: shape for name, shape in norms.items() if name in OUTER}
-        inner = {name: (block | more)[own_name(name)] for name in names}
-        if self.n_layers > 1:
-            return before | after | final | inner
-        rest = {name: shape for name, shape in inner.items() if name not in block}
-        return before | {name: inner[name] for name in block} | after | rest | final
+        final = {"ln_final_w": (d,), "ln_final_b": (d,)} if self.norms.final else {}
+        if self.n_layers == 1:
+            return before | block | after | more | final
+        inner = {f"{i}.{name}": shape for i in range(self.n_layers) for name, shape in (block | more).items()}
+        return before | after | final | inner
 
     @property
     def optional(self) -> frozenset[str]:
@@ -293,8 +282,8 @@ class Config(Displayed):
     @property
     def names(self) -> dict[str, str]:
         """Our short names and the names in the file."""
-        softmax = {} if self.softmax is None else QUERY_KEY_NAMES
-        return layered(TRANSFORMER_NAMES | softmax | {n: NORM_NAMES[n] for n in norm_names(self.norms)}, self.n_layers)
+        shapes = self.shapes
+        return {short: long for short, long in layered(PAIR_NAMES, self.n_layers).items() if short in shapes}
 
     @property
     def task_tensors(self) -> dict[str, Int[np.ndarray, "n n"]]:

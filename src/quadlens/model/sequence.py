@@ -11,24 +11,11 @@ from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.norm import Norms
+from quadlens.model.tensor_names import SEQUENCE_NAMES
 from quadlens.schema import parse_dataclass
 
 SequenceActivation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
-# Our short names → the names in the file.
-SEQUENCE_NAMES = {
-    "W_E": "embed.W_E",
-    "W_pos": "pos_embed.W_pos",
-    **{name: f"blocks.0.ln1.{name[-1]}" for name in ("ln1_w", "ln1_b")},
-    **{name: f"blocks.0.attn.{name}" for name in ("W_Q", "b_Q", "W_K", "b_K", "q_norm_w", "k_norm_w")},
-    **{name: f"blocks.0.attn.{name}" for name in ("W_V", "b_V", "W_O", "b_O")},
-    **{name: f"blocks.0.attn.{name}" for name in ("rope_cos", "rope_sin", "mask", "score_bias")},
-    **{name: f"blocks.0.ln2.{name[-1]}" for name in ("ln2_w", "ln2_b")},
-    **{name: f"blocks.0.mlp.{name}" for name in ("W_gate", "b_gate", "W_in", "b_in", "W_out", "b_out")},
-    **{name: f"ln_final.{name[-1]}" for name in ("ln_final_w", "ln_final_b")},
-    "W_U": "unembed.W_U",
-    "b_U": "unembed.b_U",
-}
 # Without these there is no network; a bias left out is 0, and so are positions; a norm's weight left out is 1.
 REQUIRED = {"W_E", "W_Q", "W_K", "W_V", "W_O", "W_gate", "W_in", "W_out", "rope_cos", "rope_sin", "mask", "W_U"}
 MAX_WIDTH = 1 << 14

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from quadlens.model.norm import Norms
-
 QUERY_KEY = ("W_Q", "b_Q", "W_K", "b_K")
 # The weights that all blocks share.
 OUTER = ("W_E", "W_pos", "W_U", "b_U", "ln_final_w", "ln_final_b")
@@ -31,19 +29,14 @@ NORM_NAMES = {
     "ln_final_b": "ln_final.b",
 }
 QUERY_KEY_NAMES = {name: f"blocks.0.attn.{name}" for name in QUERY_KEY}
+PAIR_NAMES = TRANSFORMER_NAMES | QUERY_KEY_NAMES | NORM_NAMES
+SEQUENCE_NAMES = {
+    **PAIR_NAMES,
+    **{name: f"blocks.0.attn.{name}" for name in ("q_norm_w", "k_norm_w", "rope_cos", "rope_sin", "mask", "score_bias")},
+    **{name: f"blocks.0.mlp.{name}" for name in ("W_gate", "b_gate")},
+}
 # The answers of a task that is not given by a formula, as 32-bit integers.
 TASK_TABLE = "task.answers"
-
-
-def norm_names(norms: Norms) -> list[str]:
-    """The tensors of a transformer's norms, by the names of one block.
-
-    >>> from quadlens.model.norm import Norm
-    >>> norm_names(Norms(mlp=Norm("rms", 1e-6)))
-    ['ln2_w', 'ln2_b']
-    """
-    stems = {"attention": "ln1", "mlp": "ln2", "final": "ln_final"}
-    return [f"{stem}_{kind}" for place, stem in stems.items() if place in norms.places for kind in "wb"]
 
 
 def own_name(name: str) -> str:

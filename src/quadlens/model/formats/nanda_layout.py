@@ -10,11 +10,11 @@ from quadlens.model.formats.checkpoint import Checkpoint, Tensors, check_ranks, 
 from quadlens.model.formats.facts import Missing, finite_number, known_modulus, odd_or_open, switch
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, Mix, read_transformer
-from quadlens.model.tensor_names import QUERY_KEY_NAMES, TRANSFORMER_NAMES
+from quadlens.model.tensor_names import PAIR_NAMES
 
 WEIGHTS = ("W_E", "W_pos", "W_U", "W_K", "W_Q", "W_V", "W_O", "W_in", "b_in", "W_out", "b_out")
 # TransformerLens' names; what differs is how the weights lie.
-NAMES = {name: (TRANSFORMER_NAMES | QUERY_KEY_NAMES)[name] for name in WEIGHTS}
+NAMES = {name: PAIR_NAMES[name] for name in WEIGHTS}
 MASK = "blocks.0.attn.mask"
 OPTIONAL = ("W_K", "W_Q", "b_in", "b_out")
 RANKS = {"W_E": 2, "W_pos": 2, "W_U": 2, "W_K": 3, "W_Q": 3, "W_V": 3, "W_O": 2, "W_in": 2, "W_out": 2}

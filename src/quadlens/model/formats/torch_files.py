@@ -10,7 +10,7 @@ import numpy as np
 
 from quadlens.errors import BadFile
 from quadlens.model.formats.pickle_machine import Name, PickleMachine
-from quadlens.model.storage_types import TORCH_STORAGES, StorageType, decode
+from quadlens.model.storage_types import TORCH_STORAGES, decode
 
 MAX_RECORDS = 20_000
 MAX_PICKLE_BYTES = 1 << 25
@@ -37,7 +37,7 @@ class _Storage:
     """
 
     numbers: np.ndarray
-    kind: StorageType
+    kind: np.dtype
     views: dict[tuple[int, tuple[int, ...], tuple[int, ...]], np.ndarray] = field(default_factory=dict)
     viewed: int = 0
 
@@ -63,7 +63,7 @@ def read_torch(content: bytes, source: str) -> Any:
         if not isinstance(identifier, tuple) or len(identifier) < 5 or identifier[0] != "storage":
             raise BadFile(f"{source}: its pickle names a storage in a way torch.save does not")
         kind, key, count = identifier[1], identifier[2], identifier[4]
-        if not isinstance(kind, StorageType) or not isinstance(key, str):
+        if not isinstance(kind, np.dtype) or not isinstance(key, str):
             raise BadFile(f"{source}: its pickle names a storage in a way torch.save does not")
         if prefix + f"data/{key}" not in records:
             raise BadFile(f"{source}: storage {key[:80]!r} is missing from the zip")

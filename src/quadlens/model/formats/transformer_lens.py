@@ -16,10 +16,9 @@ from quadlens.model.formats.facts import Missing, attention_in, whole_number
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Sniff, SoftmaxAttention
 from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
 from quadlens.model.native import METADATA_KEY
-from quadlens.model.tensor_names import NORM_NAMES, QUERY_KEY, QUERY_KEY_NAMES, TRANSFORMER_NAMES, own_name
+from quadlens.model.tensor_names import NORM_NAMES, PAIR_NAMES, QUERY_KEY, own_name
 from quadlens.model.weights import Weights
 
-HOOKED_NAMES = {**TRANSFORMER_NAMES, **QUERY_KEY_NAMES, **NORM_NAMES}
 RAW_NAMES = {
     "W_E": "tok_embed.weight",
     "W_pos": "pos.weight",
@@ -58,7 +57,7 @@ BUFFERS = ("blocks.0.attn.mask", "blocks.0.attn.IGNORE")
 
 def state_dict_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """The weights of a TransformerLens 2/3 state dict by our short names; its buffers are dropped."""
-    weights = take(checkpoint, HOOKED_NAMES, OPTIONAL, BUFFERS)
+    weights = take(checkpoint, PAIR_NAMES, OPTIONAL, BUFFERS)
     check_ranks(checkpoint, weights, RANKS)
     return weights
 
@@ -234,7 +233,7 @@ def _hooked_state_dict(params: Weights) -> dict[str, np.ndarray]:
     """The full state dict, with zero queries and keys and the two buffers in the form they have since 3.5."""
     zeros = {name: np.zeros_like(params.W_V if name.startswith("W_") else params.b_V) for name in QUERY_KEY}
     weights = {**params.tensors, **zeros}
-    tensors = {HOOKED_NAMES[name]: array for name, array in weights.items()}
+    tensors = {PAIR_NAMES[name]: array for name, array in weights.items()}
     return tensors | {
         "blocks.0.attn.mask": np.zeros((0, 0), dtype=bool),
         "blocks.0.attn.IGNORE": np.array(-np.inf, dtype=np.float32),
