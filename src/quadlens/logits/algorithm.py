@@ -131,10 +131,9 @@ def algorithm_measures(
     layer: FloatTables,
     correct_logit: Float[np.ndarray, "p p"],
     rng: np.random.Generator | None = None,
-    samples: int = SAMPLES,
 ) -> AlgorithmMeasures:
-    """All three measures as published; with `rng`, of `samples` triples that it draws instead of their 100."""
-    triples = published_triples(layer.p) if rng is None else draw_triples(layer.p, rng, samples)
+    """All three measures as published; with `rng`, of 1,000 triples that it draws instead of their 100."""
+    triples = published_triples(layer.p) if rng is None else draw_triples(layer.p, rng, SAMPLES)
     both = gradients(model, layer, triples)
     cosine, inside = both.cosines(), both.in_span(both.span).cosines()
     return AlgorithmMeasures(
@@ -202,15 +201,13 @@ def _table(model: Weights) -> Float[np.ndarray, "tokens d"]:
     return model.tensors[model.config.embedding]
 
 
-def circularity(
-    vectors: Float[np.ndarray, "tokens d"], p: int | None = None, components: int = PRINCIPAL_COMPONENTS
-) -> float | None:
+def circularity(vectors: Float[np.ndarray, "tokens d"], p: int | None = None) -> float | None:
     """Mean over principal components v of max_k (2/p)|Σ_x v_x e^{ikwx}|² / ‖v‖²: 1 when each is a single wave.
 
     As published: the components are of all tokens, ‖v‖² is over all of them, and the waves are over the first p. So
     with two vocabularies it is about half of what each of them has.
 
-    Components that do not exist (rank below `components`) are left out. Where circles of several frequencies have the
+    Components that do not exist (of a small rank) are left out. Where circles of several frequencies have the
     same size, as in a hand-built model, principal components are arbitrary mixtures of them and the value is lower.
     """
     p = len(vectors) if p is None else p
@@ -219,7 +216,7 @@ def circularity(
     if not real.any() or size[0] == 0.0:
         return None
     # Columns of U have unit length, so that this is the share of each wave.
-    power = p * amplitude_phase(U[:p, real][:, :components]).power
+    power = p * amplitude_phase(U[:p, real][:, :PRINCIPAL_COMPONENTS]).power
     return float(power.max(axis=0).mean())
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from itertools import chain, islice
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from quadlens.arguments import check_fields
 from quadlens.display import Displayed
@@ -111,45 +111,29 @@ def waves(p: int, keys: Int[np.ndarray, " n"], phases: Float[np.ndarray, " n"]) 
     return np.cos(turns * (2 * np.pi / p) + phases)
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Tokens and neurons in the coordinates cos(k w x), sin(k w x) of every key: wave = circle @ turned(phase).
+def circle_of(recipe: Recipe) -> Float[np.ndarray, "p two_K"]:
+    """The coordinates of every token: cos(k w x) and sin(k w x) of each key in turn."""
+    return waves(recipe.p, np.repeat(recipe.keys, 2), np.tile([0.0, -np.pi / 2], len(recipe.keys)))
 
-    Attributes:
-        circle: [token, 2|K|], cos and sin of each key in turn.
-        keys: Key of each coordinate.
-        sine: Which coordinates are sines.
-        neurons: The neurons to place.
+
+def turned(recipe: Recipe, neurons: Neurons, times: int) -> Float[np.ndarray, "two_K d_mlp"]:
+    """The waves cos(k w x + m φ), m = `times`, in these coordinates: each neuron has two entries, at its own key.
+
+    cos(k w x + φ) = cos φ cos(k w x) - sin φ sin(k w x).
     """
-
-    circle: Float[np.ndarray, "p two_K"]
-    keys: Int[np.ndarray, " two_K"]
-    sine: Bool[np.ndarray, " two_K"]
-    neurons: Neurons
-
-    def turned(self, phase: Float[np.ndarray, " d_mlp"]) -> Float[np.ndarray, "two_K d_mlp"]:
-        """cos(kwx+φ) = cos φ cos kwx - sin φ sin kwx: each neuron's column has two entries, at its own key."""
-        mine = self.keys[:, None] == self.neurons.key
-        return mine * np.where(self.sine[:, None], -np.sin(phase), np.cos(phase))
-
-
-def coordinates_of(recipe: Recipe, neurons: Neurons) -> Coordinates:
-    """The coordinates of a recipe's key frequencies."""
-    keys = np.repeat(np.array(recipe.keys), 2)
-    sine = np.tile([False, True], len(recipe.keys))
-    return Coordinates(waves(recipe.p, keys, np.where(sine, -np.pi / 2, 0.0)), keys, sine, neurons)
+    own, phase = np.array(recipe.keys)[:, None] == neurons.key, times * neurons.phi
+    return np.stack([own * np.cos(phase), own * -np.sin(phase)], axis=1).reshape(-1, len(phase))
 
 
 def build_mlp(recipe: Recipe) -> Weights:
     """The recipe as a two-layer MLP: the weights are U_a, U_b and W_L themselves."""
     rng = np.random.default_rng(recipe.seed)
-    neurons = neurons_of(recipe, rng)
-    plane = coordinates_of(recipe, neurons)
-    U = plane.circle @ plane.turned(neurons.phi)
+    neurons, circle = neurons_of(recipe, rng), circle_of(recipe)
+    U = circle @ turned(recipe, neurons, 1)
     W_a = _noisy(U, recipe.noise, rng)
     W_b = _noisy(U, recipe.noise, rng) if recipe.noise else W_a
     del U
-    W_out = _noisy((plane.turned(2 * neurons.phi) * neurons.omega).T @ plane.circle.T, recipe.noise, rng)
+    W_out = _noisy((turned(recipe, neurons, 2) * neurons.omega).T @ circle.T, recipe.noise, rng)
     return Weights.mlp(Config.mlp(recipe.p, len(neurons.key)), W_a, W_b, W_out)
 
 
@@ -183,8 +167,7 @@ def build_transformer(recipe: Recipe) -> Weights:
     third, so the skip connections do not leak and U_a = U_b, S_a = S_b = 0 up to the noise.
     """
     rng = np.random.default_rng(recipe.seed)
-    neurons, width = neurons_of(recipe, rng), 2 * len(recipe.keys)
-    plane = coordinates_of(recipe, neurons)
+    neurons, circle, width = neurons_of(recipe, rng), circle_of(recipe), 2 * len(recipe.keys)
     config = Config(
         p=recipe.p,
         d_model=3 * width,
@@ -199,12 +182,12 @@ def build_transformer(recipe: Recipe) -> Weights:
     )
     token, attended, written = (slice(i * width, (i + 1) * width) for i in range(3))
     weights = {name: np.zeros(shape) for name, shape in config.shapes.items() if name.startswith("W_")}
-    weights["W_E"][:, token] = plane.circle
+    weights["W_E"][:, token] = circle
     weights["W_V"][0, token] = np.eye(width)
     weights["W_O"][0, :, attended] = np.eye(width)
-    weights["W_in"][attended] = 2 * plane.turned(neurons.phi)
-    weights["W_out"][:, written] = (plane.turned(2 * neurons.phi) * neurons.omega).T
-    weights["W_U"][written] = plane.circle.T
+    weights["W_in"][attended] = 2 * turned(recipe, neurons, 1)
+    weights["W_out"][:, written] = (turned(recipe, neurons, 2) * neurons.omega).T
+    weights["W_U"][written] = circle.T
     return Weights.with_zero_biases(config, **{name: _noisy(x, recipe.noise, rng) for name, x in weights.items()})
 
 

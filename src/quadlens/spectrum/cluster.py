@@ -111,19 +111,16 @@ def _upper(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     return np.where(angle < -np.pi + 1e-9, angle + TURN, angle)
 
 
-def constant_neurons(spectra: NeuronSpectra) -> Int[np.ndarray, " n"]:
-    """Neurons that read or write no wave at all: the constant term is all they have."""
+def is_dead(spectra: NeuronSpectra) -> Bool[np.ndarray, " n"]:
+    """Which neurons read or write no wave at all: the constant term is all they have."""
     reads, writes = spectra.input.amplitude.max(axis=0), spectra.output.amplitude.max(axis=0)
-    dead = (reads <= CONSTANT_SHARE * reads.max()) | (writes <= CONSTANT_SHARE * writes.max())
-    return np.flatnonzero(dead)
+    return (reads <= CONSTANT_SHARE * reads.max()) | (writes <= CONSTANT_SHARE * writes.max())
 
 
 def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
     """One cluster for every frequency that is both read and written by some neuron, in order of k."""
     k_in, k_out = spectra.input.primary, spectra.output.primary
-    alive = np.ones(len(k_in), dtype=bool)
-    alive[constant_neurons(spectra)] = False
-    matching = (k_in == k_out) & alive
+    matching = (k_in == k_out) & ~is_dead(spectra)
     rho, phi = spectra.input.at(k_in)
     omega, psi = spectra.output.at(k_in)
     clusters = []
@@ -148,7 +145,7 @@ class NeuronRoles:
         psi: ψ_i, output phase at k_in.
         variance_input: Share of the pre-activation's variance over all (a, b) that k_in explains.
         variance_output: Share of the variance of W_L[:, i] that k_out explains.
-        dead: Reads no wave or writes none (see `constant_neurons` of `cluster.py`).
+        dead: Reads no wave or writes none (see `is_dead` of `cluster.py`).
         constant: Dead, or the constant term is the largest Fourier component of what it reads or writes.
     """
 
@@ -199,8 +196,7 @@ def find_roles(spectra: NeuronSpectra) -> NeuronRoles:
     k_in, k_out = spectra.input.primary, spectra.output.primary
     rho, phi = spectra.input.at(k_in)
     omega, psi = spectra.output.at(k_in)
-    dead = np.zeros(len(k_in), dtype=bool)
-    dead[constant_neurons(spectra)] = True
+    dead = is_dead(spectra)
     # Over all (a, b) the two paths are independent, so the variances of U_a and U_b add.
     paths = spectra.path_a.power + spectra.path_b.power
     return NeuronRoles(

@@ -50,18 +50,15 @@ class Harmonics:
     phase: Float[np.ndarray, "ranks n"]
 
 
-def find_harmonics(
-    spectrum: AmplitudePhase, ranks: int = RANKS, shift: Float[np.ndarray, "half n"] | None = None
-) -> Harmonics:
-    """The `ranks` largest frequencies of every column (fewer where p has fewer).
+def find_harmonics(spectrum: AmplitudePhase, shift: Float[np.ndarray, "half n"] | None = None) -> Harmonics:
+    """The four largest frequencies of every column (fewer where p has fewer).
 
     Args:
         spectrum: What each neuron reads.
-        ranks: How many waves.
         shift: δ of each wave where a and b have phases of their own (`NeuronSpectra.shift`).
     """
     half, n = spectrum.amplitude.shape
-    ranks = min(ranks, half)
+    ranks = min(RANKS, half)
     order = np.argsort(-spectrum.size, axis=0, kind="stable")[:ranks]
     amplitude = np.take_along_axis(spectrum.amplitude, order, axis=0)
     phase = np.take_along_axis(spectrum.phase, order, axis=0)

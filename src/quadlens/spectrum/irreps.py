@@ -189,7 +189,8 @@ def _usual_names(irreps: Irreps) -> dict[int, str]:
     task, n = irreps.task, irreps.task.n
     expected: dict[str, Float[np.ndarray, " n"]] = {}
     if task.cyclic is not None:
-        power = _logarithm(task)
+        # The renumbering that frequencies are of, from the identity on: an isomorphism to addition.
+        power = (task.cyclic.of_c - task.cyclic.of_c[task.identity or 0]) % n
         expected = {f"frequency {k}": np.cos(2 * np.pi * k * power / n) for k in range(1, (n + 1) // 2)}
     elif task.name.startswith("D") and task.name[1:].isdigit() and n == 2 * int(task.name[1:]):
         turns = np.arange(n // 2)
@@ -223,18 +224,3 @@ def _partition_name(shape: tuple[int, ...], dimension: float) -> str:
         (degree,): "trivial",
     }
     return usual.get(shape, f"{int(dimension)}d ({','.join(map(str, shape))})")
-
-
-def _logarithm(task: Task) -> Int[np.ndarray, " n"]:
-    """The j with x = g^j for each x, g the first generator g of a cyclic group."""
-    table, n = task.answers, task.n
-    for g in range(n):
-        power, x = np.full(n, -1), int(task.identity or 0)
-        for j in range(n):
-            if power[x] >= 0:
-                break
-            power[x] = j
-            x = int(table[x, g])
-        if (power >= 0).all():
-            return power
-    raise ValueError(f"{task.name} is not cyclic")
