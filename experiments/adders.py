@@ -28,8 +28,7 @@ from typing import Any
 
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.model.native import load_file
-from quadlens.model.sequence_forward import sequence_config
-from quadlens.model.sequence_sample import answered_right
+from quadlens.model.sequence_forward import answered_right, sequence_config
 from quadlens.model.sequence_task import expand
 
 FACTS = Path(__file__).with_suffix(".toml")

@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Int64, Shaped
 
-from quadlens.model.exact import collapse_exactly, exact_logits
-from quadlens.model.integers import integer_model
+from quadlens.model.exact import collapse_exactly, exact_logits, integer_model
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.proofs.proof import Proof

@@ -18,9 +18,8 @@ from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.formats import Hints, Imported, from_state_dict, import_file
 from quadlens.model.formats.checkpoint import read_checkpoint
 from quadlens.model.native import load_file, save
-from quadlens.model.sequence_forward import forward, sequence_config
-from quadlens.model.sequence_sample import answered_right, sample_words
-from quadlens.model.sequence_task import expand
+from quadlens.model.sequence_forward import answered_right, forward, sequence_config
+from quadlens.model.sequence_task import expand, sample_words
 from torch_zips import torch_zip
 
 Tensors = dict[str, np.ndarray]

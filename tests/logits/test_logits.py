@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadlens.logits import LogitParts, clock_pizza, closed_forms, cos_u, identity_component, take_apart, weak_spots
-from quadlens.logits.closed_form import judge_closed_form
+from quadlens.logits.closed_form import cos_2u, judge_closed_form, regress
 from quadlens.logits.parts import Part
-from quadlens.logits.regression import cos_2u, regress
 from quadlens.model import Recipe, Tables, Weights, build_mlp, build_transformer
 from quadlens.model.tables import FloatTables
 from quadlens.model.task import task_by_name

@@ -21,9 +21,8 @@ from quadlens.model.bundled import load
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import all_pairs
-from quadlens.model.exact import collapse_exactly, exact_logits
+from quadlens.model.exact import IntegerModel, collapse_exactly, exact_logits, integer_model
 from quadlens.model.handmade import Recipe, build_mlp, plant_error
-from quadlens.model.integers import IntegerModel, integer_model
 from quadlens.model.native import to_bytes
 from quadlens.model.weights import Weights
 from quadlens.proofs import STRATEGIES, certify, float32

@@ -1,5 +1,7 @@
 """The forward pass of a network on sequences, written the obvious way: in float64, or enclosed by Arb's balls.
 
+There are more inputs than could be tried: `sampled` counts how many of a sample are answered right.
+
 NumPy's functions work on arrays of balls as on arrays of floats, so that both are the same text; an array of balls
 holds the true numbers, at the precision that `quadlens.numbers.precision` sets.
 """
@@ -9,11 +11,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from quadlens.model.activation import NONLINEARITIES, apply_activation
+from quadlens.model.margins import leads_of_set
 from quadlens.model.norm import Norm
 from quadlens.model.sequence import SequenceConfig
+from quadlens.model.sequence_task import SAMPLE, SEED, Words, expand, sample_words
 from quadlens.model.weights import Weights
 
 # The constant of the tanh approximation, as a double.
@@ -150,3 +154,25 @@ def _rotated(config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], 
     u, v = found[..., first], found[..., second]
     turned[..., first], turned[..., second] = u * cos - v * sin, u * sin + v * cos
     return turned
+
+
+def answered_right(model: Weights, words: Words) -> Bool[np.ndarray, " n"]:
+    """Whether every step of each input is answered right, in float64; a tie, or a logit that overflows, is not.
+
+    Each step is asked with the right answers before it: greedy decoding is right just where all of these are.
+    """
+    task = expand(sequence_config(model))
+    tokens, right = task.tokens(words), np.ones(len(words), dtype=bool)
+    with np.errstate(all="ignore"):
+        for step, (query, _, _) in enumerate(task.steps):
+            right &= leads_of_set(forward(model, tokens, query), task.right(words, step)) > 0
+    return right
+
+
+def sampled(model: Weights) -> tuple[int, int, str]:
+    """How many of how many inputs come out right, and a sentence that says so and what was drawn."""
+    task = expand(sequence_config(model))
+    correct = int(answered_right(model, sample_words(task)).sum())
+    half = ", half of them full of carries" if task.name.startswith("add:") else ""
+    told = f"{correct} of {SAMPLE} inputs are answered right, drawn of {task.inputs} with seed {SEED}{half}"
+    return correct, SAMPLE, told

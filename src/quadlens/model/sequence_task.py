@@ -21,6 +21,8 @@ Table = Int[np.ndarray, "_ _"]
 Words = Int[np.ndarray, "n l"]
 MAX_LETTERS = 1 << 10
 MAX_ENTRIES = 1 << 22
+SAMPLE = 1_000
+SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,17 @@ class SequenceTask:
         """Words drawn evenly."""
         rng = np.random.default_rng(seed)
         return np.stack([rng.integers(0, size, n) for size in self.alphabets], axis=1)
+
+
+def sample_words(task: SequenceTask, n: int = SAMPLE, seed: int = SEED) -> Words:
+    """Inputs drawn evenly; of sums the second half is full of carries: every x + y is base - 1 or more."""
+    words = task.random_words(n, seed)
+    if not task.name.startswith("add:"):
+        return words
+    base = round(task.alphabets[0] ** 0.5)
+    x = words[n // 2 :, :-1] // base
+    y = np.random.default_rng(seed + 1).integers(base - 1 - x, base)
+    return np.concatenate([words[: n // 2], np.pad(x * base + y, ((0, 0), (0, 1)))])
 
 
 def expand(config: SequenceConfig) -> SequenceTask:

@@ -1,5 +1,7 @@
 """Number types as files name them, and their bytes as arrays."""
 
+from typing import Any
+
 import numpy as np
 
 from quadlens.errors import BadFile
@@ -7,7 +9,7 @@ from quadlens.errors import BadFile
 # The upper half of a float32. NumPy has no such type; no file has unsigned integers of two bytes.
 BFLOAT16 = np.dtype("u2")
 
-TORCH_STORAGES = {
+TORCH_STORAGES: dict[str, np.dtype[Any]] = {
     "FloatStorage": np.dtype("f4"),
     "DoubleStorage": np.dtype("f8"),
     "HalfStorage": np.dtype("f2"),
@@ -20,7 +22,7 @@ TORCH_STORAGES = {
     "BoolStorage": np.dtype("?"),
 }
 
-SAFETENSORS_TYPES = {
+SAFETENSORS_TYPES: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("f4"),
     "F64": np.dtype("f8"),
     "F16": np.dtype("f2"),
@@ -34,7 +36,7 @@ SAFETENSORS_TYPES = {
 }
 
 
-def decode(content: bytes, kind: np.dtype, byte_order: str) -> np.ndarray:
+def decode(content: bytes, kind: np.dtype[Any], byte_order: str) -> np.ndarray:
     """The numbers in `content`, in this machine's byte order; bfloat16 widened to float32, which is exact.
 
     >>> decode(bytes([0x80, 0x3F]), BFLOAT16, "little")

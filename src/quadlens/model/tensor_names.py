@@ -32,7 +32,9 @@ QUERY_KEY_NAMES = {name: f"blocks.0.attn.{name}" for name in QUERY_KEY}
 PAIR_NAMES = TRANSFORMER_NAMES | QUERY_KEY_NAMES | NORM_NAMES
 SEQUENCE_NAMES = {
     **PAIR_NAMES,
-    **{name: f"blocks.0.attn.{name}" for name in ("q_norm_w", "k_norm_w", "rope_cos", "rope_sin", "mask", "score_bias")},
+    **{
+        name: f"blocks.0.attn.{name}" for name in ("q_norm_w", "k_norm_w", "rope_cos", "rope_sin", "mask", "score_bias")
+    },
     **{name: f"blocks.0.mlp.{name}" for name in ("W_gate", "b_gate")},
 }
 # The answers of a task that is not given by a formula, as 32-bit integers.

@@ -15,7 +15,7 @@ from jaxtyping import Int
 
 from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.integers import IntegerModel
+from quadlens.model.exact import IntegerModel
 from quadlens.model.weights import Weights
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.margins import ExactAnswers, MarginTally

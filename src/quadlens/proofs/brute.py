@@ -15,7 +15,7 @@ import numpy as np
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
-from quadlens.model.integers import in_integers
+from quadlens.model.exact import in_integers
 from quadlens.model.margins import leads
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights

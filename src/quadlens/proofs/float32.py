@@ -57,8 +57,7 @@ from jaxtyping import Float
 from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.config import Config
-from quadlens.model.exact import collapse_exactly
-from quadlens.model.integers import in_integers
+from quadlens.model.exact import collapse_exactly, in_integers
 from quadlens.model.weights import Weights
 
 UNIT_ROUNDOFFS = 1 << 24

@@ -30,7 +30,7 @@ from jaxtyping import Int, Shaped
 
 from quadlens.display import short
 from quadlens.model.activation import ACTIVATIONS
-from quadlens.model.integers import IntegerModel, finer
+from quadlens.model.exact import IntegerModel, finer
 from quadlens.model.margins import leads
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights

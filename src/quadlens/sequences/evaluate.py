@@ -9,8 +9,7 @@ import numpy as np
 from quadlens.display import Displayed
 from quadlens.model.margins import leads_of_set
 from quadlens.model.sequence_forward import forward, sequence_config
-from quadlens.model.sequence_sample import SEED, sample_words
-from quadlens.model.sequence_task import expand
+from quadlens.model.sequence_task import SEED, expand, sample_words
 from quadlens.model.weights import Weights
 
 # Words that are tried: all of them up to the first number, else so many as people who publish adders try.

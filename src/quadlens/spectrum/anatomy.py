@@ -8,8 +8,7 @@ from quadlens.errors import BadConfig, within_float64
 from quadlens.model.collapse import collapse
 from quadlens.model.config import Config
 from quadlens.model.dyadic import DYADICS, Dyadic
-from quadlens.model.exact import collapse_exactly
-from quadlens.model.integers import IntegerModel, integer_model
+from quadlens.model.exact import IntegerModel, collapse_exactly, integer_model
 from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
 from quadlens.spectrum.cluster import (

@@ -12,7 +12,7 @@ from quadlens.model.evaluate import evaluate
 from quadlens.model.formats.facts import agreed
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.groups import group_orders
-from quadlens.model.sequence_sample import sampled
+from quadlens.model.sequence_forward import sampled
 from quadlens.model.task import Task, task_by_name, task_from_file, task_from_table
 from quadlens.model.weights import Weights
 

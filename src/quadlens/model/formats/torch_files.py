@@ -37,7 +37,7 @@ class _Storage:
     """
 
     numbers: np.ndarray
-    kind: np.dtype
+    kind: np.dtype[Any]
     views: dict[tuple[int, tuple[int, ...], tuple[int, ...]], np.ndarray] = field(default_factory=dict)
     viewed: int = 0
 
