@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import math
 import os
 import types
 from collections.abc import Callable, Collection, Sequence
@@ -10,7 +11,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from quadlens.errors import WrongArgument, kind_of
+from quadlens.errors import BadConfig, WrongArgument, kind_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +60,30 @@ def check_argument(name: str, value: object, kind: Any) -> None:
         f"{name} = {text if len(text) <= 80 else text[:79] + '…'}: got {kind_of(value)}; "
         f"expected {' or '.join(words)}{remedy}"
     )
+
+
+def as_double(what: str, value: float) -> float:
+    """A number as the double that files have of it: exact statements are about this one, not about what was given.
+
+    Raises:
+        BadConfig: when it is too large for one.
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        raise BadConfig(f"{what} is beyond float64; expected a finite number") from None
+
+
+def above_zero(words: str, value: float) -> float:
+    """The same for a number that must be finite and above 0; a message names it after these words.
+
+    Raises:
+        BadConfig: when it is not.
+    """
+    number = as_double(f"{words} a number that", value)
+    if not (math.isfinite(number) and number > 0):
+        raise BadConfig(f"{words} {number}; expected a finite number above 0")
+    return number
 
 
 _WORDS = {

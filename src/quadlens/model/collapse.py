@@ -237,7 +237,7 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
     bias = {name: [_row(ring, head) for head in block[name]] for name in ("b_Q", "b_K")}
     read = config.read_position
     streams = _attended(weights, ring)
-    queries = _biased(ring, _times(streams[read], by_head["W_Q"]), bias["b_Q"], _rows(config, read))
+    queries = _biased(ring, _times(streams[read], by_head["W_Q"]), bias["b_Q"])
     # A head is narrow: what it writes goes through W_in and W_U once, before any token does.
     outward = tuple([W_O @ out for W_O in by_head["W_O"]] for out in (W_in, W_U))  # type: ignore[operator]
     through: dict[int, list[list[Any]]] = {}
@@ -250,27 +250,20 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
                 through[start] = _keys_and_tables(ring.of(weights.W_E[start:stop]), by_head, outward)
             place = _keys_and_tables(ring.of(weights.W_pos[position : position + 1]), by_head, outward)
             # All is linear in the stream, W_E + W_pos: where a and b share their tokens, only the row differs.
-            keys, U, S = (
-                _biased(ring, tokens, rows, stop - start) for tokens, rows in zip(through[start], place, strict=True)
-            )
-        keys = _biased(ring, keys, bias["b_K"], stop - start)
+            keys, U, S = (_biased(ring, tokens, rows) for tokens, rows in zip(through[start], place, strict=True))
+        keys = _biased(ring, keys, bias["b_K"])
         scores = [_scores(ring, q, read, k, position) for q, k in zip(queries, keys, strict=True)]
         found.append(Gated(position, ring.heads(scores), ring.heads(U), ring.heads(S)))
     return tuple(found)
-
-
-def _rows(config: Config, position: int) -> int:
-    start, stop = config.token_rows[position]
-    return stop - start
 
 
 def _times(x: Any, by_head: Sequence[Any]) -> list[Any]:
     return [x @ W for W in by_head]
 
 
-def _biased(ring: Ring[Any], by_head: Sequence[Any], rows: Sequence[Any], n: int) -> list[Any]:
-    """One row per head added to each of n rows."""
-    return [x + ring.repeated(row, n) for x, row in zip(by_head, rows, strict=True)]
+def _biased(ring: Ring[Any], by_head: Sequence[Any], rows: Sequence[Any]) -> list[Any]:
+    """One row per head added to each of its rows."""
+    return [x + ring.repeated(row, x.shape[0]) for x, row in zip(by_head, rows, strict=True)]
 
 
 def _keys_and_tables(x: Any, by_head: dict[str, list[Any]], outward: tuple[list[Any], ...]) -> list[list[Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.arguments import check_argument, check_fields
+from quadlens.arguments import above_zero, as_double, check_argument, check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.activation import Activation, parse_activation
@@ -54,14 +54,6 @@ def _check_positive(name: str, value: int) -> None:
         raise BadConfig(f"{name} = {value} is not supported; expected at least 1")
 
 
-def _double(name: str, value: float) -> float:
-    """A number as the double that files have of it: exact proofs are about this one, not about what was given."""
-    try:
-        return float(value)
-    except OverflowError:
-        raise BadConfig(f"{name} is beyond float64; expected a finite number") from None
-
-
 def check_size(p: int, weights: int) -> None:
     """Refuse a model too large to be looked at, before anything is allocated for it.
 
@@ -91,12 +83,10 @@ class Softmax:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "scale", _double("the scale of softmax", self.scale))
-        object.__setattr__(self, "divisor", _double("the divisor of attention scores", self.divisor))
+        object.__setattr__(self, "scale", as_double("the scale of softmax", self.scale))
+        object.__setattr__(self, "divisor", above_zero("attention scores divided by", self.divisor))
         if not math.isfinite(self.scale) or self.scale == 0:
             raise BadConfig(f"softmax times {self.scale}; expected a finite number other than 0")
-        if not (math.isfinite(self.divisor) and self.divisor > 0):
-            raise BadConfig(f"attention scores divided by {self.divisor}; expected a finite number above 0")
 
 
 @dataclass(frozen=True)
@@ -175,7 +165,7 @@ class Config(Displayed):
         check_fields(self)
         for name in WHOLE:
             object.__setattr__(self, name, int(getattr(self, name)))
-        object.__setattr__(self, "attention", tuple(_double("an attention weight", x) for x in self.attention))
+        object.__setattr__(self, "attention", tuple(as_double("an attention weight", x) for x in self.attention))
         check_size(self.p, self._size())
         if self.task is None:
             object.__setattr__(self, "task", task_by_name("add", self.p))

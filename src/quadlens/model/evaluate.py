@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import Displayed
-from quadlens.model.config import Config
 from quadlens.model.forward import steps
 from quadlens.model.margins import cross_entropy, leads
 from quadlens.model.ring import FLOATS
@@ -180,10 +179,6 @@ def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange
     return tuple(sorted(found, key=lambda one: (one.head, one.position)))
 
 
-def _fed(config: Config) -> range:
-    return range(len(config.attention))
-
-
 def _ranges_by_layer(model: Weights) -> tuple[AttentionRange, ...]:
     """The same for several layers, by the forward pass; a position that is not seen has the constant part alone."""
     config, p = model.config, model.config.p
@@ -192,10 +187,10 @@ def _ranges_by_layer(model: Weights) -> tuple[AttentionRange, ...]:
     for a in range(p):
         for at, step in enumerate(steps(model, np.stack([np.full(p, a), np.arange(p)], axis=1), FLOATS)):
             for head, gates in enumerate(step.gates[config.read_position]):
-                for t in _fed(config):
-                    gate = gates[t] if t < len(gates) else np.zeros(1)
-                    low[at, head, t] = min(low[at, head, t], config.attention[t] + gate.min())
-                    high[at, head, t] = max(high[at, head, t], config.attention[t] + gate.max())
+                for t, alpha in enumerate(config.attention):
+                    weight = alpha + (gates[t] if t < len(gates) else np.zeros(1))
+                    low[at, head, t] = min(low[at, head, t], weight.min())
+                    high[at, head, t] = max(high[at, head, t], weight.max())
     return tuple(
         AttentionRange(head, t, float(low[at, head, t]), float(high[at, head, t]), at)
         for at, head, t in np.ndindex(low.shape)

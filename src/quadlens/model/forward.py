@@ -62,36 +62,36 @@ def forward(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> R:
 
 def ends(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Ends[R]:
     """The forward pass of each pair (a, b)."""
-    config, block, p, n = weights.config, weights.blocks[-1], weights.config.p, len(pairs)
+    config, block, p = weights.config, weights.blocks[-1], weights.config.p
     if config.has_stream:
         *_, last = steps(weights, pairs, ring)
         x: Any = last.middle[config.read_position]
-        written: Any = _with_mlp(ring, config, block, x, n)
+        written: Any = _with_mlp(ring, config, block, x)
         W, b = weights.W_U[:, :p], weights.b_U[:p]
     else:
         x = _before_last(weights, pairs, ring)
-        read = _next_layer(ring, config.norms.mlp, block, x, n) if config.hidden else x
+        read = _next_layer(ring, config.norms.mlp, block, x) if config.hidden else x
         written = ring.sigma(config.activation, read)
         W, b = weights.W_out, weights.b_out if config.bias else np.zeros(p)
     final = normalised(ring, config.norms.final, written, weights.tensors, "ln_final")
-    return Ends(x, written, _linear(ring, final, W, b, n))
+    return Ends(x, written, _linear(ring, final, W, b))
 
 
 def _before_last(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Any:
     """What the hidden layers of an MLP before its last compute; without any, what its only one reads."""
-    config, n, one_hot = weights.config, len(pairs), np.eye(weights.config.p)
+    config, one_hot = weights.config, np.eye(weights.config.p)
     tokens: list[Any] = [ring.of(one_hot[pairs[:, i]]) for i in range(2)]
     x = tokens[0] @ ring.of(weights.W_a) + tokens[1] @ ring.of(weights.W_b)
-    x = x + ring.repeated(ring.of(weights.b_in[None]), n) if config.bias else x
+    x = x + ring.repeated(ring.of(weights.b_in[None]), len(pairs)) if config.bias else x
     for number, layer in enumerate(config.hidden):
-        x = _next_layer(ring, layer.norm, weights.blocks[number], x, n) if number else x
+        x = _next_layer(ring, layer.norm, weights.blocks[number], x) if number else x
         x = x if layer.activation is None else ring.sigma(layer.activation, x)
     return x
 
 
-def _next_layer(ring: Ring[Any], norm: Norm | None, block: Block, x: Any, n: int) -> Any:
-    """Pre-activations of a hidden layer of an MLP after its first."""
-    return _linear(ring, normalised(ring, norm, x, block, "ln2"), block["W_in"], block["b_in"], n)
+def _next_layer(ring: Ring[Any], norm: Norm | None, block: Block, x: Any) -> Any:
+    """Pre-activations of a hidden layer that reads what others computed."""
+    return _linear(ring, normalised(ring, norm, x, block, "ln2"), block["W_in"], block["b_in"])
 
 
 def steps(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[Step[R]]:
@@ -105,33 +105,33 @@ def steps(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Iterator[Step[R]
         x.append(token + ring.repeated(of(weights.W_pos[t : t + 1]), n))
     for number, block in enumerate(weights.blocks):
         read = [normalised(ring, config.norms.attention, stream, block, "ln1") for stream in x]
-        gates = [_gates(ring, config, block, read, q, n) for q in fed] if config.softmax else []
-        brought = [_brought(ring, config, block, read, gates[q] if gates else [], n) for q in fed]
+        gates = [_gates(ring, config, block, read, q) for q in fed] if config.softmax else []
+        brought = [_brought(ring, config, block, read, gates[q] if gates else []) for q in fed]
         middle = [stream + more for stream, more in zip(x, brought, strict=True)]
         yield Step(read, gates, middle)
         if number + 1 < config.n_layers:
-            x = [_with_mlp(ring, config, block, stream, n) for stream in middle]
+            x = [_with_mlp(ring, config, block, stream) for stream in middle]
 
 
-def _gates(ring: Ring[Any], config: Config, block: Block, x: list[Any], q: int, n: int) -> list[list[Any]]:
-    """Scale · softmax of n inputs from position q, [head][position seen]."""
+def _gates(ring: Ring[Any], config: Config, block: Block, x: list[Any], q: int) -> list[list[Any]]:
+    """Scale · softmax of each input from position q, [head][position seen]."""
     softmax = config.softmax
     if softmax is None:
         return []
     seen, found = x[: q + 1] if softmax.causal else x, []
     for h in range(config.n_heads):
-        query = _linear(ring, x[q], block["W_Q"][h], block["b_Q"][h], n)
-        keys = [_linear(ring, stream, block["W_K"][h], block["b_K"][h], n) for stream in seen]
+        query = _linear(ring, x[q], block["W_Q"][h], block["b_Q"][h])
+        keys = [_linear(ring, stream, block["W_K"][h], block["b_K"][h]) for stream in seen]
         shares = ring.softmax([ring.inner(query, key, softmax.divisor) for key in keys])
         found.append([ring.scaled(share, softmax.scale) for share in shares])
     return found
 
 
-def _brought(ring: Ring[Any], config: Config, block: Block, x: list[Any], gates: list[list[Any]], n: int) -> Any:
-    """What attention brings to one position of n inputs."""
-    total = ring.repeated(ring.of(block["b_O"][None]), n)
+def _brought(ring: Ring[Any], config: Config, block: Block, x: list[Any], gates: list[list[Any]]) -> Any:
+    """What attention brings to one position of each input."""
+    total = ring.repeated(ring.of(block["b_O"][None]), x[0].shape[0])
     for h in range(config.n_heads):
-        values = [_linear(ring, stream, block["W_V"][h], block["b_V"][h], n) for stream in x]
+        values = [_linear(ring, stream, block["W_V"][h], block["b_V"][h]) for stream in x]
         mixed = sum_of([ring.scaled(value, alpha) for value, alpha in zip(values, config.attention, strict=True)])
         for gate, value in zip(gates[h] if gates else (), values, strict=False):
             mixed = mixed + gate * value
@@ -139,16 +139,15 @@ def _brought(ring: Ring[Any], config: Config, block: Block, x: list[Any], gates:
     return total
 
 
-def _with_mlp(ring: Ring[Any], config: Config, block: Block, middle: Any, n: int) -> Any:
-    """The residual stream of n inputs with what the MLP writes."""
-    read = normalised(ring, config.norms.mlp, middle, block, "ln2")
-    hidden = ring.sigma(config.activation, _linear(ring, read, block["W_in"], block["b_in"], n))
-    return middle + _linear(ring, hidden, block["W_out"], block["b_out"], n)
+def _with_mlp(ring: Ring[Any], config: Config, block: Block, middle: Any) -> Any:
+    """The residual stream of each input with what the MLP writes."""
+    hidden = ring.sigma(config.activation, _next_layer(ring, config.norms.mlp, block, middle))
+    return middle + _linear(ring, hidden, block["W_out"], block["b_out"])
 
 
-def _linear(ring: Ring[Any], x: Any, W: Array, b: Array, n: int) -> Any:
+def _linear(ring: Ring[Any], x: Any, W: Array, b: Array) -> Any:
     """The rows x W + b."""
-    return x @ ring.of(W) + ring.repeated(ring.of(b[None]), n)
+    return x @ ring.of(W) + ring.repeated(ring.of(b[None]), x.shape[0])
 
 
 def sum_of(terms: Iterable[Any]) -> Any:

@@ -7,7 +7,7 @@ from itertools import chain, islice
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.arguments import check_fields
+from quadlens.arguments import above_zero, check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.config import Config, check_modulus, check_size
@@ -61,8 +61,7 @@ class Recipe(Displayed):
                 raise BadConfig(f"{name} = {getattr(self, name)} is not a finite number of at least 0")
         if not 0 <= self.missing < 1:
             raise BadConfig(f"missing = {self.missing}; expected a share of the circle in [0, 1)")
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise BadConfig(f"scale = {self.scale}; expected a finite number above 0")
+        above_zero("scale =", self.scale)
 
 
 def default_keys(p: int) -> tuple[int, ...]:

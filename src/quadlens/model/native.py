@@ -22,19 +22,21 @@ METADATA_KEY = "quadlens"
 FORMAT_VERSION = 1
 HEADER_KEYS = {"format", "config", "checksum"}
 MAX_FILE_BYTES = 1 << 32
+# Names of tensors in one message.
+TOLD = 6
 # The JSON at the start of a safetensors file: some 100 bytes per tensor, and a config.
 MAX_HEADER_BYTES = 1 << 22
 _IMPORT_HINT = "read other people's checkpoints with: quadlens import -o MODEL.safetensors"
 
 
-def told_names(what: str, names: Sequence[str], most: int = 6) -> str:
+def told_names(what: str, names: Sequence[str]) -> str:
     """Names of tensors as a message tells them.
 
     >>> told_names("missing", ["embed.W_E"]), told_names("unknown", [])
     ('missing tensors: embed.W_E', 'no unknown tensors')
     """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{what} tensors: {', '.join(name[:80] for name in names[:most])}{more}" if names else f"no {what} tensors"
+    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
+    return f"{what} tensors: {', '.join(name[:80] for name in names[:TOLD])}{more}" if names else f"no {what} tensors"
 
 
 def to_bytes(model: Weights) -> bytes:

@@ -1,14 +1,13 @@
 """Normalisation of a residual stream: what kind, the number under its square root, and where there is one."""
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from quadlens.arguments import check_fields
+from quadlens.arguments import above_zero, check_fields
 from quadlens.errors import BadConfig
 from quadlens.model.ring import Array, Ring
 
@@ -40,13 +39,7 @@ class Norm:
         check_fields(self)
         if self.kind not in get_args(NormKind):
             raise BadConfig(f"a norm of the kind {self.kind!r}; expected one of {', '.join(get_args(NormKind))}")
-        try:
-            # As files have it: exact statements are about this double, not about what was given.
-            object.__setattr__(self, "eps", float(self.eps))
-        except OverflowError:
-            raise BadConfig("the eps of a norm is beyond float64; expected a finite number above 0") from None
-        if not (math.isfinite(self.eps) and self.eps > 0):
-            raise BadConfig(f"a norm with eps = {self.eps}; expected a finite number above 0")
+        object.__setattr__(self, "eps", above_zero("a norm with eps =", self.eps))
 
     @property
     def takes_mean(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from quadlens.arguments import check_fields
+from quadlens.arguments import above_zero, check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.model.norm import Norms
@@ -128,13 +128,11 @@ class SequenceConfig(Displayed):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "divisor", float(self.divisor))
+        object.__setattr__(self, "divisor", above_zero("attention scores divided by", self.divisor))
         for name in ("d_vocab", "d_vocab_out", "n_ctx", "d_model", "n_heads", "d_head", "d_value", "d_mlp"):
             value = getattr(self, name)
             if not (0 if name == "d_mlp" else 1) <= value <= MAX_WIDTH:
                 raise BadConfig(f"{name} = {value} is not supported; expected 1 … {MAX_WIDTH}")
-        if not (math.isfinite(self.divisor) and self.divisor > 0):
-            raise BadConfig(f"attention scores divided by {self.divisor}; expected a finite number above 0")
         if self.activation not in get_args(SequenceActivation):
             known = ", ".join(get_args(SequenceActivation))
             raise BadConfig(f"activation {self.activation!r} of a network on sequences; expected one of {known}")
