@@ -152,16 +152,16 @@ def published_triples(p: int) -> Int[np.ndarray, "n 3"]:
     Past `MOST_SHUFFLED` triples, of which they had fewer, the shuffle takes seconds, and 100 are drawn with that seed.
     """
     every, rng = range(p**3), random.Random(PUBLISHED_SEED)
-    found: Sequence[int]
+    numbers: Sequence[int]
     if p == PUBLISHED_P:
-        found = SHUFFLED_59
+        numbers = SHUFFLED_59
     elif p**3 <= MOST_SHUFFLED:
         shuffled = list(every)
         rng.shuffle(shuffled)
-        found = shuffled[:PUBLISHED_SAMPLES]
+        numbers = shuffled[:PUBLISHED_SAMPLES]
     else:
-        found = rng.sample(every, PUBLISHED_SAMPLES)
-    return np.stack(np.unravel_index(np.array(found), (p, p, p)), axis=1)
+        numbers = rng.sample(every, PUBLISHED_SAMPLES)
+    return np.stack(np.unravel_index(np.array(numbers), (p, p, p)), axis=1)
 
 
 def draw_triples(p: int, rng: np.random.Generator, samples: int) -> Int[np.ndarray, "n 3"]:

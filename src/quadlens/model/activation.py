@@ -120,8 +120,8 @@ def _silu_slope(x: Floats) -> Floats:
 
 
 NONLINEARITIES: dict[Activation, Nonlinearity] = {
-    one.name: one
-    for one in (
+    sigma.name: sigma
+    for sigma in (
         Nonlinearity(
             name="relu",
             formula="max(x, 0)",

@@ -180,17 +180,17 @@ def attended_parts(weights: Weights, ring: Ring[R], thrifty: bool = False) -> li
         return x @ values_written(weights, ring)
 
     through: dict[int, Any] = {}
-    found = []
+    parts = []
     for position, (alpha, (start, stop)) in enumerate(zip(config.attention, config.token_rows, strict=True)):
         tokens, place = ring.of(weights.W_E[start:stop]), ring.of(weights.W_pos[position : position + 1])
         if stop - start == 1:
-            found.append(ring.scaled(mixed(tokens + place, 1), alpha))  # type: ignore[operator]
+            parts.append(ring.scaled(mixed(tokens + place, 1), alpha))  # type: ignore[operator]
             continue
         # Where a and b share their tokens, only what their positions add differs.
         if start not in through:
             through[start] = mixed(tokens, stop - start)
-        found.append(ring.scaled(through[start] + ring.repeated(mixed(place, 1), stop - start), alpha))
-    return found
+        parts.append(ring.scaled(through[start] + ring.repeated(mixed(place, 1), stop - start), alpha))
+    return parts
 
 
 def values_written(weights: Weights, ring: Ring[R]) -> Any:
@@ -211,11 +211,11 @@ def by_heads(config: Config, rows: int) -> bool:
 
 def token_streams(weights: Weights, ring: Ring[R] = FLOATS) -> list[Any]:  # type: ignore[assignment]
     """The residual stream before attention, of all a, all b and, where it is fed, the one '='."""
-    found = []
+    streams = []
     for position, (start, stop) in enumerate(weights.config.token_rows):
         tokens: Any = ring.of(weights.W_E[start:stop])
-        found.append(tokens + ring.repeated(ring.of(weights.W_pos[position : position + 1]), stop - start))
-    return found
+        streams.append(tokens + ring.repeated(ring.of(weights.W_pos[position : position + 1]), stop - start))
+    return streams
 
 
 def _attended(weights: Weights, ring: Ring[R]) -> list[Any]:
@@ -241,7 +241,7 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
     # A head is narrow: what it writes goes through W_in and W_U once, before any token does.
     outward = tuple([W_O @ out for W_O in by_head["W_O"]] for out in (W_in, W_U))  # type: ignore[operator]
     through: dict[int, list[list[Any]]] = {}
-    found = []
+    tables = []
     for position, (start, stop) in enumerate(config.token_rows[: config.positions_seen]):
         if config.norms.attention is not None:
             keys, U, S = _keys_and_tables(streams[position], by_head, outward)
@@ -253,8 +253,8 @@ def gated_tables(weights: Weights, ring: Ring[R], W_in: R, W_U: R) -> tuple[Gate
             keys, U, S = (_biased(ring, tokens, rows) for tokens, rows in zip(through[start], place, strict=True))
         keys = _biased(ring, keys, bias["b_K"])
         scores = [_scores(ring, q, read, k, position) for q, k in zip(queries, keys, strict=True)]
-        found.append(Gated(position, ring.heads(scores), ring.heads(U), ring.heads(S)))
-    return tuple(found)
+        tables.append(Gated(position, ring.heads(scores), ring.heads(U), ring.heads(S)))
+    return tuple(tables)
 
 
 def _times(x: Any, by_head: Sequence[Any]) -> list[Any]:
@@ -300,8 +300,8 @@ def _ends(weights: Weights, pairs: Pairs) -> tuple[Float[np.ndarray, "n _"], Flo
     """
     with np.errstate(over="ignore", invalid="ignore"):
         starts = range(0, max(1, len(pairs)), TOGETHER)
-        found = [ends(weights, pairs[start : start + TOGETHER], FLOATS) for start in starts]
-    read, written = (np.concatenate(blocks) for blocks in zip(*((x.read, x.written) for x in found), strict=True))
+        together = [ends(weights, pairs[start : start + TOGETHER], FLOATS) for start in starts]
+    read, written = (np.concatenate(blocks) for blocks in zip(*((x.read, x.written) for x in together), strict=True))
     if not (np.isfinite(read).all() and np.isfinite(written).all()):
         raise BadWeights("the residual stream overflows: the weights are too large for float64")
     return read, written

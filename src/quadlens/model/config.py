@@ -230,8 +230,8 @@ class Config(Displayed):
         from quadlens.model.mlp_config import MLPConfig
 
         check_argument("p", p, int)
-        asked = task_by_name("add", p) if task is None else task
-        more: Any = {"task": asked, "norms": norms, "hidden": hidden, "bias": bias or bool(hidden)}
+        task = task_by_name("add", p) if task is None else task
+        more: Any = {"task": task, "norms": norms, "hidden": hidden, "bias": bias or bool(hidden)}
         return MLPConfig(p, 0, d_mlp, 0, 0, p, p, 0, (), 0, activation, **more)
 
     @property
@@ -292,17 +292,17 @@ class Config(Displayed):
         Addition, constant attention, one layer, no norm and no bias of an MLP go without saying, so that files of such
         models stay the same bytes.
         """
-        said = {
+        fields = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
             if field.name != "task" and (field.name not in UNSAID or getattr(self, field.name) != field.default)
         }
-        said |= {name: dataclasses.asdict(said[name]) for name in ("softmax", "norms") if name in said}
-        said |= {"hidden": [dataclasses.asdict(layer) for layer in self.hidden]} if self.hidden else {}
-        data = self._said(said)
+        fields |= {name: dataclasses.asdict(fields[name]) for name in ("softmax", "norms") if name in fields}
+        fields |= {"hidden": [dataclasses.asdict(layer) for layer in self.hidden]} if self.hidden else {}
+        data = self._as_json(fields)
         return data if self.task.name == "add" else {**data, "task": self.task.to_json()}
 
-    def _said(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def _as_json(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {"architecture": "transformer", **fields}
 
     @classmethod
@@ -329,10 +329,10 @@ class Config(Displayed):
     def _facts(self) -> dict[str, object]:
         layers = {"n_layers": self.depth} if self.depth > 1 else {}
         norms = {"norms": self.norms.words} if self.norms else {}
-        return {name: getattr(self, name) for name in self._shown} | layers | norms | {"task": self.task.words}
+        return {name: getattr(self, name) for name in self._main} | layers | norms | {"task": self.task.words}
 
     @property
-    def _shown(self) -> tuple[str, ...]:
+    def _main(self) -> tuple[str, ...]:
         return ("p", "d_model", "d_mlp", "n_heads", "d_head", "attention", "read_position", "activation")
 
     @property

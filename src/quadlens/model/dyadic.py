@@ -126,7 +126,7 @@ def exact_activation(activation: Activation) -> tuple[Callable[[Any], Any], int]
     if sigma.exact is None or sigma.degree is None:
         raise BadConfig(
             f"this model's activation is {activation!r}, which exact arithmetic cannot express; "
-            f"expected one of {', '.join(name for name, one in NONLINEARITIES.items() if one.exact)}"
+            f"expected one of {', '.join(name for name, other in NONLINEARITIES.items() if other.exact)}"
         )
     return sigma.exact, sigma.degree
 

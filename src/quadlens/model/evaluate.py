@@ -134,14 +134,14 @@ def margins(layer: FloatTables) -> Float[np.ndarray, "p p"]:
 def about(model: Weights, layer: FloatTables) -> dict[str, Any]:
     """What the JSON of several commands says of a model: `n, task, modulus, activation, attention`."""
     config = model.config
-    said: dict[str, Any] = {"n": config.p, "task": config.task.to_json(), "activation": config.activation}
+    facts: dict[str, Any] = {"n": config.p, "task": config.task.to_json(), "activation": config.activation}
     if config.task.modulus is not None:
-        said["modulus"] = config.task.modulus
+        facts["modulus"] = config.task.modulus
     ranges = attention_ranges(model, layer)
     if ranges:
-        low, high = min(one.low for one in ranges), max(one.high for one in ranges)
-        said["attention"] = {"kind": config.attention_kind, "range": [low, high]}
-    return said
+        low, high = min(head.low for head in ranges), max(head.high for head in ranges)
+        facts["attention"] = {"kind": config.attention_kind, "range": [low, high]}
+    return facts
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ def attention_ranges(model: Weights, layer: FloatTables) -> tuple[AttentionRange
         return tuple(AttentionRange(head, t, config.attention[t], config.attention[t], at) for at, head, t in every)
     if not layer.gated:
         return _ranges_by_layer(model)
-    found = [
+    ranges = [
         AttentionRange(head, table.position, *(config.attention[table.position] + np.sort(gate)).tolist())
         for table, gates in zip(layer.gated, layer.gate_range(), strict=True)
         for head, gate in enumerate(gates)
     ]
-    return tuple(sorted(found, key=lambda one: (one.head, one.position)))
+    return tuple(sorted(ranges, key=lambda weight: (weight.head, weight.position)))
 
 
 def _ranges_by_layer(model: Weights) -> tuple[AttentionRange, ...]:

@@ -118,13 +118,13 @@ def _gates(ring: Ring[Any], config: Config, block: Block, x: list[Any], q: int) 
     softmax = config.softmax
     if softmax is None:
         return []
-    seen, found = x[: q + 1] if softmax.causal else x, []
+    seen, by_head = x[: q + 1] if softmax.causal else x, []
     for h in range(config.n_heads):
         query = _linear(ring, x[q], block["W_Q"][h], block["b_Q"][h])
         keys = [_linear(ring, stream, block["W_K"][h], block["b_K"][h]) for stream in seen]
         shares = ring.softmax([ring.inner(query, key, softmax.divisor) for key in keys])
-        found.append([ring.scaled(share, softmax.scale) for share in shares])
-    return found
+        by_head.append([ring.scaled(share, softmax.scale) for share in shares])
+    return by_head
 
 
 def _brought(ring: Ring[Any], config: Config, block: Block, x: list[Any], gates: list[list[Any]]) -> Any:

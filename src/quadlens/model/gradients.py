@@ -37,16 +37,16 @@ def _back_through_attention(config: Config, block: Mapping[str, Array], step: St
     shares = _shares(config, step, len(g))
     weights = np.array(config.attention) + shares * (softmax.scale if softmax else 0.0)
     back = np.einsum("nqe,hke->nhqk", g, block["W_O"], optimize=True)
-    found = np.einsum("nhtk,hdk->ntd", weights.swapaxes(2, 3) @ back, block["W_V"], optimize=True)
+    gradient = np.einsum("nhtk,hdk->ntd", weights.swapaxes(2, 3) @ back, block["W_V"], optimize=True)
     if softmax is None:
-        return found
+        return gradient
     values, queries, keys = (
         np.einsum("ntd,hdk->nhtk", x, block[f"W_{name}"], optimize=True) + block[f"b_{name}"][:, None] for name in "VQK"
     )
     by_share = back @ values.swapaxes(2, 3) * softmax.scale
     by_score = shares * (by_share - (shares * by_share).sum(axis=3, keepdims=True)) / softmax.divisor
-    found = found + np.einsum("nhqk,hdk->nqd", by_score @ keys, block["W_Q"], optimize=True)
-    return found + np.einsum("nhtk,hdk->ntd", by_score.swapaxes(2, 3) @ queries, block["W_K"], optimize=True)
+    gradient = gradient + np.einsum("nhqk,hdk->nqd", by_score @ keys, block["W_Q"], optimize=True)
+    return gradient + np.einsum("nhtk,hdk->ntd", by_score.swapaxes(2, 3) @ queries, block["W_K"], optimize=True)
 
 
 def _shares(config: Config, step: Step[Array], n: int) -> Float[np.ndarray, "n heads positions positions"]:

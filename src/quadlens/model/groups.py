@@ -41,13 +41,13 @@ def group_table(name: str) -> Int[np.ndarray, "n n"]:
         BadConfig: when no group is called that, or it has more than 2,048 elements.
     """
     factors = [re.fullmatch(rf"([{KINDS}])([1-9]\d{{0,5}})", part) for part in name.split("x")]
-    found = [(match[1], int(match[2])) for match in factors if match is not None]
-    if len(found) < len(factors):
+    kinds = [(match[1], int(match[2])) for match in factors if match is not None]
+    if len(kinds) < len(factors):
         raise BadConfig(f"no group is called {name!r}; expected {KNOWN}")
-    if math.prod(_order(kind, degree) for kind, degree in found) > MAX_ELEMENTS:
+    if math.prod(_order(kind, degree) for kind, degree in kinds) > MAX_ELEMENTS:
         raise BadConfig(f"the group {name} has more than {MAX_ELEMENTS} elements; expected a smaller one")
     table = np.zeros((1, 1), dtype=np.int64)
-    for kind, degree in found:
+    for kind, degree in kinds:
         factor = _factor(kind, degree)
         # (g, h)·(g', h') = (g·g', h·h'), numbered g |H| + h.
         table = np.kron(table, np.ones_like(factor)) * len(factor) + np.tile(factor, table.shape)
@@ -141,18 +141,18 @@ class _Renumbering:
         An element of another kind than its image is one, found before the whole map is.
         """
         pairs = list(zip(self._generators, images, strict=False))
-        found = dict(pairs)
-        queue = list(found)
+        mapped = dict(pairs)
+        queue = list(mapped)
         for x in queue:
-            row, target_row = self._known[x], table[found[x]]
+            row, target_row = self._known[x], table[mapped[x]]
             self._steps += len(pairs)
             for g, image in pairs:
                 y, target = row[g], target_row[image]
-                if found.setdefault(y, target) != target or self._sizes[y] != targets[target]:
+                if mapped.setdefault(y, target) != target or self._sizes[y] != targets[target]:
                     return None
-                if len(found) > len(queue):
+                if len(mapped) > len(queue):
                     queue.append(y)
-        return found
+        return mapped
 
 
 def _order(kind: str, degree: int) -> int:
@@ -232,12 +232,12 @@ def group_orders(name: str) -> dict[str, Int[np.ndarray, "n n"]]:
 ['our order'])
     """
     ours = group_table(name)
-    found = {"our order": ours, "our order, first x then y": ours.T}
+    orders = {"our order": ours, "our order, first x then y": ours.T}
     if name in _CHAINS:
         theirs = chughtai_table(name)
-        found |= {"Chughtai et al.'s order": theirs, "Chughtai et al.'s order, first y then x": theirs.T}
+        orders |= {"Chughtai et al.'s order": theirs, "Chughtai et al.'s order, first y then x": theirs.T}
     kept: dict[str, Int[np.ndarray, "n n"]] = {}
-    for who, table in found.items():
+    for who, table in orders.items():
         if not any(np.array_equal(table, other) for other in kept.values()):
             kept[who] = table
     return kept
@@ -255,14 +255,14 @@ def _chain_elements(name: str) -> list[Permutation]:
 
 def _transversal(point: int, generators: Sequence[Permutation]) -> dict[int, Permutation]:
     """For each image of `point` the first product of generators that takes it there, breadth first."""
-    found = {point: tuple(range(len(generators[0])))}
+    reached = {point: tuple(range(len(generators[0])))}
     queue = [point]
     for image in queue:
         for generator in generators:
-            if generator[image] not in found:
-                found[generator[image]] = tuple(generator[i] for i in found[image])
+            if generator[image] not in reached:
+                reached[generator[image]] = tuple(generator[i] for i in reached[image])
                 queue.append(generator[image])
-    return found
+    return reached
 
 
 def elements_of(name: str, table: Int[np.ndarray, "n n"]) -> list[Permutation] | None:

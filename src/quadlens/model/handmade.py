@@ -43,7 +43,11 @@ class Recipe(Displayed):
     seed: int = 0
 
     def _facts(self) -> dict[str, object]:
-        return {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -44,5 +44,5 @@ def cross_entropy(
 ) -> Float[np.ndarray, "*inputs"]:
     """-log softmax of the right answer, for every input."""
     top = logits.max(axis=-1)
-    mine = np.take_along_axis(logits, right[..., None], axis=-1)[..., 0]
-    return np.log(np.exp(logits - top[..., None]).sum(axis=-1)) + top - mine
+    of_right = np.take_along_axis(logits, right[..., None], axis=-1)[..., 0]
+    return np.log(np.exp(logits - top[..., None]).sum(axis=-1)) + top - of_right

@@ -77,13 +77,13 @@ class MLPConfig(Config):
         """The shape of every tensor, by its short name."""
         p, widths = self.p, self._widths
         norms = [*(layer.norm for layer in self.hidden), self.norms.mlp]
-        found: dict[str, tuple[int, ...]] = {"W_a": (p, widths[0]), "W_b": (p, widths[0])}
-        found |= {"b_in": (widths[0],)} if self.bias else {}
+        shapes: dict[str, tuple[int, ...]] = {"W_a": (p, widths[0]), "W_b": (p, widths[0])}
+        shapes |= {"b_in": (widths[0],)} if self.bias else {}
         for number, (before, width) in enumerate(pairwise(widths), 1):
-            found |= {f"{number}.{name}": (before,) for name in ("ln2_w", "ln2_b") if norms[number] is not None}
-            found |= {f"{number}.W_in": (before, width), f"{number}.b_in": (width,)}
-        found |= {name: (self.d_mlp,) for name in ("ln_final_w", "ln_final_b") if self.norms.final is not None}
-        return found | {"W_out": (self.d_mlp, p)} | ({"b_out": (p,)} if self.bias else {})
+            shapes |= {f"{number}.{name}": (before,) for name in ("ln2_w", "ln2_b") if norms[number] is not None}
+            shapes |= {f"{number}.W_in": (before, width), f"{number}.b_in": (width,)}
+        shapes |= {name: (self.d_mlp,) for name in ("ln_final_w", "ln_final_b") if self.norms.final is not None}
+        return shapes | {"W_out": (self.d_mlp, p)} | ({"b_out": (p,)} if self.bias else {})
 
     @property
     def names(self) -> dict[str, str]:
@@ -95,7 +95,7 @@ class MLPConfig(Config):
         """What kind of network it is, in a few words."""
         return "an MLP"
 
-    def _said(self, fields_: dict[str, Any]) -> dict[str, Any]:
+    def _as_json(self, fields_: dict[str, Any]) -> dict[str, Any]:
         keys = {field.name for field in fields(_Keys)}
         return {"architecture": "mlp", **{name: value for name, value in fields_.items() if name in keys}}
 
@@ -108,7 +108,7 @@ class MLPConfig(Config):
             raise BadConfig(f"{where}: {error}") from None
 
     @property
-    def _shown(self) -> tuple[str, ...]:
+    def _main(self) -> tuple[str, ...]:
         return ("p", "d_mlp", "activation")
 
 

@@ -118,8 +118,8 @@ def from_tensors(tensors: dict[str, np.ndarray], header_json: str, where: str) -
         raise BadFile(f"{where}: its metadata {METADATA_KEY!r} has the unknown key {unknown[0][:80]!r}")
     version, config_data, checksum = header["format"], header["config"], header["checksum"]
     if type(version) is not int or version != FORMAT_VERSION:
-        shown = version if isinstance(version, (int, float)) else type(version).__name__
-        raise BadFile(f"{where}: file format {shown}; this quadlens reads format {FORMAT_VERSION}")
+        named = version if isinstance(version, (int, float)) else type(version).__name__
+        raise BadFile(f"{where}: file format {named}; this quadlens reads format {FORMAT_VERSION}")
     # Before anything else is believed: a damaged file should say so, not complain about what the damage looks like.
     if checksum != _checksum(tensors, config_data):
         raise BadFile(f"{where} is damaged: its weights or config do not match its checksum; get the file again")

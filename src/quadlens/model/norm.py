@@ -73,8 +73,8 @@ class Norms:
     @property
     def places(self) -> dict[str, Norm]:
         """The norms there are, by their places."""
-        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {place: norm for place, norm in found.items() if norm is not None}
+        norms = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {place: norm for place, norm in norms.items() if norm is not None}
 
     @property
     def words(self) -> str:

@@ -141,17 +141,17 @@ def _norm(config: SequenceConfig, place: str, name: str, x: Numbers, of: Callabl
 def _rotated(config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], Numbers]) -> Numbers:
     """Queries (`Q`) or keys (`K`), [input, position, head, width], normalised and rotated as the network does."""
     W, b = of(f"W_{name}"), of(f"b_{name}")
-    found: Any = np.stack([n @ W[h] + b[h] for h in range(config.n_heads)], axis=2)
+    vectors: Any = np.stack([n @ W[h] + b[h] for h in range(config.n_heads)], axis=2)
     if config.norms.query_key is not None:
-        found = normalised(config.norms.query_key, found, of(f"{name.lower()}_norm_w"), 0.0)
+        vectors = normalised(config.norms.query_key, vectors, of(f"{name.lower()}_norm_w"), 0.0)
     if config.rope is None:
-        return found
-    half, turned = config.d_head // 2, np.empty_like(found)
+        return vectors
+    half, turned = config.d_head // 2, np.empty_like(vectors)
     first, second = (
         (slice(0, half), slice(half, None)) if config.rope == "halves" else (slice(0, None, 2), slice(1, None, 2))
     )
     cos, sin = (of(f"rope_{wave}")[: n.shape[1], None] for wave in ("cos", "sin"))
-    u, v = found[..., first], found[..., second]
+    u, v = vectors[..., first], vectors[..., second]
     turned[..., first], turned[..., second] = u * cos - v * sin, u * sin + v * cos
     return turned
 
@@ -174,5 +174,5 @@ def sampled(model: Weights) -> tuple[int, int, str]:
     task = expand(sequence_config(model))
     correct = int(answered_right(model, sample_words(task)).sum())
     half = ", half of them full of carries" if task.name.startswith("add:") else ""
-    told = f"{correct} of {SAMPLE} inputs are answered right, drawn of {task.inputs} with seed {SEED}{half}"
-    return correct, SAMPLE, told
+    words = f"{correct} of {SAMPLE} inputs are answered right, drawn of {task.inputs} with seed {SEED}{half}"
+    return correct, SAMPLE, words

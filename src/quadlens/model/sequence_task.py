@@ -82,18 +82,18 @@ class SequenceTask:
 
     def trace(self, words: Words) -> Int[np.ndarray, "n l"]:
         """The state before each letter of each word."""
-        state, found = np.zeros(len(words), dtype=np.int64), []
+        state, before = np.zeros(len(words), dtype=np.int64), []
         for letter, table in enumerate(self.next):
-            found.append(state)
+            before.append(state)
             state = table[state, words[:, letter]]
-        return np.stack(found, axis=1)
+        return np.stack(before, axis=1)
 
     def tokens(self, words: Words) -> Int[np.ndarray, "n t"]:
         """What the positions are fed for each word, answers included (those that are right)."""
         states = self.trace(words)
         columns = [
-            np.full(len(words), one) if isinstance(one, int) else one[1][states[:, one[0]], words[:, one[0]]]
-            for one in self.positions
+            np.full(len(words), fed) if isinstance(fed, int) else fed[1][states[:, fed[0]], words[:, fed[0]]]
+            for fed in self.positions
         ]
         return np.stack(columns, axis=1)
 
@@ -158,31 +158,33 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
     after = [sums[:1] // base, *(sums // base for _ in range(digits - 1)), np.zeros((2, 1), dtype=np.int64)]
     answer = [sums[:1] % base, *(sums % base for _ in range(digits - 1)), np.array([[0], [1]])]
     positions: list[int | Fed] = []
-    for one in spec.template:
-        match = re.fullmatch(r"([xyz])(0|[1-9]\d*)", one) if isinstance(one, str) else None
-        if isinstance(one, int):
-            positions.append(one)
+    for entry in spec.template:
+        match = re.fullmatch(r"([xyz])(0|[1-9]\d*)", entry) if isinstance(entry, str) else None
+        if isinstance(entry, int):
+            positions.append(entry)
         elif match is None or int(match[2]) > (digits if match[1] == "z" else digits - 1):
             raise BadConfig(
-                f"task {spec.name!r}: {one!r} in its template; expected a token, x0 … y{digits - 1} or z0 …"
+                f"task {spec.name!r}: {entry!r} in its template; expected a token, x0 … y{digits - 1} or z0 …"
             )
         else:
             letter = int(match[2])
             what = answer[letter] if match[1] == "z" else np.tile({"x": x, "y": y}[match[1]], (len(after[letter]), 1))
             positions.append(Fed(letter, _rows(token[what])))
-    asked = [i for i, one in enumerate(spec.template) if isinstance(one, str) and one.startswith("z")]
-    named = [spec.template[i] for i in asked]
-    if asked != list(range(len(positions) - digits - 1, len(positions))) or len(set(named)) != digits + 1:
+    answered = [i for i, entry in enumerate(spec.template) if isinstance(entry, str) and entry.startswith("z")]
+    named = [spec.template[i] for i in answered]
+    if answered != list(range(len(positions) - digits - 1, len(positions))) or len(set(named)) != digits + 1:
         raise BadConfig(
             f"task {spec.name!r}: expected z0 … z{digits} at the end of its template, in the order of decoding"
         )
-    steps = [Step(i - 1, int(str(spec.template[i])[1:]), _rows(answer[int(str(spec.template[i])[1:])])) for i in asked]
-    answers: list[tuple[int, ...]] = [(int(one),) for one in spec.digits]
+    steps = [
+        Step(i - 1, int(str(spec.template[i])[1:]), _rows(answer[int(str(spec.template[i])[1:])])) for i in answered
+    ]
+    answers: list[tuple[int, ...]] = [(int(digit),) for digit in spec.digits]
     if spec.stop is not None:
-        steps.append(Step(asked[-1], digits, ((base,), (base,))))
+        steps.append(Step(answered[-1], digits, ((base,), (base,))))
         harmless = spec.digits[: 1 if spec.stop == "zero" else 0]
         answers.append(tuple(t for t in range(config.d_vocab_out) if t in harmless or t not in spec.digits))
-    return Automaton(tuple(_rows(one) for one in after), tuple(positions), tuple(steps), tuple(answers))
+    return Automaton(tuple(map(_rows, after)), tuple(positions), tuple(steps), tuple(answers))
 
 
 def cumsum_sign(spec: TaskSpec, numbers: int, config: SequenceConfig) -> Automaton:
@@ -236,25 +238,25 @@ def _checked(name: str, automaton: Automaton, config: SequenceConfig) -> Sequenc
     def of(letter: int, rows: tuple[tuple[int, ...], ...], below: int) -> Table:
         if not 0 <= letter < len(after):
             raise BadConfig(f"task {name!r}: letter {letter}; expected 0 … {len(after) - 1}")
-        found = _table(name, rows, below)
-        if found.shape != after[letter].shape:
-            raise BadConfig(f"task {name!r}: a table of shape {found.shape}; expected {after[letter].shape}")
-        return found
+        table = _table(name, rows, below)
+        if table.shape != after[letter].shape:
+            raise BadConfig(f"task {name!r}: a table of shape {table.shape}; expected {after[letter].shape}")
+        return table
 
     positions: list[int | tuple[int, Table]] = []
-    for one in automaton.positions:
-        if isinstance(one, Fed):
-            positions.append((one.letter, of(one.letter, one.tokens, config.d_vocab)))
-        elif 0 <= one < config.d_vocab:
-            positions.append(one)
+    for fed in automaton.positions:
+        if isinstance(fed, Fed):
+            positions.append((fed.letter, of(fed.letter, fed.tokens, config.d_vocab)))
+        elif 0 <= fed < config.d_vocab:
+            positions.append(fed)
         else:
-            raise BadConfig(f"task {name!r}: token {one}; expected 0 … {config.d_vocab - 1}")
+            raise BadConfig(f"task {name!r}: token {fed}; expected 0 … {config.d_vocab - 1}")
     answers = np.zeros((len(automaton.answers), config.d_vocab_out), dtype=bool)
     for row, tokens in zip(answers, automaton.answers, strict=True):
         if not tokens or not all(0 <= t < config.d_vocab_out for t in tokens):
             raise BadConfig(f"task {name!r}: right tokens {tokens}; expected some of 0 … {config.d_vocab_out - 1}")
         row[list(tokens)] = True
-    steps = tuple((one.query, one.letter, of(one.letter, one.right, len(answers))) for one in automaton.steps)
+    steps = tuple((step.query, step.letter, of(step.letter, step.right, len(answers))) for step in automaton.steps)
     for query, _, _ in steps:
         if not 0 <= query < min(len(positions), config.n_ctx):
             raise BadConfig(

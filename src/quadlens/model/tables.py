@@ -264,10 +264,10 @@ class Tables(Displayed, Generic[R]):
             raise ValueError("there is no earlier block")
         if a in self._kept:
             return self._kept[a]
-        found = self.before(self._with_all_b(a))
-        if sum(x.size for x in found) * self.p <= KEPT_FLOATS:
-            self._kept[a] = found
-        return found
+        brought = self.before(self._with_all_b(a))
+        if sum(x.size for x in brought) * self.p <= KEPT_FLOATS:
+            self._kept[a] = brought
+        return brought
 
     def pair_logits(self: "Tables[Array]", pairs: Pairs) -> Float[np.ndarray, "n p"]:
         """Logits of the pairs given."""

@@ -393,8 +393,8 @@ def find_cyclic_relabelling(answers: Int[np.ndarray, "n n"]) -> CyclicRelabellin
         return None
     logarithm = np.empty(n, dtype=np.int64)
     logarithm[powers[:, generators[0]]] = elements
-    found = CyclicRelabelling(logarithm[column], logarithm[row], logarithm)
-    return found if _holds(found, answers) else None
+    relabelling = CyclicRelabelling(logarithm[column], logarithm[row], logarithm)
+    return relabelling if _holds(relabelling, answers) else None
 
 
 def _holds(relabelling: CyclicRelabelling, answers: Int[np.ndarray, "n n"]) -> bool:

@@ -98,11 +98,11 @@ class Weights(Displayed):
     def blocks(self) -> tuple[Mapping[str, Array], ...]:
         """The tensors of each block, or of each hidden layer of an MLP, by their own names, in float64, as frozen."""
         inner = {name: _frozen(x.astype(np.float64)) for name, x in self.tensors.items() if name not in OUTER}
-        found: list[dict[str, Array]] = [{} for _ in range(self.config.depth)]
+        blocks: list[dict[str, Array]] = [{} for _ in range(self.config.depth)]
         for name, array in inner.items():
             # Names without a number are those of the only block, or of an MLP's first hidden layer.
-            found[int(name.partition(".")[0]) if "." in name else 0][own_name(name)] = array
-        return tuple(map(MappingProxyType, found))
+            blocks[int(name.partition(".")[0]) if "." in name else 0][own_name(name)] = array
+        return tuple(map(MappingProxyType, blocks))
 
     def replace(self, config: Config | SequenceConfig | None = None, **tensors: np.ndarray) -> "Weights":
         """The network with another config, or with some other tensors."""

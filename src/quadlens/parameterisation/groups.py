@@ -60,11 +60,11 @@ class Group:
 
     def evenly(self, nodes: int) -> "Group":
         """Other neurons, evenly spread, with the same Σ ω_i and Σ ρ_i ω_i: the integral, by the trapezoidal rule."""
-        phi, one = 2 * np.pi * np.arange(nodes) / nodes, np.ones(nodes)
+        phi, ones = 2 * np.pi * np.arange(nodes) / nodes, np.ones(nodes)
         total = float(self.omega.sum())
         rho = float((self.cluster.rho * self.omega).sum()) / (total or 1.0)
-        cluster = replace(self.cluster, neurons=np.arange(nodes), phi=phi, psi=2 * phi, rho=rho * one, omega=one)
-        return replace(self, cluster=cluster, omega=total / nodes * one)
+        cluster = replace(self.cluster, neurons=np.arange(nodes), phi=phi, psi=2 * phi, rho=rho * ones, omega=ones)
+        return replace(self, cluster=cluster, omega=total / nodes * ones)
 
 
 def fit_groups(

@@ -171,22 +171,24 @@ class _Planes:
         """What W_in is to make of `brought`: the waves of a and of b, and the constant."""
         sides, constant = np.zeros((2, 2 * len(self.frequencies), self.d_mlp)), np.zeros((1, self.d_mlp))
         for group in groups:
-            one, shared = group.cluster, group.shared
-            constant[0, one.neurons] = one.rho * shared.constant
+            cluster, shared = group.cluster, group.shared
+            constant[0, cluster.neurons] = cluster.rho * shared.constant
             for m, *sizes in group.waves:
-                frequency, sign = _folded(self.p, m * one.k)
+                frequency, sign = _folded(self.p, m * cluster.k)
                 place = 2 * self.frequencies.index(frequency)
                 for side, (size, turn) in enumerate(zip(sizes, (shared.shift, -shared.shift), strict=True)):
-                    wave = one.rho * size * _wave(m * (one.phi + turn), sign)
-                    sides[side, place : place + 2, one.neurons] += wave.T
+                    wave = cluster.rho * size * _wave(m * (cluster.phi + turn), sign)
+                    sides[side, place : place + 2, cluster.neurons] += wave.T
         return np.concatenate([*sides, constant[: len(self.brought) - 2 * sides.shape[1]]])
 
     def written(self, groups: Sequence[Group]) -> Float[np.ndarray, "d_mlp rows"]:
         """What each neuron writes, in the coordinates of its frequency."""
-        found = np.zeros((self.d_mlp, 2 * len(self.keys)))
+        coordinates = np.zeros((self.d_mlp, 2 * len(self.keys)))
         for place, group in enumerate(groups):
-            found[group.cluster.neurons, 2 * place : 2 * place + 2] = (group.omega * _wave(2 * group.cluster.phi, 1)).T
-        return found
+            coordinates[group.cluster.neurons, 2 * place : 2 * place + 2] = (
+                group.omega * _wave(2 * group.cluster.phi, 1)
+            ).T
+        return coordinates
 
 
 def _folded(p: int, k: int) -> tuple[int, int]:

@@ -89,7 +89,7 @@ def neuron_spectra(collapsed: FloatTables) -> NeuronSpectra:
     k = halves.primary
     # Squares of amplitudes relative to the largest: weights of any size are compared without overflow.
     largest = float(halves.amplitude.max(initial=0.0)) or 1.0
-    kept, whole = (float(np.square(one.at(k)[0] / largest).sum()) for one in (mean, halves))
+    kept, whole = (float(np.square(spectrum.at(k)[0] / largest).sum()) for spectrum in (mean, halves))
     if kept >= SAME_PHASES * whole:
         return NeuronSpectra(path_a, path_b, mean, output)
     shift = _shifts(path_a, path_b)
@@ -125,9 +125,11 @@ def find_clusters(spectra: NeuronSpectra) -> tuple[Cluster, ...]:
     omega, psi = spectra.output.at(k_in)
     clusters = []
     for k in np.unique(k_in[matching]):
-        mine = np.flatnonzero(matching & (k_in == k))
-        shift = None if spectra.shift is None else spectra.shift[k - 1, mine]
-        clusters.append(Cluster(spectra.input.p, int(k), mine, phi[mine], psi[mine], rho[mine], omega[mine], shift))
+        neurons = np.flatnonzero(matching & (k_in == k))
+        shift = None if spectra.shift is None else spectra.shift[k - 1, neurons]
+        clusters.append(
+            Cluster(spectra.input.p, int(k), neurons, phi[neurons], psi[neurons], rho[neurons], omega[neurons], shift)
+        )
     return tuple(clusters)
 
 
@@ -216,8 +218,8 @@ def find_roles(spectra: NeuronSpectra) -> NeuronRoles:
 def _share(power: Float[np.ndarray, "half n"], k: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """The share of column i's power that k[i] has; 0 for a column without any."""
     total = power.sum(axis=0)
-    mine = power[k - 1, np.arange(len(k))]
-    return np.divide(mine, total, out=np.zeros_like(total), where=total > 0)
+    own = power[k - 1, np.arange(len(k))]
+    return np.divide(own, total, out=np.zeros_like(total), where=total > 0)
 
 
 def key_frequencies(clusters: tuple[Cluster, ...]) -> tuple[int, ...]:

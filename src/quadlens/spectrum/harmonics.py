@@ -65,9 +65,9 @@ def find_harmonics(spectrum: AmplitudePhase, shift: Float[np.ndarray, "half n"] 
     k = order + 1
     multiple, folded = np.zeros((ranks, n), dtype=np.int64), np.zeros((ranks, n), dtype=bool)
     for primary in np.unique(k[0]):
-        mine = k[0] == primary
+        sharing = k[0] == primary
         table, mirrored = multiples_of(int(primary), spectrum.p)
-        multiple[:, mine], folded[:, mine] = table[k[:, mine] - 1], mirrored[k[:, mine] - 1]
+        multiple[:, sharing], folded[:, sharing] = table[k[:, sharing] - 1], mirrored[k[:, sharing] - 1]
     # m·k_primary ≡ -k: cos(k w a + θ) = cos(m k_primary w a - θ).
     phase = np.where(folded, -phase, phase)
     if shift is not None:
@@ -132,21 +132,21 @@ def harmonic_fits(
         there = alive & harmonics.present[row]
         pairs, counts = np.unique(harmonics.k[[0, row]][:, there].T, axis=0, return_counts=True)
         for k, frequency in pairs[counts >= min_neurons]:
-            mine = there & (harmonics.k[0] == k) & (harmonics.k[row] == frequency)
-            fits.append(_fit(harmonics, row, np.flatnonzero(mine)))
+            sharing = there & (harmonics.k[0] == k) & (harmonics.k[row] == frequency)
+            fits.append(_fit(harmonics, row, np.flatnonzero(sharing)))
     return tuple(fits)
 
 
-def _fit(harmonics: Harmonics, row: int, mine: Int[np.ndarray, " m"]) -> HarmonicFit:
-    m = int(harmonics.multiple[row, mine[0]])
-    theta, multiplied = harmonics.phase[row, mine], m * harmonics.phase[0, mine]
+def _fit(harmonics: Harmonics, row: int, neurons: Int[np.ndarray, " m"]) -> HarmonicFit:
+    m = int(harmonics.multiple[row, neurons[0]])
+    theta, multiplied = harmonics.phase[row, neurons], m * harmonics.phase[0, neurons]
     offset = mean_direction(theta - multiplied)
     return HarmonicFit(
         rank=row + 1,
-        k=int(harmonics.k[0, mine[0]]),
-        frequency=int(harmonics.k[row, mine[0]]),
+        k=int(harmonics.k[0, neurons[0]]),
+        frequency=int(harmonics.k[row, neurons[0]]),
         multiple=m or None,
-        neurons=len(mine),
+        neurons=len(neurons),
         r2=circular_r2(theta, multiplied + np.pi) if m else None,
         offset=offset if m else None,
         r2_offset=circular_r2(theta, multiplied + offset) if m else None,

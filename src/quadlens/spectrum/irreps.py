@@ -210,8 +210,8 @@ def _usual_names(irreps: Irreps) -> dict[int, str]:
     return {
         i: name
         for name, character in reversed(expected.items())
-        for i, mine in enumerate(characters)
-        if np.allclose(mine, character, atol=TOLERANCE)
+        for i, own in enumerate(characters)
+        if np.allclose(own, character, atol=TOLERANCE)
     }
 
 
