@@ -63,7 +63,7 @@ def test_the_adder_is_what_its_manifest_says() -> None:
     assert manifest.command == command_line(manifest.config, manifest.threads, files.model.name)
     assert (manifest.outcome.correct, manifest.outcome.pairs) == (10_010, 10_010)
     model = quadlens.load("adder")
-    assert model.config == manifest.config.network_config()
+    assert model.config == manifest.config.kind.network(manifest.config)
     task = expand(sequence_config(model))
     words = task.random_words(500, 0)
     for step, (query, _, _) in enumerate(task.steps):

@@ -8,19 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from quadlens.arguments import check_fields
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig, BadFile
 from quadlens.reading import parse_toml, read_limited
 from quadlens.schema import parse_dataclass
-from quadlens.training.kinds import KINDS, SEQUENCE_SETTINGS, Kind
 
 if TYPE_CHECKING:
     from quadlens.model.config import Config
-    from quadlens.model.sequence import SequenceConfig
     from quadlens.model.task import Task
+    from quadlens.training.kinds import Kind
 
 PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5", "adder", "max")
 DEFAULT_PRESET = "paper"
@@ -38,6 +37,7 @@ NormOf = Literal["none", "layer", "rms"]
 Schedule = Literal["constant", "cosine"]
 
 NORM_EPS = 1e-5
+SEQUENCE_SETTINGS = ("d_value", "batch")
 # Settings that came after the first runs were named: at its default none of them is part of a run's name.
 LATER_SETTINGS = (
     "task", "activation", "architecture", "attention_rate", "attention_rest", "vocabularies", "initial_scale", "loss",
@@ -155,12 +155,12 @@ class TrainConfig(Displayed):
             raise BadConfig(f"attention_rate = {self.attention_rate}; expected 0 (constant) … 1 (softmax)")
         if self.vocabularies not in (1, 2):
             raise BadConfig(f"vocabularies = {self.vocabularies}; expected 1 or 2")
-        if self.architecture not in KINDS:
-            raise BadConfig(f"architecture {self.architecture!r}; expected one of {', '.join(KINDS)}")
+        if self.architecture not in get_args(Architecture):
+            raise BadConfig(f"architecture {self.architecture!r}; expected one of {', '.join(get_args(Architecture))}")
         if self.initial_rule == "zhong" and self.seeding != "quadlens":
             raise BadConfig("initial_rule = zhong is for transformers with seeding quadlens; expected gpt2")
         self.kind.check(self)
-        self.network_config()  # refuses an impossible model
+        self.kind.network(self)  # refuses an impossible model
 
     def _facts(self) -> dict[str, object]:
         always = ("p", "d_mlp", "epochs", "seed")
@@ -171,19 +171,16 @@ class TrainConfig(Displayed):
         }
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> "Kind":
         """What is particular about the networks of this architecture."""
+        from quadlens.training.kinds import KINDS
+
         return KINDS[self.architecture]
 
-    def network_config(self) -> "Config | SequenceConfig":
-        """The network that is trained, without its weights."""
-        found: Config | SequenceConfig = self.kind.network(self)
-        return found
-
     def model_config(self) -> "Config":
-        """The same, of a network that answers pairs."""
-        found: Config = self.kind.network(self)
-        return found
+        """The network on pairs that is trained, without its weights."""
+        network: Config = self.kind.network(self)
+        return network
 
     def pair_task(self) -> "Task":
         """What is learned, by its name or, after `table:`, by its rows."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.errors import BadConfig
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.weights import Weights
 from quadlens.training.config import TrainConfig
@@ -55,45 +54,19 @@ def split_start(config: TrainConfig, initial: Callable[[TrainConfig, np.random.G
     return Start(config, params, _sorted(order[:count]), _sorted(order[count:]))
 
 
-def initial_transformer(config: TrainConfig, rng: np.random.Generator | None) -> Weights:
-    """The initial transformer, from `rng` or, where it is None, as gbmi draws it."""
-    model = config.model_config()
-    shapes = model.shapes
-    # Both W_in and W_U end with the width that Zhong et al. divide by.
-    widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
-    scales = {name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model))) for name in shapes}
-    if rng is None:
-        weights = _gbmi_weights(shapes, DRAW_ORDER[config.seeding], gbmi_reseed(config.seed, "model"), scales["W_E"])
-    else:
-        weights = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items() if name[0] == "W"}
-    weights |= {name: np.ones(shapes[name]) for name in shapes if name.endswith("_w")}
-    return Weights.with_zero_biases(model, **{name: array.astype(config.precision) for name, array in weights.items()})
-
-
-def initial_mlp(config: TrainConfig, rng: np.random.Generator | None) -> Weights:
-    """The initial MLP; one whose operands share their weights has W_b = W_a."""
-    if rng is None:
-        raise BadConfig("an MLP is drawn from a generator of ours")
-    model = config.model_config()
-    drawn = {name: config.initial_scale * rng.standard_normal(s) for name, s in model.shapes.items()}
-    if config.vocabularies == 1:
-        drawn["W_b"] = drawn["W_a"]
-    return Weights(model, **{name: array.astype(config.precision) for name, array in drawn.items()})
-
-
 def gbmi_reseed(seed: int, label: str) -> int:
     """The paper's group derives a seed for each purpose from the run's seed (their `reseed`)."""
     digest = b"\x00" + hashlib.md5(f'[{seed},"{label}"]'.encode()).digest()
     return int.from_bytes(digest[:4], "little")
 
 
-def _gbmi_weights(
-    shapes: dict[str, tuple[int, ...]], order: tuple[str, ...], seed: int, scale: float
-) -> dict[str, np.ndarray]:
+def gbmi_weights(config: TrainConfig, shapes: dict[str, tuple[int, ...]], scale: float) -> dict[str, np.ndarray]:
+    """Weights of these shapes as the paper's group draws them for `config.seed`."""
     import torch
 
     every = {"W_Q": shapes["W_V"], "W_K": shapes["W_V"]} | shapes
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(gbmi_reseed(config.seed, "model"))
+    order = DRAW_ORDER[config.seeding]
     drawn = {name: torch.empty(every[name]).normal_(std=scale, generator=generator) for name in order}
     return {name: tensor.numpy() for name, tensor in drawn.items() if name in shapes}
 

@@ -1,29 +1,33 @@
 """The kinds of networks that are trained: what each may be set to, what it starts from, and what takes its steps."""
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from quadlens.errors import BadConfig
+from quadlens.model.activation import parse_activation
+from quadlens.model.config import Config, Softmax
+from quadlens.model.evaluate import evaluate
+from quadlens.model.norm import Norm, Norms
+from quadlens.model.sequence import SequenceConfig
+from quadlens.model.weights import Weights
+from quadlens.training.config import NORM_EPS, SEQUENCE_SETTINGS, TrainConfig
+from quadlens.training.device import DeviceEngine
+from quadlens.training.engine import Engine, OptimiserState
+from quadlens.training.initial import Start, gbmi_weights, split_start
+from quadlens.training.layout import Layout, PairLayout, SequenceLayout
+from quadlens.training.sequence import SequenceEngine, initial_weights, sequence_config, tried
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from quadlens.model.config import Config
-    from quadlens.model.sequence import SequenceConfig
-    from quadlens.model.weights import Weights
-    from quadlens.training.config import TrainConfig
-    from quadlens.training.engine import Engine, OptimiserState
-    from quadlens.training.initial import Start
-    from quadlens.training.layout import Layout
     from quadlens.training.train import TrainingResult
-
-SEQUENCE_SETTINGS = ("d_value", "batch")
 
 
 class Kind(ABC):
-    """One kind of network; heavy imports are in the methods, so that settings can be shown without them.
+    """One kind of network.
 
     Attributes:
         inputs: What is counted when a trained network is judged.
@@ -36,23 +40,23 @@ class Kind(ABC):
     most_threads: ClassVar[int | None] = None
 
     @abstractmethod
-    def check(self, config: "TrainConfig") -> None:
+    def check(self, config: TrainConfig) -> None:
         """Refuse settings that would have no effect."""
 
     @abstractmethod
-    def network(self, config: "TrainConfig") -> Any:
+    def network(self, config: TrainConfig) -> Any:
         """The network that is trained, without its weights."""
 
     @abstractmethod
-    def layout(self, config: "TrainConfig") -> "Layout":
+    def layout(self, config: TrainConfig) -> Layout:
         """Where its weights lie."""
 
     @abstractmethod
-    def start(self, config: "TrainConfig") -> "Start":
+    def start(self, config: TrainConfig) -> Start:
         """What a run starts from."""
 
     @abstractmethod
-    def engine(self, starts: "Sequence[Start]", state: "OptimiserState", device: str, threads: int) -> "Engine":
+    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
         """What takes the steps of these runs, which differ in their seeds."""
 
     @abstractmethod
@@ -60,46 +64,39 @@ class Kind(ABC):
         """How many inputs a trained network answers right, of how many; the smallest margin; the mean loss."""
 
     @abstractmethod
-    def preset(self, config: "TrainConfig") -> str:
+    def preset(self, config: TrainConfig) -> str:
         """The preset that has most of these settings."""
 
     @abstractmethod
-    def words(self, config: "TrainConfig") -> tuple[str, str]:
+    def words(self, config: TrainConfig) -> tuple[str, str]:
         """What is learned, and on which inputs."""
 
 
 class OnPairs(Kind):
     """A network that answers pairs (a, b)."""
 
-    def check(self, config: "TrainConfig") -> None:
+    def check(self, config: TrainConfig) -> None:
         """Refuse settings of networks on sequences."""
-        usual = {one.name: one.default for one in dataclasses.fields(config)}
+        usual = {field.name: field.default for field in dataclasses.fields(config)}
         given = [name for name in SEQUENCE_SETTINGS if getattr(config, name) != usual[name]]
         if given:
             raise BadConfig(f"{', '.join(given)}: for networks on sequences (architecture = sequence); leave it out")
 
-    def layout(self, config: "TrainConfig") -> "Layout":
-        """Where its weights lie."""
-        from quadlens.training.layout import PairLayout
-
+    def layout(self, config: TrainConfig) -> Layout:
+        """Every weight but what stays zero."""
         return PairLayout.of(self.network(config))
 
-    def start(self, config: "TrainConfig") -> "Start":
+    def start(self, config: TrainConfig) -> Start:
         """Initial weights, and the split of all pairs."""
-        from quadlens.training.initial import split_start
-
         return split_start(config, self.initial)
 
     @abstractmethod
-    def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
-        """Initial weights, from `rng` or, where it is None, as gbmi draws them."""
+    def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
+        """Initial weights, from `rng` or, where it is None, as the paper's group draws them."""
 
-    def engine(self, starts: "Sequence[Start]", state: "OptimiserState", device: str, threads: int) -> "Engine":
+    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
         """The step written by hand where there is one, else by automatic differentiation."""
-        import numpy as np
-
         from quadlens.training.cpu import CpuEngine, has_fused_step
-        from quadlens.training.device import DeviceEngine
 
         config = starts[0].config
         if device == "cpu" and len(starts) == 1 and has_fused_step(config):
@@ -109,16 +106,14 @@ class OnPairs(Kind):
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
         """Over all pairs."""
-        from quadlens.model.evaluate import evaluate
-
         answers = evaluate(result.params.collapse())
         return answers.correct, answers.pairs, answers.min_margin, answers.loss
 
-    def preset(self, config: "TrainConfig") -> str:
+    def preset(self, config: TrainConfig) -> str:
         """With '=' or without."""
         return "eos" if config.equals else "paper"
 
-    def words(self, config: "TrainConfig") -> tuple[str, str]:
+    def words(self, config: TrainConfig) -> tuple[str, str]:
         """Modulus and pairs."""
         return f"p = {config.p}", f"{int(config.p**2 * config.train_share)} of {config.p**2} pairs"
 
@@ -126,15 +121,8 @@ class OnPairs(Kind):
 class Transformer(OnPairs):
     """One layer with attention."""
 
-    def network(self, config: "TrainConfig") -> "Config":
+    def network(self, config: TrainConfig) -> Config:
         """The paper's architecture with the settings' changes."""
-        import math
-
-        from quadlens.model.activation import parse_activation
-        from quadlens.model.config import Config, Softmax
-        from quadlens.model.norm import Norm, Norms
-        from quadlens.training.config import NORM_EPS
-
         paper = Config.paper(config.p, config.d_model, config.d_mlp, config.n_heads, config.d_head, config.equals)
         positions, rate = len(paper.attention), config.attention_rate
         rest = (1 - rate) / positions if config.attention_rest == "mean" else 1 - rate
@@ -151,17 +139,25 @@ class Transformer(OnPairs):
             norms=Norms(attention=norm, mlp=norm, final=norm),
         )
 
-    def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
-        """Weights from N(0, initial_scale²/d_model), or by other widths (`initial_rule`)."""
-        from quadlens.training.initial import initial_transformer
-
-        return initial_transformer(config, rng)
+    def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
+        """Weights from N(0, initial_scale²/d_model), or by other widths (`initial_rule`); norms' weights are 1."""
+        model = self.network(config)
+        shapes = model.shapes
+        # Both W_in and W_U end with the width that Zhong et al. divide by.
+        widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
+        scales = {name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model))) for name in shapes}
+        if rng is None:
+            weights = gbmi_weights(config, shapes, scales["W_E"])
+        else:
+            weights = {name: scales[name] * rng.standard_normal(s) for name, s in shapes.items() if name[0] == "W"}
+        weights |= {name: np.ones(shapes[name]) for name in shapes if name.endswith("_w")}
+        return Weights.with_zero_biases(model, **{name: w.astype(config.precision) for name, w in weights.items()})
 
 
 class OneHotMLP(OnPairs):
     """Two layers on one-hot tokens."""
 
-    def check(self, config: "TrainConfig") -> None:
+    def check(self, config: TrainConfig) -> None:
         """Refuse what belongs to attention and its residual stream."""
         super().check(config)
         if config.attention_rate or config.equals or config.seeding != "quadlens":
@@ -171,24 +167,23 @@ class OneHotMLP(OnPairs):
         if config.norm != "none":
             raise BadConfig(f"norm = {config.norm} is not for this architecture, mlp; leave it out")
 
-    def network(self, config: "TrainConfig") -> "Config":
+    def network(self, config: TrainConfig) -> Config:
         """Its widths, activation and task."""
-        from quadlens.model.activation import parse_activation
-        from quadlens.model.config import Config
-
         return Config.mlp(config.p, config.d_mlp, parse_activation(config.activation), config.pair_task())
 
-    def layout(self, config: "TrainConfig") -> "Layout":
+    def layout(self, config: TrainConfig) -> Layout:
         """W_b is W_a where the operands share their weights."""
-        from quadlens.training.layout import PairLayout
-
         return PairLayout.of(self.network(config), {"W_b": "W_a"} if config.vocabularies == 1 else {})
 
-    def initial(self, config: "TrainConfig", rng: "np.random.Generator | None") -> "Weights":
-        """Weights from N(0, initial_scale²)."""
-        from quadlens.training.initial import initial_mlp
-
-        return initial_mlp(config, rng)
+    def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
+        """Weights from N(0, initial_scale²); operands that share their weights have W_b = W_a."""
+        if rng is None:
+            raise BadConfig("an MLP is drawn from a generator of ours")
+        model = self.network(config)
+        weights = {name: config.initial_scale * rng.standard_normal(shape) for name, shape in model.shapes.items()}
+        if config.vocabularies == 1:
+            weights["W_b"] = weights["W_a"]
+        return Weights(model, **{name: weight.astype(config.precision) for name, weight in weights.items()})
 
 
 class OnSequences(Kind):
@@ -199,7 +194,7 @@ class OnSequences(Kind):
     # The gradient of W_E adds up in whatever order several threads come, and matrices are too small for them.
     most_threads: ClassVar[int | None] = 1
 
-    def check(self, config: "TrainConfig") -> None:
+    def check(self, config: TrainConfig) -> None:
         """Refuse what its training does not know."""
         if config.norm not in ("none", "rms"):
             raise BadConfig(f"norm = {config.norm} is not for this architecture, sequence; leave it out")
@@ -207,46 +202,33 @@ class OnSequences(Kind):
         if any(getattr(config, name) != value for name, value in only.items()):
             raise BadConfig(f"networks on sequences have {', '.join(f'{n} = {v}' for n, v in only.items())} alone")
 
-    def network(self, config: "TrainConfig") -> "SequenceConfig":
+    def network(self, config: TrainConfig) -> SequenceConfig:
         """Widths, norms and task."""
-        from quadlens.training.sequence import sequence_config
-
         return sequence_config(config)
 
-    def layout(self, config: "TrainConfig") -> "Layout":
+    def layout(self, config: TrainConfig) -> Layout:
         """As files have it."""
-        from quadlens.training.layout import SequenceLayout
-
         return SequenceLayout.of(self.network(config))
 
-    def start(self, config: "TrainConfig") -> "Start":
+    def start(self, config: TrainConfig) -> Start:
         """Initial weights; there is no split."""
-        import numpy as np
-
-        from quadlens.training.initial import Start
-        from quadlens.training.sequence import initial_weights
-
         none = np.empty((0, 2), dtype=np.int64)
         return Start(config, initial_weights(config), none, none)
 
-    def engine(self, starts: "Sequence[Start]", state: "OptimiserState", device: str, threads: int) -> "Engine":
+    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
         """Steps on words drawn anew."""
-        from quadlens.training.sequence import SequenceEngine
-
         configs = [start.config for start in starts]
         return SequenceEngine(configs[0], [config.seed for config in configs], state, device, threads)
 
     def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
         """Over words drawn evenly."""
-        from quadlens.training.sequence import tried
-
         return tried(result.config, result.end.theta)
 
-    def preset(self, config: "TrainConfig") -> str:
+    def preset(self, config: TrainConfig) -> str:
         """By the task."""
         return "adder" if config.task.startswith("add") else "max"
 
-    def words(self, config: "TrainConfig") -> tuple[str, str]:
+    def words(self, config: TrainConfig) -> tuple[str, str]:
         """Task, base and words per step."""
         of = f"in base {config.p}" if config.task.startswith("add") else f"of {config.p}"
         return f"{config.task} {of}", f"{config.batch} new words a step"
