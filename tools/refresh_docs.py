@@ -15,6 +15,10 @@ import subprocess
 import sys
 import unicodedata
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quadlens.population.comparison import Comparison
 
 START = re.compile(r"<!-- output of: ((?:quadlens|(?:tools|experiments)/\w+\.py)\b.*?) -->")
 END = "<!-- end of output -->"
@@ -37,13 +41,31 @@ def refreshed(text: str) -> str:
     return BLOCK.sub(again, text)
 
 
+def summary(comparison: "Comparison") -> dict[str, Any]:
+    """Our counts, without intervals and verdicts, in the layout of published.json's `population`."""
+    bars = {
+        row.name: [
+            # The two outer bins hold what lies outside the paper's axis, which its figure does not show.
+            {"lo": float(low), "hi": float(high), "count": float(count)}
+            for low, high, count in zip(row.edges[:-1], row.edges[1:], row.ours[1:-1], strict=True)
+        ]
+        for row in comparison.histograms
+    }
+    frequencies = "neurons_per_frequency_1_to_29"
+    return {
+        **{statement.name: statement.ours for statement in comparison.statements if statement.ours is not None},
+        "number_of_key_frequencies": {str(n): count for n, count in sorted(comparison.key_counts.ours.items())},
+        frequencies: [int(one["count"]) for one in bars.pop(frequencies)],
+        "histograms": bars,
+    }
+
+
 def refresh_summary() -> None:
     """The summary of the shipped population that pages and figures read instead of the whole dataset."""
-    from quadlens.population.comparison import compare, summarise
+    from quadlens.population.comparison import compare
     from quadlens.population.dataset import read, shipped_path
 
-    summary = summarise(compare(read(shipped_path())))
-    text = json.dumps({"models": summary.models, **summary.to_dict()}, indent=1) + "\n"
+    text = json.dumps(summary(compare(read(shipped_path()))), indent=1) + "\n"
     shipped_path().with_suffix(".json").write_text(text, encoding="utf-8")
 
 

@@ -78,7 +78,7 @@ class PublishedTable:
 
 @dataclass(frozen=True, eq=False)
 class PopulationSummary:
-    """What is known about many models; the paper's, and ours once a sweep has been summarised.
+    """What is known about many models: the paper's, and ours.
 
     Attributes:
         models: How many models.
@@ -110,22 +110,6 @@ class PopulationSummary:
     def counts(self) -> dict[str, int]:
         """The facts that are counts."""
         return {name: value for name, value in self.facts if isinstance(value, int)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON, in the layout of published.json's `population`; `summary_of` reads it again."""
-        bars = {
-            name: [
-                {"lo": float(lo), "hi": float(hi), "count": float(count)}
-                for lo, hi, count in zip(h.edges[:-1], h.edges[1:], h.count, strict=True)
-            ]
-            for name, h in self.histograms
-        }
-        return {
-            **dict(self.facts),
-            "number_of_key_frequencies": {str(number): models for number, models in self.key_counts},
-            "neurons_per_frequency_1_to_29": list(self.neurons_per_frequency),
-            "histograms": bars,
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +171,7 @@ def read_published() -> Published:
 
 @cache
 def read_population() -> PopulationSummary:
-    """Ours: the summary of the dataset that is shipped beside it (`population.comparison.summarise`)."""
+    """Ours: the summary of the dataset that is shipped beside it (`tools/refresh_docs.py`)."""
     data = _shipped("population.json")
     return summary_of(data, data["models"])
 

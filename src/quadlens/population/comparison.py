@@ -18,7 +18,7 @@ from quadlens.population.statement import (
     count_statement,
     number_statement,
 )
-from quadlens.published import GOOD_MODELS, MODELS, Histogram, PopulationSummary, as_printed, read_published
+from quadlens.published import GOOD_MODELS, MODELS, as_printed, read_published
 from quadlens.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -108,20 +108,6 @@ class Comparison:
 
 
 Row = TypeVar("Row", Statement, KeyCounts, HistogramComparison)
-
-
-def summarise(comparison: Comparison) -> PopulationSummary:
-    """What is shipped of the comparison for pages and figures: our counts, without intervals and verdicts."""
-    # The two outer bins hold what lies outside the paper's axis, which its figure does not show.
-    bars = {one.name: Histogram(one.edges, one.ours[1:-1]) for one in comparison.histograms}
-    frequencies = bars.pop("neurons_per_frequency_1_to_29")
-    return PopulationSummary(
-        models=comparison.models,
-        facts=tuple((one.name, one.ours) for one in comparison.statements if one.ours is not None),
-        key_counts=tuple(sorted(comparison.key_counts.ours.items())),
-        neurons_per_frequency=tuple(int(count) for count in frequencies.count),
-        histograms=tuple(bars.items()),
-    )
 
 
 def compare(
