@@ -43,7 +43,7 @@ from quadlens.quadrature.views import to_json as bounds_to_json
 from quadlens.schema import plain
 from quadlens.studies import Study, study_of
 from quadlens.training.config import load_config
-from quadlens.training.snapshots import snapshot_epochs
+from quadlens.training.outputs import snapshot_epochs
 from quadlens.training.train import Hooks, train
 
 EPOCHS, LONG, SNAPSHOTS = 3000, 10_000, 12

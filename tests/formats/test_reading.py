@@ -251,13 +251,13 @@ def test_a_run_file_that_is_not_odd(tmp_path: Path) -> None:
 
 
 def test_snapshots_of_another_modulus(tmp_path: Path) -> None:
-    from quadlens.training.snapshots import save_snapshot, snapshot_directory
+    from quadlens.training.outputs import RunFiles, save_snapshot
 
     pytest.importorskip("torch")
     model = tmp_path / "m.safetensors"
     words = ("train", "--epochs", "2", "--set", "d_model=8", "--set", "d_mlp=16", "--snapshots", "2", "-o", model)
     assert quadlens(*words, "--p", "5").code == 0
-    directory = snapshot_directory(model)
+    directory = RunFiles(model).snapshots
     save_snapshot(package.build(p=7, keys=(1, 2), neurons=12), directory, 1)
     run = quadlens("history", model)
     assert run.code == 2
@@ -274,13 +274,12 @@ def test_snapshots_of_another_modulus(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [*DEEP_JSON, '{"p": ' + "9" * 5000 + "}", "", "[1]", '"x"', "NaN"])
 def test_manifests_and_configs_never_end_in_an_internal_error(tmp_path: Path, text: str) -> None:
-    from quadlens.training.outputs import RunFiles
-    from quadlens.training.snapshots import save_snapshot, snapshot_directory
+    from quadlens.training.outputs import RunFiles, save_snapshot
 
     model, built = tmp_path / "m.safetensors", package.build(p=7, keys=(1, 2), neurons=12)
     save(built, model)
-    snapshot_directory(model).mkdir()
-    save_snapshot(built, snapshot_directory(model), 1)
+    RunFiles(model).snapshots.mkdir()
+    save_snapshot(built, RunFiles(model).snapshots, 1)
     RunFiles(model).manifest.write_text(text)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "manifest.json").write_text(text)

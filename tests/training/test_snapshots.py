@@ -21,7 +21,7 @@ from quadlens.studies.over_time import files_of, history, key_waves, model_in
 from quadlens.studies.played_run import orthonormal_waves, read_run
 from quadlens.training.config import load_config
 from quadlens.training.initial import start_of
-from quadlens.training.snapshots import save_snapshot, snapshot_directory, snapshot_epochs
+from quadlens.training.outputs import RunFiles, save_snapshot, snapshot_epochs
 from quadlens.training.train import Hooks, Interrupted, train
 
 pytestmark = pytest.mark.slow
@@ -73,12 +73,12 @@ def all_hashes(directory: Path) -> dict[str, str]:
 def test_a_stopped_run_resumes_to_the_same_snapshots(tmp_path: Path) -> None:
     whole = tmp_path / "whole.safetensors"
     assert quadlens("train", *SMALL, "-o", whole).code == 0
-    wanted = all_hashes(snapshot_directory(whole))
+    wanted = all_hashes(RunFiles(whole).snapshots)
     assert len(wanted) == 9
     config = load_config(flags={"p": 7, "d_model": 8, "d_mlp": 16, "n_heads": 2, "d_head": 4, "epochs": 120,
                                 "attention_rate": 0.5})  # fmt: skip
     part = tmp_path / "part.safetensors"
-    directory = snapshot_directory(part)
+    directory = RunFiles(part).snapshots
     directory.mkdir()
     save_snapshot(start_of(config).params, directory, 100)  # a snapshot that is not asked for
     left = iter(range(70))
@@ -197,7 +197,7 @@ def test_a_played_run_is_the_run_rounded_and_a_damaged_file_is_refused(tmp_path:
     # Without its snapshots, a run has the rows that NAME.run holds; the page plays either.
     page = tmp_path / "page.html"
     assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(found.epochs)
-    snapshot_directory(model).rename(tmp_path / "away")
+    RunFiles(model).snapshots.rename(tmp_path / "away")
     assert history(model).to_dict() == found.history.to_dict()
     assert quadlens("explore", model, "-o", page, "--json").document["snapshots"] == len(found.epochs)
     assert quadlens("explore", model, "-o", page, "--no-history", "--json").document["snapshots"] == 0

@@ -121,20 +121,22 @@ def run_one(
     """Train one model into `output`; returns its manifest."""
     from quadlens.model.atomic import clear_left_over
     from quadlens.training.checkpoint import remove_left_over
-    from quadlens.training.outputs import RunFiles, check_writable, finished_manifest, write_run
-    from quadlens.training.snapshots import (
-        prepare,
+    from quadlens.training.outputs import (
+        RunFiles,
+        check_writable,
+        finished_manifest,
+        keep_snapshots,
         save_snapshot,
-        snapshot_directory,
         snapshot_epochs,
-        snapshots_missing,
+        snapshot_file,
+        write_run,
     )
     from quadlens.training.train import Hooks, Interrupted, train
 
     files = RunFiles(output)
     kept = snapshot_epochs(snapshots, config.epochs) if snapshots else ()
-    missing = snapshots_missing(output, kept)
-    for place in (output.parent, snapshot_directory(output)):
+    missing = [epoch for epoch in kept if not snapshot_file(files.snapshots, epoch).is_file()]
+    for place in (output.parent, files.snapshots):
         clear_left_over(place)
     if resume and not missing and (manifest := finished_manifest(files, config)) is not None:
         remove_left_over(files.checkpoint, config)
@@ -150,7 +152,8 @@ def run_one(
         out.note("the run starts again: snapshots from before its checkpoint are missing")
         checkpoint = None
     # A run from the beginning keeps no snapshot: those of another run would stand among its own until it is done.
-    directory = prepare(output, kept if checkpoint else ()) if kept else output.parent
+    if kept:
+        keep_snapshots(files.snapshots, kept if checkpoint else ())
     if output.exists():
         out.note(f"{output} exists and will be replaced when this run is done")
     # From here on Ctrl-C only asks: torn out of a library that is starting its threads, the process would abort.
@@ -169,7 +172,7 @@ def run_one(
                 checkpoint_every,
                 should_stop,
                 frozenset(kept),
-                lambda epoch, models: save_snapshot(models[0], directory, epoch),
+                lambda epoch, models: save_snapshot(models[0], files.snapshots, epoch),
             )
             try:
                 result = train(config, device=device, threads=threads, resume=checkpoint, hooks=hooks)

@@ -206,20 +206,15 @@ class Store:
                 found[file.stem] = str(parse_json(read_here(file, MAX_JSON_BYTES), file.name)["reasons"][-1])
         return {run_id: reason for run_id, reason in found.items() if not self.is_finished(run_id)}
 
-    @contextlib.contextmanager
-    def only_driver(self) -> Iterator[None]:
+    def only_driver(self) -> contextlib.AbstractContextManager[None]:
         """Hold the sweep's lock; a second sweep into the same directory is refused."""
-        with _locked(
-            self.root / ".sweep.lock", 0.0, f"another sweep is at work in {self.root}; wait for it, or stop it"
-        ):
-            yield
+        message = f"another sweep is at work in {self.root}; wait for it, or stop it"
+        return _locked(self.root / ".sweep.lock", 0.0, message)
 
-    @contextlib.contextmanager
-    def only_worker(self, run_id: str, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    def only_worker(self, run_id: str, seconds: float = LOCK_SECONDS) -> contextlib.AbstractContextManager[None]:
         """Hold the lock of one model while it is made; it ends with the process, however that ends."""
         message = f"another worker still works on {run_id} after {seconds:.0f} s"
-        with _locked(self.lock(run_id), seconds, message):
-            yield
+        return _locked(self.lock(run_id), seconds, message)
 
 
 @contextlib.contextmanager

@@ -38,7 +38,6 @@ from quadlens.studies.study import Study, study_of
 from quadlens.table import Table
 from quadlens.training.initial import start_of
 from quadlens.training.outputs import MAX_MANIFEST_BYTES, RunFiles, TrainingManifest
-from quadlens.training.snapshots import snapshot_directory
 
 if TYPE_CHECKING:
     import polars
@@ -191,7 +190,7 @@ def history(
     RunHistory(name=pizza, snapshots=60, keys=(5, 9, 11))
     """
     path = resolve(run) if is_bundled(run) else Path(run)
-    if not path.is_dir() and not snapshot_directory(path).is_dir() and path.with_suffix(PLAYED).is_file():
+    if not path.is_dir() and not RunFiles(path).snapshots.is_dir() and path.with_suffix(PLAYED).is_file():
         from quadlens.studies.played_run import read_run
 
         return read_run(path.with_suffix(PLAYED)).history
@@ -213,7 +212,7 @@ def history(
 
 def files_of(path: Path) -> list[tuple[int, Path]]:
     """Epochs and their files, in order: snapshots, or checkpoints by the last number in their name."""
-    directory = path if path.is_dir() else snapshot_directory(path)
+    directory = path if path.is_dir() else RunFiles(path).snapshots
     if not directory.is_dir():
         manifest = _manifest(path)
         error = NoSnapshots(f"{directory}: no such directory; snapshots are kept while a model is trained")

@@ -29,7 +29,7 @@ from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.spectrum.fourier import waves_of
 from quadlens.studies.over_time import PLAYED, RunHistory, Snapshot, files_of, history, model_in
 from quadlens.studies.study import Study
-from quadlens.training.snapshots import snapshot_directory
+from quadlens.training.outputs import RunFiles
 
 FORMAT = 2
 # Steps over the root mean square of the array; the half difference has the mean's step.
@@ -89,7 +89,7 @@ def run_to_play(
     file = study.file if run is True else None if run is False else Path(run)
     if file is None:
         return None
-    has_snapshots, has_run = snapshot_directory(file).is_dir(), file.with_suffix(PLAYED).is_file()
+    has_snapshots, has_run = RunFiles(file).snapshots.is_dir(), file.with_suffix(PLAYED).is_file()
     playable = study.no_waves is None and study.anatomy.layer.is_additive
     if run is True and not (playable and (has_snapshots or has_run)):
         return None

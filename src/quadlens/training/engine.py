@@ -1,7 +1,6 @@
 """What takes a training step: one protocol for a CPU core and for a device that trains many seeds at once."""
 
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -9,24 +8,21 @@ from jaxtyping import Float
 from quadlens.training.config import TrainConfig
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """Mean loss and share of right answers over a set of pairs."""
 
     loss: float
     accuracy: float
 
 
-@dataclass(frozen=True)
-class StepMeasures:
+class StepMeasures(NamedTuple):
     """What one step found at the weights it started from; validation is None without validation pairs."""
 
     train: Measure
     validation: Measure | None
 
 
-@dataclass(frozen=True, eq=False)
-class OptimiserState:
+class OptimiserState(NamedTuple):
     """Flat weights and AdamW's moments, one row per seed."""
 
     theta: Float[np.ndarray, "seeds size"]

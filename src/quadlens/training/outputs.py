@@ -1,19 +1,24 @@
-"""The files of a run: model, manifest, history, and the checkpoint while it runs."""
+"""The files of a run: model, manifest, history, snapshots, and the checkpoint while it runs.
+
+Each file is written whole or not at all, and a run that is resumed writes the same bytes again.
+"""
 
 import dataclasses
 import hashlib
 import importlib.metadata
 import io
+import math
 import platform
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quadlens.errors import BadConfig, BadFile
-from quadlens.model.atomic import check_directory, write_all_atomic
+from quadlens.model.atomic import check_directory, make_directory, write_all_atomic, write_atomic
 from quadlens.model.native import MAX_FILE_BYTES, to_bytes
+from quadlens.model.weights import Weights
 from quadlens.reading import read_limited
 from quadlens.schema import from_json, to_json
 from quadlens.training.config import DEFAULT_PRESET, TrainConfig, read_preset
@@ -27,6 +32,8 @@ CHECKPOINT_BYTES_PER_WEIGHT = 3 * 3 * 8 + 2 * 8
 SNAPSHOT_BYTES_PER_WEIGHT = 8
 SPARE_BYTES = 8 << 20
 MAX_MANIFEST_BYTES = 1 << 20
+# Digits of the epoch in a snapshot's name, so that names are in the order of epochs.
+EPOCH_DIGITS = 7
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,47 @@ class RunFiles:
     def optimiser(self) -> Path:
         """Where a finished run stands, the optimiser's moments included: more epochs continue from there."""
         return self.model.with_name(f"{self._stem}.optimiser")
+
+    @property
+    def snapshots(self) -> Path:
+        """The directory of the weights at chosen epochs, a model file each."""
+        return self.model.with_name(f"{self._stem}.snapshots")
+
+
+def snapshot_epochs(count: int, epochs: int) -> tuple[int, ...]:
+    """`count` epochs from 0 to `epochs`, evenly spaced in log(epoch + 1) and at least one epoch apart.
+
+    >>> snapshot_epochs(8, 1000)
+    (0, 2, 6, 18, 51, 138, 372, 1000)
+    """
+    if not 2 <= count <= epochs + 1:
+        words = f"snapshots = {count}; expected 2 … {epochs + 1} of them in {epochs} epochs"
+        raise BadConfig(words, settings=("snapshots",))
+    chosen: list[int] = []
+    for i in range(count):
+        nearest = round(math.expm1(i / (count - 1) * math.log1p(epochs)))
+        after_last = chosen[-1] + 1 if chosen else 0
+        chosen.append(min(max(nearest, after_last), epochs - (count - 1 - i)))
+    return tuple(chosen)
+
+
+def snapshot_file(directory: Path, epoch: int) -> Path:
+    """The file of one snapshot."""
+    return directory / f"{epoch:0{EPOCH_DIGITS}d}.safetensors"
+
+
+def save_snapshot(model: Weights, directory: Path, epoch: int) -> None:
+    """Write the weights before the step with index `epoch`."""
+    write_atomic(snapshot_file(directory, epoch), to_bytes(model))
+
+
+def keep_snapshots(directory: Path, epochs: Sequence[int]) -> None:
+    """Make the directory, and clear it of all but these snapshots of the run that is resumed."""
+    make_directory(directory)
+    kept = {snapshot_file(directory, epoch) for epoch in epochs}
+    for file in directory.glob(f"{'[0-9]' * EPOCH_DIGITS}.safetensors"):
+        if file not in kept:
+            file.unlink()
 
 
 def check_writable(files: RunFiles, config: TrainConfig, snapshots: int = 0) -> None:
