@@ -214,5 +214,5 @@ def _pairs(values: dict[str, Any]) -> tuple[tuple[int, Any], ...]:
 
 
 def _histogram(bins: list[dict[str, float]]) -> Histogram:
-    edges = [bins[0]["lo"], *(one["hi"] for one in bins)]
-    return Histogram(np.array(edges, dtype=float), np.array([one["count"] for one in bins], dtype=float))
+    edges = [bins[0]["lo"], *(bar["hi"] for bar in bins)]
+    return Histogram(np.array(edges, dtype=float), np.array([bar["count"] for bar in bins], dtype=float))

@@ -47,13 +47,13 @@ def stops_call(handler: Callable[[int, FrameType | None], object]) -> Iterator[N
 @contextlib.contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C and SIGTERM into a question that long work asks between two steps; a second Ctrl-C ends at once."""
-    asked = False
+    stopping = False
 
     def handler(number: int, frame: object) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal stopping
+        if stopping:
             raise KeyboardInterrupt
-        asked = True
+        stopping = True
 
     with stops_call(handler):
-        yield lambda: asked
+        yield lambda: stopping

@@ -143,12 +143,12 @@ def _verify(path: Path, out: Output) -> None:
     from quadlens.population.verify import verify
 
     with out.step_line() as step:
-        found = verify(path, CHECK_SECONDS, lambda done: step(f"verifying model {done + 1}"))
+        verified = verify(path, CHECK_SECONDS, lambda done: step(f"verifying model {done + 1}"))
 
-    lines = [f"{name}: {problem}" for name, problem in found.problems.items()]
-    what = found.to_dict()["verified"]
-    out.say(found.to_dict(), *lines, f"{found.models} models, {what}: {len(found.problems) or 'no'} problems")
-    if found.problems:
+    lines = [f"{name}: {problem}" for name, problem in verified.problems.items()]
+    what = verified.to_dict()["verified"]
+    out.say(verified.to_dict(), *lines, f"{verified.models} models, {what}: {len(verified.problems) or 'no'} problems")
+    if verified.problems:
         raise typer.Exit(1)
 
 

@@ -48,7 +48,9 @@ def takes_settings(*without: str) -> Callable[[Callable[..., None]], Callable[..
             given = {name: others.pop(name) for name in names}
             function(settings=parse_settings(set_ or [], given), **others)
 
-        return with_signature(command, function, [one for one in own.values() if one.name != "settings"], flags, None)
+        return with_signature(
+            command, function, [parameter for parameter in own.values() if parameter.name != "settings"], flags, None
+        )
 
     return decorate
 

@@ -81,10 +81,10 @@ def command(
     chosen_axes = {name: values for name, values in axes.items() if values is not None}
     points = [dict(zip(chosen_axes, point, strict=True)) for point in itertools.product(*chosen_axes.values())]
     base = [load_config(preset, config, {**settings, **point}) for point in points]
-    for one in base:
-        if one.kind.no_sweep is not None:
-            raise BadConfig(f"{one.kind.no_sweep}; train networks on sequences by quadlens train --seeds")
-    configs = [dataclasses.replace(one, seed=seed) for one in base for seed in parse_seeds(seeds)]
+    for at_point in base:
+        if at_point.kind.no_sweep is not None:
+            raise BadConfig(f"{at_point.kind.no_sweep}; train networks on sequences by quadlens train --seeds")
+    configs = [dataclasses.replace(at_point, seed=seed) for at_point in base for seed in parse_seeds(seeds)]
     chosen = tuple(strategies.split(",")) if strategies is not None else DEFAULT_STRATEGIES
     if unknown := [name for name in chosen if name not in ALL_STRATEGIES]:
         raise BadConfig(f"--strategies {','.join(unknown)} is not known; expected some of {','.join(ALL_STRATEGIES)}")
@@ -181,9 +181,9 @@ def _progress(quiet: bool, total: int) -> "Iterator[tuple[Callable[[SweepState],
         with Progress(
             BarColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True
         ) as bar:
-            shown = bar.add_task("", total=total)
+            task = bar.add_task("", total=total)
             yield (
-                lambda state: bar.update(shown, completed=state.done + state.failed, description=describe(state)),
+                lambda state: bar.update(task, completed=state.done + state.failed, description=describe(state)),
                 lambda line: bar.console.print(line, markup=False),
             )
         return

@@ -104,7 +104,7 @@ def command(
                 soft_wrap=True,
             )
 
-    runs = [{**dataclasses.asdict(one), **({"path": str(path)} if seeds else {})} for path, one in made.items()]
+    runs = [{**dataclasses.asdict(run), **({"path": str(path)} if seeds else {})} for path, run in made.items()]
     out.emit({"runs": runs} if seeds else runs[0], render)
 
 

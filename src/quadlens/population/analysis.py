@@ -109,12 +109,12 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
     config, layer = study.config, study.anatomy.layer
     if config.attends is None or config.task.cyclic is None:
         return None
-    found = algorithm_measures(study.model, layer, right_logits(layer))
+    measures = algorithm_measures(study.model, layer, right_logits(layer))
     lens = study.lens_if_any
     return {
-        "gradient_symmetricity": found.gradient_symmetricity,
-        "distance_irrelevance": found.distance_irrelevance,
-        "circularity": found.circularity,
+        "gradient_symmetricity": measures.gradient_symmetricity,
+        "distance_irrelevance": measures.distance_irrelevance,
+        "circularity": measures.circularity,
         "symmetric_part": None if lens is None else lens.r2.symmetric_part,
         "product_share": None if lens is None else lens.fourier["product_waves"],
     }

@@ -70,7 +70,7 @@ def build(store: Store) -> "polars.DataFrame":
         if results.get("attention") is None:
             continue
         manifest, evaluation = run.read_manifest(), results["evaluation"]
-        proof = max(results["proofs"], key=lambda one: (one["certified_inputs"], -one["cost_share"]))
+        proof = max(results["proofs"], key=lambda proof: (proof["certified_inputs"], -proof["cost_share"]))
         rows.append(
             {
                 **{name: getattr(manifest.config, name) for name in SETTINGS},
@@ -133,9 +133,9 @@ def published() -> tuple[PublishedBin, ...]:
     rows = json.loads((data_directory() / PUBLISHED).read_bytes())["bins"]
     return tuple(
         PublishedBin(
-            one["attention_rate_from"], one["runs"], {name: tuple(one[f"{name}_q10_25_50_75_90"]) for name in MEASURES}
+            row["attention_rate_from"], row["runs"], {name: tuple(row[f"{name}_q10_25_50_75_90"]) for name in MEASURES}
         )
-        for one in rows
+        for row in rows
     )
 
 
@@ -181,19 +181,19 @@ class RateComparison:
         """The JSON view."""
         rows = self.frame.drop("manifest").to_dicts()
         verdicts = [
-            {**{name: value for name, value in one.items() if name != "tested"}, **one["tested"].to_dict(),
-             "verdict": one["tested"].verdict}
-            for one in self.verdicts()
+            {**{name: value for name, value in row.items() if name != "tested"}, **row["tested"].to_dict(),
+             "verdict": row["tested"].verdict}
+            for row in self.verdicts()
         ]  # fmt: skip
         return {"models": len(self.frame), "verdicts": verdicts, "rows": rows}
 
     def tables(self) -> tuple[Table, Table]:
         """The verdicts, and one row per model with the published median at its rate."""
         verdicts = [
-            (one["initial_rule"], one["measure"].replace("_", " "), f"{one['inside']} of {one['models']}",
-             f"{percent(one['ci95'][0])} – {percent(one['ci95'][1])}",
-             f"{one['tested'].verdict}: {one['tested'].words()}")
-            for one in self.verdicts()
+            (row["initial_rule"], row["measure"].replace("_", " "), f"{row['inside']} of {row['models']}",
+             f"{percent(row['ci95'][0])} – {percent(row['ci95'][1])}",
+             f"{row['tested'].verdict}: {row['tested'].words()}")
+            for row in self.verdicts()
         ]  # fmt: skip
         models, bins = [], published()
         for row in self.frame.to_dicts():

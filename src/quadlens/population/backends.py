@@ -52,7 +52,7 @@ class LocalBackend:
     def __init__(self, processes: int) -> None:
         """Start nothing yet."""
         self.threads = processes
-        self._mine = threading.local()
+        self._of_thread = threading.local()
         self._pools: list[Any] | None = []
         self._lock = threading.Lock()
 
@@ -63,12 +63,12 @@ class LocalBackend:
     def make(self, task: Task) -> Outcome:
         """In this thread's process, which is started when there is none."""
         try:
-            if getattr(self._mine, "pool", None) is None:
-                self._mine.pool = self._start()
-            outcome: Outcome = self._mine.pool.submit(make_model, task).result()
+            if getattr(self._of_thread, "pool", None) is None:
+                self._of_thread.pool = self._start()
+            outcome: Outcome = self._of_thread.pool.submit(make_model, task).result()
             return outcome
         except RuntimeError as error:  # loky: the process is gone, or the pool was closed
-            self._mine.pool = None
+            self._of_thread.pool = None
             return Outcome(task.run_id, "failed", _ending(error))
 
     def _start(self) -> Any:
@@ -90,10 +90,10 @@ class LocalBackend:
 
 def _ending(error: RuntimeError) -> str:
     """What became of a process; loky has its exit code only in words: `SIGKILL(-9)`, `EXIT(3)`."""
-    found = re.search(r"\b([A-Z]+)\((-?\d+)\)", str(error))
-    if found is None:
+    ending = re.search(r"\b([A-Z]+)\((-?\d+)\)", str(error))
+    if ending is None:
         return _first_line(error)
-    name, code = found.groups()
+    name, code = ending.groups()
     return f"its worker was killed by {name}" if int(code) < 0 else f"its worker ended by itself with exit code {code}"
 
 

@@ -79,15 +79,15 @@ class Comparison:
     @property
     def tests(self) -> tuple[Tested, ...]:
         """One for each comparison that could have come out either way."""
-        stated = [one.tested for one in self.statements if one.name != SAID_TWICE]
-        rows = (*stated, self.key_counts.tested, *(one.tested for one in self.histograms))
+        stated = [statement.tested for statement in self.statements if statement.name != SAID_TWICE]
+        rows = (*stated, self.key_counts.tested, *(histogram.tested for histogram in self.histograms))
         return tuple(tested for tested in rows if tested is not None)
 
     def tally(self) -> str:
         """How many of the comparisons differ, one by one and taken together."""
         tests = self.tests
-        alone = sum(one.verdict == "differs" for one in tests)
-        together = sum(one.p_holm is not None and one.p_holm < 0.05 for one in tests)
+        alone = sum(test.verdict == "differs" for test in tests)
+        together = sum(test.p_holm is not None and test.p_holm < 0.05 for test in tests)
         return (
             f"Of {len(tests)} comparisons that could have come out either way {len(tests) - alone} agree and {alone} "
             f"differ at 95 %, {together} of these also after Holm's correction for all {len(tests)}."
@@ -95,7 +95,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON view: names as in published.json's `population`."""
-        bars = {one.name: one.to_dict() for one in self.histograms}
+        bars = {histogram.name: histogram.to_dict() for histogram in self.histograms}
         frequencies = "neurons_per_frequency_1_to_29"
         return {
             **{statement.name: statement.to_dict() for statement in self.statements},
@@ -140,10 +140,10 @@ def why_not_comparable(frame: "polars.DataFrame") -> str | None:
         if name in FREE_SETTINGS:
             continue
         column = name in CONFIG_COLUMNS
-        found = set(frame[name].drop_nulls()) if column else {getattr(config, name) for config in configs}
-        if others := sorted(found - {value}):
-            where = "in some models" if value in found else "here"
-            hint = " (keep those with a condition)" if value in found and column else ""
+        values = set(frame[name].drop_nulls()) if column else {getattr(config, name) for config in configs}
+        if others := sorted(values - {value}):
+            where = "in some models" if value in values else "here"
+            hint = " (keep those with a condition)" if value in values and column else ""
             return f"{name} is {', '.join(map(str, others))} {where}, {value} in the paper's{hint}"
     return None
 
@@ -151,17 +151,17 @@ def why_not_comparable(frame: "polars.DataFrame") -> str | None:
 def _corrected(made: Comparison) -> Comparison:
     """The same with Holm's p-values over all of the page's comparisons."""
     tests = made.tests
-    whole = dict(zip(tests, holm([one.p for one in tests]), strict=True))
+    whole = dict(zip(tests, holm([test.p for test in tests]), strict=True))
 
-    def one(row: Row) -> Row:
+    def corrected(row: Row) -> Row:
         tested = row.tested
         return row if tested is None else replace(row, tested=replace(tested, p_holm=whole[tested]))
 
     return replace(
         made,
-        statements=tuple(map(one, made.statements)),
-        key_counts=one(made.key_counts),
-        histograms=tuple(map(one, made.histograms)),
+        statements=tuple(map(corrected, made.statements)),
+        key_counts=corrected(made.key_counts),
+        histograms=tuple(map(corrected, made.histograms)),
     )
 
 
@@ -170,9 +170,9 @@ def _not_compared(made: Comparison, reason: str) -> Comparison:
     none: dict[str, Any] = {"verdict": "cannot be compared", "why": reason, "tested": None}
     return replace(
         made,
-        statements=tuple(replace(one, **none) for one in made.statements),
+        statements=tuple(replace(statement, **none) for statement in made.statements),
         key_counts=replace(made.key_counts, **none),
-        histograms=tuple(replace(one, gap=None, band=None, **none) for one in made.histograms),
+        histograms=tuple(replace(bars, gap=None, band=None, **none) for bars in made.histograms),
     )
 
 
@@ -294,7 +294,7 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
     per_model = number_statement(
         "good_model_frequency_pairs",
         "(good model, key frequency) pairs; compared per good model",
-        *measured([np.array([float(len(one))]) for one in hits], rng),
+        *measured([np.array([float(len(flags))]) for flags in hits], rng),
         Printed(theirs / their_good, theirs / their_good, their_good),
     )
     _, hits_ci, _ = measured(hits, rng, limits=shares)
@@ -306,7 +306,7 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
         count_statement(
             "pairs_all_four_errors_below_0.1",
             "pairs with all four errors below 0.1",
-            int(sum(one.sum() for one in hits)),
+            int(sum(flags.sum() for flags in hits)),
             total,
             (paper["pairs_all_four_errors_below_0.1"], theirs),
             ci_share=hits_ci,
@@ -327,7 +327,7 @@ def _of_pairs(good: "polars.DataFrame", rng: np.random.Generator) -> list[Statem
             naive_name,
             "share of those bounds below the naive bound",
             naive,
-            naive_ci or wilson(int(sum(one.sum() for one in below)), sum(map(len, below))),
+            naive_ci or wilson(int(sum(flags.sum() for flags in below)), sum(map(len, below))),
             n,
             Printed(*as_printed(numbers[naive_name]), their_good),
         ),
@@ -351,11 +351,11 @@ def _of_neurons(frame: "polars.DataFrame", rng: np.random.Generator) -> Statemen
 
 def _key_counts(frame: "polars.DataFrame", rng: np.random.Generator) -> KeyCounts:
     theirs = dict(read_published().population.key_counts)
-    found = frame["n_key_frequencies"].to_list()
-    kinds = sorted({*theirs, *found})
-    ours = {k: found.count(k) for k in kinds}
+    numbers = frame["n_key_frequencies"].to_list()
+    kinds = sorted({*theirs, *numbers})
+    ours = {k: numbers.count(k) for k in kinds}
     p = homogeneity(np.array(list(ours.values())), np.array([theirs.get(k, 0) for k in kinds]), rng)
-    sides = [(count, len(found), theirs.get(k, 0), sum(theirs.values())) for k, count in ours.items()]
+    sides = [(count, len(numbers), theirs.get(k, 0), sum(theirs.values())) for k, count in ours.items()]
     shares = [difference(a / n, wilson(a, n) or (0.0, 1.0), b / m, wilson(b, m) or (0.0, 1.0)) for a, n, b, m in sides]
     tested = Tested(p, max(max(-low, high) for low, high in shares))
     return KeyCounts(ours, theirs, tested.verdict, "χ² test of one distribution", tested)

@@ -141,8 +141,8 @@ def build(store: Store) -> "polars.DataFrame":
     """Read every whole directory of a sweep, in order of p, settings, seed; those without frequencies have no row."""
     import polars as pl
 
-    found = (store.finished(run_id) for run_id in store.run_ids())
-    rows = [_row(run) for run in found if run.analysed and run.neurons.is_file()]
+    runs = (store.finished(run_id) for run_id in store.run_ids())
+    rows = [_row(run) for run in runs if run.analysed and run.neurons.is_file()]
     order = ["p", "equals", "d_mlp", "epochs", "weight_decay", "seed", "run_id"]
     return pl.DataFrame(rows, schema=schema(), orient="row").sort(order)
 

@@ -110,8 +110,8 @@ def bootstrap(
         return None
 
     def value(sample: np.ndarray) -> float:
-        found = statistic(sample)
-        return math.nan if found is None else found
+        of_sample = statistic(sample)
+        return math.nan if of_sample is None else of_sample
 
     with warnings.catch_warnings():  # samples without a value are left out below
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)

@@ -130,7 +130,7 @@ def train_together(
         files, began = [place.training for place in places], time.perf_counter()
         checkpoints = [load_checkpoint(file.checkpoint) for file in files if file.checkpoint.exists()]
         # Seeds of one batch are saved together; a batch that is not whole starts again.
-        whole = len(checkpoints) == len(missing) and len({one.epoch for one in checkpoints}) == 1
+        whole = len(checkpoints) == len(missing) and len({checkpoint.epoch for checkpoint in checkpoints}) == 1
 
         def save(saved: Sequence[Checkpoint]) -> None:
             for checkpoint, file in zip(saved, files, strict=True):
@@ -168,12 +168,12 @@ def _analyse(task: Task, place: RunDirectory) -> dict[str, float]:
     from quadlens.population.analysis import analyse, results_to_bytes
     from quadlens.studies import study_of
 
-    found = analyse(study_of(place.training.model), task.strategies)
-    write_atomic(place.results, results_to_bytes(found.results))
-    if found.neurons is not None:
-        write_atomic(place.neurons, found.neurons)
-    write_atomic(place.certificate, found.certificate.to_bytes())
-    return {name: round(taken, 3) for name, taken in found.seconds.items()}
+    analysis = analyse(study_of(place.training.model), task.strategies)
+    write_atomic(place.results, results_to_bytes(analysis.results))
+    if analysis.neurons is not None:
+        write_atomic(place.neurons, analysis.neurons)
+    write_atomic(place.certificate, analysis.certificate.to_bytes())
+    return {name: round(taken, 3) for name, taken in analysis.seconds.items()}
 
 
 def finish(store: Store, place: RunDirectory, trained: TrainingManifest, seconds: Mapping[str, float]) -> None:

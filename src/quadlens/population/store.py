@@ -200,11 +200,11 @@ class Store:
 
     def failures(self) -> dict[str, str]:
         """Run → last reason, of all models given up."""
-        found = {}
+        reasons = {}
         for file in sorted((self.root / "failed").glob("*.json")):
             with contextlib.suppress(BadFile, KeyError, IndexError, TypeError):
-                found[file.stem] = str(parse_json(read_here(file, MAX_JSON_BYTES), file.name)["reasons"][-1])
-        return {run_id: reason for run_id, reason in found.items() if not self.is_finished(run_id)}
+                reasons[file.stem] = str(parse_json(read_here(file, MAX_JSON_BYTES), file.name)["reasons"][-1])
+        return {run_id: reason for run_id, reason in reasons.items() if not self.is_finished(run_id)}
 
     def only_driver(self) -> contextlib.AbstractContextManager[None]:
         """Hold the sweep's lock; a second sweep into the same directory is refused."""

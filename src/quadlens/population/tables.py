@@ -58,17 +58,18 @@ def _lines(
     comparison: Comparison,
 ) -> "Iterator[tuple[Statement | KeyCounts | HistogramComparison, str, str, str, str]]":
     """(the comparison, what it is about, ours, its interval, the paper's) for each of them."""
-    for one in comparison.statements:
-        if one.name != SAID_TWICE:
-            yield one, one.words, ours(one), interval(one), _number(one.paper, one.paper_of)
+    for statement in comparison.statements:
+        if statement.name != SAID_TWICE:
+            paper = _number(statement.paper, statement.paper_of)
+            yield statement, statement.words, ours(statement), interval(statement), paper
     counts = comparison.key_counts
     counted_here, paper = (
         ", ".join(f"{k}: {n}" for k, n in sorted(side.items())) for side in (counts.ours, counts.paper)
     )
     yield counts, "models by number of key frequencies", counted_here, "", paper
     for h in comparison.histograms:
-        found = f"{h.ours.sum():,.0f} of {counted(h.models, 'model')}"
-        yield h, f"histogram of {h.words}", found, "", f"{h.paper.sum():,.0f}"
+        counted_here = f"{h.ours.sum():,.0f} of {counted(h.models, 'model')}"
+        yield h, f"histogram of {h.words}", counted_here, "", f"{h.paper.sum():,.0f}"
 
 
 def _sure(row: Statement | KeyCounts | HistogramComparison) -> str:
@@ -78,18 +79,18 @@ def _sure(row: Statement | KeyCounts | HistogramComparison) -> str:
     return f"; {words}" if words else ""
 
 
-def ours(one: Statement) -> str:
+def ours(statement: Statement) -> str:
     """Our number of a statement, with what it is counted among."""
-    return _number(one.ours, one.of) or "none"
+    return _number(statement.ours, statement.of) or "none"
 
 
-def interval(one: Statement) -> str:
+def interval(statement: Statement) -> str:
     """Its interval; empty where there is none."""
-    if one.ci95 is None:
+    if statement.ci95 is None:
         return ""
-    low, high = one.ci95
+    low, high = statement.ci95
     # A count is a whole number, and so are the ends of its interval, rounded outwards.
-    return f"{low:.3g} … {high:.3g}" if one.of is None else f"{math.floor(low)} … {math.ceil(high)}"
+    return f"{low:.3g} … {high:.3g}" if statement.of is None else f"{math.floor(low)} … {math.ceil(high)}"
 
 
 def _number(value: int | float | None, of: int | None) -> str:
@@ -107,10 +108,10 @@ def render_rows(console: "Console", title: str, rows: list[dict[str, Any]]) -> N
         ("cost_", "operations as a share of brute force"),
     ):
         tables[f"{what}, by strategy"] = [*names[:labels], *(name for name in names if name.startswith(prefix))]
-    for heading, shown in tables.items():
-        if len(shown) > labels:
-            header = [HEADERS.get(name, name.removeprefix("certified_").removeprefix("cost_")) for name in shown]
-            cells = [[cell(row.get(name)) for name in shown] for row in rows]
+    for heading, columns in tables.items():
+        if len(columns) > labels:
+            header = [HEADERS.get(name, name.removeprefix("certified_").removeprefix("cost_")) for name in columns]
+            cells = [[cell(row.get(name)) for name in columns] for row in rows]
             console.print()
             Table(heading, header, cells, labels=labels, left=()).print(console)
 

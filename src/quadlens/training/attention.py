@@ -41,7 +41,7 @@ class SoftmaxAttention:
         import torch
 
         of_a, of_b = by_head[0], by_head[1]
-        sums = [one.sum(dim=1, keepdim=True) for one in (of_a, of_b)]
+        sums = [side.sum(dim=1, keepdim=True) for side in (of_a, of_b)]
         rows = torch.cat([of_a + of_b, *sums, *by_head[2:]], dim=1).transpose(0, 1)
         return rows.reshape(len(rows), -1)
 

@@ -82,7 +82,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         header = parse_dataclass(_Header, parse_json(metadata[METADATA_KEY], "its metadata"), "header")
         history = {name.removeprefix("history."): a for name, a in arrays.items() if name.startswith("history.")}
         flat = {name: arrays[name] for name in ("theta", "first", "second")}
-        found = Checkpoint(
+        checkpoint = Checkpoint(
             header.config, header.device, header.threads, header.epoch, **flat, history=History(**history)
         )
     except (KeyError, ValueError, TypeError, BadConfig, BadFile) as error:
@@ -90,12 +90,12 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise BadFile(f"{path} is not a training checkpoint{why}; {remedy}") from None
     if header.checksum != _checksum(arrays):
         raise BadFile(f"{path} is damaged: its arrays do not match their checksum; {remedy}")
-    if not 0 <= found.epoch <= found.config.epochs or found.threads < 1:
-        raise BadFile(f"{path} says epoch {found.epoch} and {found.threads} threads, which no run does; {remedy}")
-    size = Layout.of_run(found.config).size
-    if any(one.shape != (size,) for one in flat.values()):
+    if not 0 <= checkpoint.epoch <= checkpoint.config.epochs or checkpoint.threads < 1:
+        raise BadFile(f"{path} says epoch {header.epoch} and {header.threads} threads, which no run does; {remedy}")
+    size = Layout.of_run(checkpoint.config).size
+    if any(array.shape != (size,) for array in flat.values()):
         raise BadFile(f"{path} holds arrays of other sizes than its settings have ({size} weights); {remedy}")
-    return found
+    return checkpoint
 
 
 @dataclass(frozen=True)

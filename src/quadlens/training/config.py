@@ -125,9 +125,9 @@ class TrainConfig(Displayed):
     def __post_init__(self) -> None:
         check_fields(self)
         # 1 and 1.0 are one setting: the same run, under one name.
-        for one in dataclasses.fields(self):
-            if one.type is float:
-                object.__setattr__(self, one.name, float(getattr(self, one.name)))
+        for field in dataclasses.fields(self):
+            if field.type is float:
+                object.__setattr__(self, field.name, float(getattr(self, field.name)))
         self._check_model()
         if not 0 < self.train_share <= 1 or int(self.p * self.p * self.train_share) < 1:
             raise BadConfig(
@@ -165,9 +165,9 @@ class TrainConfig(Displayed):
     def _facts(self) -> dict[str, object]:
         always = ("p", "d_mlp", "epochs", "seed")
         return {
-            one.name: "table" if str(getattr(self, one.name)).startswith(TABLE) else getattr(self, one.name)
-            for one in dataclasses.fields(self)
-            if one.name in always or getattr(self, one.name) != one.default
+            field.name: "table" if str(getattr(self, field.name)).startswith(TABLE) else getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name in always or getattr(self, field.name) != field.default
         }
 
     @property
@@ -199,7 +199,7 @@ class TrainConfig(Displayed):
 
         Settings that came later count where they differ from their default, so that older runs keep their names.
         """
-        usual = {one.name: one.default for one in dataclasses.fields(self) if one.name in LATER_SETTINGS}
+        usual = {field.name: field.default for field in dataclasses.fields(self) if field.name in LATER_SETTINGS}
         chosen = {n: v for n, v in dataclasses.asdict(self).items() if n not in usual or v != usual[n]}
         settings = json.dumps(chosen, sort_keys=True)
         return hashlib.sha256(settings.encode()).hexdigest()[:16]

@@ -55,7 +55,7 @@ class _Desk:
     def __init__(self, tables: tuple["Tensor", "Tensor", "Tensor"], gated: bool) -> None:
         import torch
 
-        self.dU, self.dW_L, self.dS = (torch.zeros_like(one) for one in tables)
+        self.dU, self.dW_L, self.dS = (torch.zeros_like(table) for table in tables)
         neurons, width, dtype = self.dU.shape[1], self.dS.shape[1], self.dU.dtype
         self._hidden, self._d_hidden = (torch.zeros(ROWS, neurons, dtype=dtype) for _ in range(2))
         # Where there are gates, the second slice is the skip path.
@@ -305,7 +305,7 @@ class CpuEngine:
         desk.loss, desk.correct = 0.0, 0
         for table in (desk.dU, desk.dW_L, desk.dS):
             table.zero_()
-        U, S, dU, dS = (one.numpy() for one in (self._U, self._S, desk.dU, desk.dS))
+        U, S, dU, dS = (table.numpy() for table in (self._U, self._S, desk.dU, desk.dS))
         for block in self._train[member]:
             self._loss_of_block(desk, block, self._counts[0])
             desk.dW_L.addmm_(block.by_logits.t(), block.hidden)

@@ -204,9 +204,9 @@ class DeviceEngine:
             W_in = w["ln2_w"][:, :, None] * W_in
             W_in = W_in - W_in.mean(dim=1, keepdim=True) if norms.mlp.takes_mean else W_in
             bias = bias + (w["ln2_b"][:, None] @ w["W_in"])[:, 0] if "ln2_b" in w else bias
-        one = torch.eye(d, dtype=W_in.dtype, device=self._device).expand(len(W_in), d, d)
+        identity = torch.eye(d, dtype=W_in.dtype, device=self._device).expand(len(W_in), d, d)
         unbiased = {name: torch.zeros_like(w[name]) for name in ("b_in", "b_out")}
-        of_a, of_b = self._sides({**w, **unbiased, "W_in": W_in, "W_U": one}, config, pairs)
+        of_a, of_b = self._sides({**w, **unbiased, "W_in": W_in, "W_U": identity}, config, pairs)
         pre = self._sum(pairs, of_a.gates, of_a.U, of_b.gates, of_b.U)
         x = self._sum(pairs, of_a.gates, of_a.S, of_b.gates, of_b.S)  # type: ignore[arg-type]
         pre = (pre if norms.mlp is None else _inverse_size(norms.mlp, x)[1] * pre) + bias[:, None]
@@ -223,7 +223,7 @@ class DeviceEngine:
             from quadlens.training.pair_functions import GatedSum
 
             tensors = (gate_a, table_a, gate_b, table_b, pairs.a, pairs.b)
-            return GatedSum.apply(*(one[0] for one in tensors))[None]  # type: ignore[no-untyped-call]
+            return GatedSum.apply(*(tensor[0] for tensor in tensors))[None]  # type: ignore[no-untyped-call]
         seed = torch.arange(len(gate_a), device=self._device)[:, None]
         of_a = torch.einsum("snh,snhm->snm", gate_a, table_a[seed, pairs.a])
         return of_a + torch.einsum("snh,snhm->snm", gate_b, table_b[seed, pairs.b])
@@ -241,8 +241,8 @@ class DeviceEngine:
             attended = alpha * torch.bmm(torch.bmm(read[position], w["W_V"]), w["W_O"])
             parts.append(attended + stream if position == config.read_position else attended)
         from_a, from_b = parts[0], sum(parts[2:], start=parts[1])
-        one = torch.ones_like(pairs.a, dtype=from_a.dtype)[..., None]
-        gates = [[one], [one]]
+        ungated = torch.ones_like(pairs.a, dtype=from_a.dtype)[..., None]
+        gates = [[ungated], [ungated]]
         U = [[(from_a @ w["W_in"])[:, :, None]], [(from_b @ w["W_in"] + w["b_in"][:, None])[:, :, None]]]
         S = [[(from_a @ w["W_U"])[:, :, None]], [((from_b + w["b_out"][:, None]) @ w["W_U"])[:, :, None]]]
         if config.softmax is not None:

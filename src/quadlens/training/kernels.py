@@ -72,7 +72,7 @@ def loss_gradient(logits, S, a, b, right, p, gradient, count):  # type: ignore[n
         top = scores[0]
         for c in range(p):
             top = max(top, scores[c])
-        mine = scores[right[r]]
+        of_right = scores[right[r]]
         for c in range(p):
             x = max(scores[c] - top, _EXP_UNDERFLOW)
             n = np.floor(x * _LOG2E + 0.5)
@@ -88,8 +88,8 @@ def loss_gradient(logits, S, a, b, right, p, gradient, count):  # type: ignore[n
             value = scores[c] * powers[c]
             scores[c] = value
             mass += value
-        total += np.log(mass) + top - mine
-        correct += mine == top
+        total += np.log(mass) + top - of_right
+        correct += of_right == top
         out, weight = gradient[r], 1.0 / (mass * count)
         for c in range(p):
             value = scores[c] * weight

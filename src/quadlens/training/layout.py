@@ -72,11 +72,11 @@ class Layout(ABC):
 
     def views(self, flat: Any) -> dict[str, Any]:
         """Each weight as a part of a flat vector of NumPy or PyTorch, or of one row per seed."""
-        rows, found = flat.shape[:-1], {}
+        rows, parts = flat.shape[:-1], {}
         for name, shape in self.shapes.items():
             start = self.offsets[name]
-            found[name] = flat[..., start : start + math.prod(shape)].reshape(*rows, *shape)
-        return found
+            parts[name] = flat[..., start : start + math.prod(shape)].reshape(*rows, *shape)
+        return parts
 
     @abstractmethod
     def _trained(self, params: Weights) -> dict[str, np.ndarray]:
@@ -163,6 +163,6 @@ def position_rows(config: SequenceConfig) -> list[int]:
     template = config.task.template
     if not template:
         return list(range(config.n_ctx))
-    after = max(int(one[1:]) for one in template if isinstance(one, str))
-    signs = [one for one in template if isinstance(one, int)]
-    return [int(one[1:]) if isinstance(one, str) else after + signs.index(one) for one in template]
+    after = max(int(digit[1:]) for digit in template if isinstance(digit, str))
+    signs = [sign for sign in template if isinstance(sign, int)]
+    return [int(place[1:]) if isinstance(place, str) else after + signs.index(place) for place in template]

@@ -18,23 +18,23 @@ class GatedSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> Tensor:
         """Tables have the shape [token, head, column], gates [pair, head]; a and b name tokens."""
-        gate_a, table_a, gate_b, table_b, a, b = (one.contiguous() for one in inputs)
+        gate_a, table_a, gate_b, table_b, a, b = (tensor.contiguous() for tensor in inputs)
         ctx.save_for_backward(gate_a, table_a, gate_b, table_b, a, b)
         out = table_a.new_empty(len(a), table_a.shape[2])
-        kernels.gated_sum(*(one.detach().numpy() for one in (gate_a, table_a, gate_b, table_b, a, b, out)))
+        kernels.gated_sum(*(tensor.detach().numpy() for tensor in (gate_a, table_a, gate_b, table_b, a, b, out)))
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         """Gradients of gates and tables."""
         gate_a, table_a, gate_b, table_b, a, b = ctx.saved_tensors
-        found: list[Tensor | None] = []
+        by_inputs: list[Tensor | None] = []
         for gate, table, token in ((gate_a, table_a, a), (gate_b, table_b, b)):
             d_gate, d_table = torch.empty_like(gate), torch.empty_like(table)
-            arrays = (gradients[0].contiguous(), gate, table, token, d_gate, d_table)
-            kernels.gated_sum_gradient(*(one.detach().numpy() for one in arrays))
-            found += [d_gate, d_table]
-        return (*found, None, None)
+            tensors = (gradients[0].contiguous(), gate, table, token, d_gate, d_table)
+            kernels.gated_sum_gradient(*(tensor.detach().numpy() for tensor in tensors))
+            by_inputs += [d_gate, d_table]
+        return (*by_inputs, None, None)
 
 
 class CrossEntropy(torch.autograd.Function):
@@ -43,7 +43,7 @@ class CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         """From logits [pair, c] and right answers [pair]; the gradient is computed at once."""
-        logits, right = (one.detach().contiguous() for one in inputs)
+        logits, right = (tensor.detach().contiguous() for tensor in inputs)
         count, p = logits.shape
         gradient, nothing = torch.empty_like(logits), np.zeros(count, dtype=np.int64)
         no_skip = np.zeros((p + 1, p), dtype=gradient.numpy().dtype)

@@ -133,7 +133,7 @@ class SequenceEngine:
         """Take the step with index `epoch` for every seed; returns what was measured before it."""
         import torch
 
-        found = []
+        measures = []
         for seed, theta, first, second in zip(self._seeds, self._theta, self._first, self._second, strict=True):
             words = draw(config, np.random.default_rng([seed, STEP, epoch]), config.batch, full_of_carries=True)
             loss, right, _ = answer(theta, self._layout, words)
@@ -145,8 +145,8 @@ class SequenceEngine:
                     mean, share, _ = answer(theta, self._layout, unseen)
                     validation = Measure(mean.item(), share.double().mean().item())
                 adamw(theta, first, second, gradient, epoch + 1, config)
-            found.append(StepMeasures(Measure(loss.item(), right.double().mean().item()), validation))
-        return found
+            measures.append(StepMeasures(Measure(loss.item(), right.double().mean().item()), validation))
+        return measures
 
     def state(self) -> OptimiserState:
         """A copy of where AdamW stands."""

@@ -39,7 +39,7 @@ class Team:
             raise self._failure
 
     def close(self) -> None:
-        """Send the members home."""
+        """End the threads, but the caller's."""
         self._task = None
         for lock in self._go:
             lock.release()

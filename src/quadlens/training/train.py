@@ -164,7 +164,7 @@ def train_batch(
         recorder.add_spectrum(config.epochs, params)
         results.append(TrainingResult(end.config, device, threads, params, recorder.history(), end))
     if config.epochs in hooks.snapshots:
-        hooks.on_snapshot(config.epochs, [one.params for one in results])
+        hooks.on_snapshot(config.epochs, [result.params for result in results])
     return results
 
 
