@@ -1,5 +1,6 @@
 """Every figure, in the order of the paper, then ours: the entries of `figures.toml`."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -22,6 +23,8 @@ def _family(name: str, draw: str, **fields: Any) -> Family:
 
 
 FIGURES: tuple[Family, ...] = tuple(_family(name, **fields) for name, fields in entries().items())
+# What can be drawn of a model before anything is proved of it.
+WITHOUT_PROOFS = tuple(family for family in FIGURES if not family.needs_proofs)
 
 
 def families_of(names: list[str]) -> tuple[Family, ...]:
@@ -43,39 +46,36 @@ def needs_proofs(names: list[str]) -> bool:
     return any(family.needs_proofs for family in families_of(names))
 
 
-def pictures_by_family(study: Study) -> dict[str, tuple[Picture, ...]]:
-    """Every family's name with the pictures it has for this model; () where the model has none."""
-    return {family.name: family.of(study) for family in FIGURES}
+def pictures_by_family(study: Study, families: Sequence[Family] = FIGURES) -> dict[str, tuple[Picture, ...]]:
+    """Each family's name with the pictures it has for this model; () where the model has none."""
+    return {family.name: family.of(study) for family in families}
 
 
-def all_pictures(study: Study) -> tuple[Picture, ...]:
+def all_pictures(study: Study, families: Sequence[Family] = FIGURES) -> tuple[Picture, ...]:
     """Every picture of this model, the paper's first."""
-    return tuple(picture for family in FIGURES for picture in family.of(study))
-
-
-def pictures_without_proofs(study: Study) -> tuple[Picture, ...]:
-    """Those that do not draw proofs: nothing is proved for them."""
-    return tuple(picture for family in FIGURES if not family.needs_proofs for picture in family.of(study))
+    return tuple(picture for family in families for picture in family.of(study))
 
 
 def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
-    """Pictures by file name, by the paper's label, or by family (`quadrature`: all of them); order as asked, each once.
+    """Pictures by file name, by the paper's label, or by family (`quadrature`: all of them); order as given, each once.
 
     Raises:
         BadConfig: for a name that this model has no picture of.
     """
-    drawn = {family.name: family.of(study) for family in families_of(names)}
-    every, chosen = [picture for many in drawn.values() for picture in many], []
+    by_family = pictures_by_family(study, families_of(names))
+    pictures, chosen = [picture for many in by_family.values() for picture in many], []
     for name in names:
-        found = [one for one in every if name in (one.name, one.label)] or list(drawn.get(name, ()))
-        if not found:
+        named = [one for one in pictures if name in (one.name, one.label)] or list(by_family.get(name, ()))
+        if not named:
             raise BadConfig(f"no figure of this model is named {name}; there are: {_names_of(study)}")
-        chosen += [one for one in found if one not in chosen]
+        chosen += [one for one in named if one not in chosen]
     return tuple(chosen)
 
 
 def _names_of(study: Study) -> str:
     """Every name this model has a picture of; proofs are not run for it, their figures are there all the same."""
-    drawn = {family.name: family.of(study) for family in FIGURES if not family.needs_proofs}
-    names = {name for name, many in drawn.items() if many} | {one.name for many in drawn.values() for one in many}
+    by_family = pictures_by_family(study, WITHOUT_PROOFS)
+    names = {name for name, many in by_family.items() if many} | {
+        one.name for many in by_family.values() for one in many
+    }
     return ", ".join(sorted(names | {family.name for family in FIGURES if family.needs_proofs}))

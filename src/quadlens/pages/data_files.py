@@ -21,10 +21,11 @@ from quadlens.table import csv_text
 
 def data_files(study: Study) -> dict[str, bytes]:
     """Relative path → content, the same bytes for the same study."""
+    populations = {"paper": study.published.population, "ours": study.population}
     files = {
         "data/evaluation.json": json_bytes(asdict(study.evaluation)),
         "data/margins.csv": _margins(study),
-        "data/population.json": json_bytes(_population(study)),
+        "data/population.json": json_bytes({name: one.to_dict() for name, one in populations.items()}),
         "data/certificates.json": json_bytes([summary(one) for one in study.certificates]),
     }
     if study.no_waves is None:
@@ -112,21 +113,6 @@ def _irreps(study: Study) -> bytes:
         for i, part in enumerate(study.irreps.parts if study.irreps else ())
     ]
     return csv_bytes(("irrep", "dimension", "rank", *(f"share_of_{name}" for name in shares)), rows)
-
-
-def _population(study: Study) -> dict[str, Any]:
-    return {
-        name: {
-            "models": one.models,
-            "facts": dict(one.facts),
-            "number_of_key_frequencies": dict(one.key_counts),
-            "neurons_per_frequency": list(one.neurons_per_frequency),
-            "histograms": {
-                key: {"edges": bars.edges.tolist(), "count": bars.count.tolist()} for key, bars in one.histograms
-            },
-        }
-        for name, one in (("paper", study.published.population), ("ours", study.population))
-    }
 
 
 def csv_bytes(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:

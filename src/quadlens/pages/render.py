@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from quadlens.figures.picture import Picture
-from quadlens.figures.registry import all_pictures, pictures_without_proofs
+from quadlens.figures.registry import WITHOUT_PROOFS, all_pictures
 from quadlens.figures.style import FIGURE_FORMATS, OUTLINES, FigureFormat, figure_bytes
 from quadlens.studies import Study
 from quadlens.workers import deaf_to_interrupts
@@ -102,7 +102,7 @@ def _drawn(
     with tempfile.TemporaryDirectory() as directory:
         early, whole = Path(directory) / "early", Path(directory) / "whole"
         early.write_bytes(pickle.dumps(study.without_proofs()))
-        names = [picture.name for picture in pictures_without_proofs(study)]
+        names = [picture.name for picture in all_pictures(study, WITHOUT_PROOFS)]
         with deaf_to_interrupts():
             futures = [pool.submit(_draw_named, early, name) for name in names]
         meanwhile()
