@@ -45,13 +45,13 @@ def short(cls: C) -> C:
     """
 
     def line(self: Any) -> str:
-        shown = f"{type(self).__name__}("
+        text = f"{type(self).__name__}("
         for number, field in enumerate(dataclasses.fields(self)):
             more = f"{', ' if number else ''}{field.name}={_brief(getattr(self, field.name))}"
-            if len(shown) + len(more) > LONGEST_INNER - len(", …)"):
-                return f"{shown}, …)"
-            shown += more
-        return f"{shown})"
+            if len(text) + len(more) > LONGEST_INNER - len(", …)"):
+                return f"{text}, …)"
+            text += more
+        return f"{text})"
 
     cls.__repr__ = line  # type: ignore[assignment]
     return cls

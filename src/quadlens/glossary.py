@@ -64,5 +64,5 @@ def mentioned(texts: Iterable[str]) -> tuple[Entry, ...]:
     ['cluster', 'phi-psi']
     """
     pattern, forms = _mentions()
-    found = {forms[match[0].lower()] for text in texts for match in pattern.finditer(text)}
-    return tuple(entry for entry in typeset().entries if entry in found)
+    entries = {forms[match[0].lower()] for text in texts for match in pattern.finditer(text)}
+    return tuple(entry for entry in typeset().entries if entry in entries)

@@ -122,16 +122,16 @@ class Table:
             if number:
                 console.print()
             console.print(Text(self.title + (", continued" if number else ""), style="italic"))
-            shown = [*range(self.labels), *part]
-            height = max(len(names[index]) for index in shown)
+            visible = [*range(self.labels), *part]
+            height = max(len(names[index]) for index in visible)
             heads = [[""] * (height - len(lines)) + lines for lines in names]
             lines = [[heads[index][level] for index in range(len(self.header))] for level in range(height)]
             for level, cells in enumerate([*lines, *self.rows]):
                 text = Text(style="bold" if level < height else "")
-                for index in shown:
+                for index in visible:
                     space = " " * (widths[index] - _width(cells[index]))
                     padded = cells[index] + space if index in self.left else space + cells[index]
-                    text.append(" " * (gap if index != shown[0] else 1) + padded, "dim" if index in self.dim else "")
+                    text.append(" " * (gap if index != visible[0] else 1) + padded, "dim" if index in self.dim else "")
                 text.rstrip()
                 # Past the edge rather than broken: only where a single column is wider than the terminal.
                 console.print(text, soft_wrap=True)
@@ -177,9 +177,9 @@ def as_table(
     [['4.0', '3.0']]
     """
     named = {column.header: column for column in columns if column.header}
-    shown = [named[header] for header in order or named]
-    cells = [[column.text(column.of(row)) for column in shown] for row in rows]
-    return Table(title, [column.header for column in shown], cells, **options)
+    chosen = [named[header] for header in order or named]
+    cells = [[column.text(column.of(row)) for column in chosen] for row in rows]
+    return Table(title, [column.header for column in chosen], cells, **options)
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -245,11 +245,11 @@ def _irrep_shares(model: Weights, layer: FloatTables) -> tuple[IrrepShare, ...]:
     irreps = find_irreps(model.config.task)
     W_L, embedded = irreps.shares(layer.W_L), irreps.shares(_token_vectors(model))
     logits = _logit_shares(layer, irreps) if layer.p <= LARGEST_N else None
-    found = [
+    shares = [
         IrrepShare(irrep, float(W_L[i]), float(embedded[i]), None if logits is None else float(logits[i]))
         for i, irrep in enumerate(irreps.parts)
     ]
-    return tuple(sorted(found, key=lambda one: -one.share_W_L))
+    return tuple(sorted(shares, key=lambda one: -one.share_W_L))
 
 
 def _token_vectors(model: Weights) -> Float[np.ndarray, "n d"]:

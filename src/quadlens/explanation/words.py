@@ -39,16 +39,16 @@ def _opening(explanation: Explanation, neurons: NeuronExplanation) -> str:
     using = f"{count} {noun}" + (f": {listed}" if keys else "")
     task = explanation.task
     if explanation.logits is None:
-        told = f"This model works modulo {task.modulus or task.n} with {using}.{_renaming(task)}"
+        opening = f"This model works modulo {task.modulus or task.n} with {using}.{_renaming(task)}"
         if NONLINEARITIES[explanation.activation].odd_slope is not None:
-            return told
-        return f"{told} Its logits are not taken apart: the odd part of {explanation.activation} is not linear."
+            return opening
+        return f"{opening} Its logits are not taken apart: the odd part of {explanation.activation} is not linear."
     correct, inputs = explanation.logits.parts.correct, explanation.p**2
     if correct == inputs:
         does = f"adds modulo {explanation.p}" if task.name == "add" else f"answers {task.words} everywhere"
         return f"This model {does} with {using}.{_renaming(task)}"
-    asked = f"additions modulo {explanation.p}" if task.name == "add" else f"inputs of {task.words}"
-    return f"This model answers {correct:,} of {inputs:,} {asked} right; it has {using}.{_renaming(task)}"
+    questions = f"additions modulo {explanation.p}" if task.name == "add" else f"inputs of {task.words}"
+    return f"This model answers {correct:,} of {inputs:,} {questions} right; it has {using}.{_renaming(task)}"
 
 
 def _renaming(task: Task) -> str:
@@ -92,7 +92,7 @@ def _variance(neurons: NeuronExplanation) -> str:
 def _phases(neurons: NeuronExplanation) -> str:
     key_phases = [phases for phases in neurons.phases if phases.k in neurons.key_frequencies]
     values = [phases.r2 for phases in key_phases if phases.r2 is not None]
-    even = sum(phases.spacing.roughly_uniform for phases in key_phases)
+    evenly_spread = sum(phases.spacing.roughly_uniform for phases in key_phases)
     follow = ""
     if values:
         least = fit(min(values))
@@ -100,7 +100,7 @@ def _phases(neurons: NeuronExplanation) -> str:
         if min(values) < CLEAR_RELATION:
             follow = f"Output phases do not all follow twice the input phases (least R² {least}); "
     keys = "1 key frequency" if len(key_phases) == 1 else f"{len(key_phases)} key frequencies"
-    return f"{follow}input phases cover the circle roughly evenly for {even} of {keys}."
+    return f"{follow}input phases cover the circle roughly evenly for {evenly_spread} of {keys}."
 
 
 def _secondary(neurons: NeuronExplanation) -> str:
@@ -109,8 +109,8 @@ def _secondary(neurons: NeuronExplanation) -> str:
         return "No neuron has a secondary frequency."
     phase, r2 = "", doubling.phase_r2
     if r2 is not None:
-        found = f"2φ + π (R² {fit(r2)})"
-        phase = f", with phase {found}" if r2 >= CLEAR_RELATION else f"; their phase does not follow {found}"
+        relation = f"2φ + π (R² {fit(r2)})"
+        phase = f", with phase {relation}" if r2 >= CLEAR_RELATION else f"; their phase does not follow {relation}"
     return (
         f"The secondary frequency is the double of the primary one for {doubling.doubled} "
         f"of {counted(doubling.neurons, 'neuron')}{phase}."
@@ -119,12 +119,12 @@ def _secondary(neurons: NeuronExplanation) -> str:
 
 def _doubled_keys(neurons: NeuronExplanation) -> str:
     """Key frequencies that are the double of another; all of them where they are few, else how many."""
-    found = neurons.doubled_keys
-    pairs = ", ".join(f"{double} of {k}" for k, double in found[:FEW])
-    if len(found) == 1:
+    doubles = neurons.doubled_keys
+    pairs = ", ".join(f"{double} of {k}" for k, double in doubles[:FEW])
+    if len(doubles) == 1:
         return f"One key frequency is another's double modulo {neurons.harmonics.p}: {pairs}."
-    more = f", and {len(found) - FEW} more" if len(found) > FEW else ""
-    return f"{len(found)} key frequencies are another's double modulo {neurons.harmonics.p}: {pairs}{more}."
+    more = f", and {len(doubles) - FEW} more" if len(doubles) > FEW else ""
+    return f"{len(doubles)} key frequencies are another's double modulo {neurons.harmonics.p}: {pairs}{more}."
 
 
 def _logits(logits: LogitExplanation) -> list[str]:

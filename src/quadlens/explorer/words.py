@@ -50,16 +50,16 @@ ABSENT = {
 
 def absences(study: Study) -> tuple[dict[str, Any], ...]:
     """What does not apply to this model; the same in app.js."""
-    layer, cyclic, found = study.anatomy.layer, study.config.task.cyclic, []
+    layer, cyclic, names = study.anatomy.layer, study.config.task.cyclic, []
     if not layer.is_additive:
-        found.append("gates")
+        names.append("gates")
     elif cyclic is None:
-        found.append("task")
+        names.append("task")
     if layer.is_additive:
-        found.append(study.config.attends or "none")
+        names.append(study.config.attends or "none")
     elif cyclic is None or study.p > LARGEST_SHARED:
-        found.append("unshared" if cyclic is None else "many")
-    return tuple(ABSENT[key] for key in found)
+        names.append("unshared" if cyclic is None else "many")
+    return tuple(ABSENT[key] for key in names)
 
 
 def filled(words: str, task: Task) -> str:
@@ -75,11 +75,11 @@ def has_rectangles(study: Study) -> bool:
 def introduction(study: Study) -> str:
     """What the page says about the model on top; the same in app.js, where the verdict is kept for this model alone."""
     task, waves = study.config.task, study.no_waves is None
-    said = SAID["page"]
+    texts = SAID["page"]
     sentences = [
-        filled(said["intros"]["rule" if has_rectangles(study) else "plain"], task),
-        filled(said["renamed"], task) if waves and task.cyclic is not None and not task.cyclic.is_identity else "",
-        said["permutations"] if task.symbols == "σ·τ" else "",
+        filled(texts["intros"]["rule" if has_rectangles(study) else "plain"], task),
+        filled(texts["renamed"], task) if waves and task.cyclic is not None and not task.cyclic.is_identity else "",
+        texts["permutations"] if task.symbols == "σ·τ" else "",
         study.integration.sentence,
     ]
     return " ".join(filter(None, sentences))

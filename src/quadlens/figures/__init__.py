@@ -25,13 +25,13 @@ def __getattr__(name: str) -> Any:
     """Import a figure when it is asked for."""
     if name == "__all__":
         return list(_functions())
-    found = {} if name.startswith("_") else _functions()
-    if name not in found:
+    modules = {} if name.startswith("_") else _functions()
+    if name not in modules:
         known = ", ".join(_functions())
         raise AttributeError(f"module 'quadlens.figures' has no attribute {name!r}; figures: {known}")
     from importlib import import_module
 
-    return getattr(import_module(f"quadlens.figures.{found[name]}"), name)
+    return getattr(import_module(f"quadlens.figures.{modules[name]}"), name)
 
 
 def __dir__() -> list[str]:

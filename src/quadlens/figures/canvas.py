@@ -39,10 +39,10 @@ class Canvas:
     @property
     def figure(self) -> "Figure":
         """The whole figure, also of axes in a subfigure."""
-        found: Any = self.axes[0].figure
-        while found.figure is not found:
-            found = found.figure
-        figure: Figure = found
+        owner: Any = self.axes[0].figure
+        while owner.figure is not owner:
+            owner = owner.figure
+        figure: Figure = owner
         return figure
 
     def label_outside(self, across: str, up: str) -> None:
@@ -96,17 +96,15 @@ def _given(ax: Any, panels: int, projections: tuple[str | None, ...]) -> "list[A
     """The caller's axes, if they are what the drawing needs."""
     from matplotlib.axes import Axes
 
-    found = list(ax.ravel()) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, Sequence) else [ax]
-    if not all(isinstance(one, Axes) for one in found):
-        came = next(type(one).__name__ for one in found if not isinstance(one, Axes))
-    elif len(found) != panels:
-        came = f"{len(found)} axes"
+    axes = list(ax.ravel()) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, Sequence) else [ax]
+    if not all(isinstance(one, Axes) for one in axes):
+        came = next(type(one).__name__ for one in axes if not isinstance(one, Axes))
+    elif len(axes) != panels:
+        came = f"{len(axes)} axes"
     else:
-        wrong = [
-            n for n, (one, kind) in enumerate(zip(found, projections, strict=True)) if kind not in (None, one.name)
-        ]
+        wrong = [n for n, (one, kind) in enumerate(zip(axes, projections, strict=True)) if kind not in (None, one.name)]
         if not wrong:
-            return found
+            return axes
         came = f"axes {wrong[0]} without projection={projections[wrong[0]]!r}"
     needed = "one matplotlib Axes" if panels == 1 else f"a sequence of {panels} matplotlib Axes, one per panel"
     raise BadConfig(f"ax: got {came}; expected {needed}, a Figure or SubFigure to make them in, or None")

@@ -117,8 +117,8 @@ def error_waterfall(study: Study, ax: Target = None) -> "Figure":
 
 def _even_moments(study: Study) -> Values | None:
     series = [(one, moments_of(one.scheme, DRAWN)) for one in study.clusters]
-    found = [{"cluster": one, "size": x.size[x.order > 0], "order": x.order[x.order > 0]} for one, x in series]
-    return {"order": 2 * DRAWN + 2, "moments": found} if found else None
+    even_moments = [{"cluster": one, "size": x.size[x.order > 0], "order": x.order[x.order > 0]} for one, x in series]
+    return {"order": 2 * DRAWN + 2, "moments": even_moments} if even_moments else None
 
 
 @figure(values=_even_moments)
@@ -129,12 +129,12 @@ def moments(study: Study, ax: Target = None) -> "Figure":
         (axis,) = drawn.axes
         shift = np.linspace(-0.55, 0.55, len(clusters)) if len(clusters) > 1 else np.zeros(1)
         for cluster, moved in zip(clusters, shift, strict=True):
-            found = moments_of(cluster.scheme, DRAWN)
-            keep = found.order > 0
+            series = moments_of(cluster.scheme, DRAWN)
+            keep = series.order > 0
             colour = frequency_colour(cluster.k, study.keys)
-            size = np.maximum(found.size[keep], FLOOR)
-            axis.vlines(found.order[keep] + moved, FLOOR, size, color=colour, lw=0.8, alpha=0.5)
-            axis.plot(found.order[keep] + moved, size, "o", ms=4, color=colour, label=f"k = {cluster.k}")
+            size = np.maximum(series.size[keep], FLOOR)
+            axis.vlines(series.order[keep] + moved, FLOOR, size, color=colour, lw=0.8, alpha=0.5)
+            axis.plot(series.order[keep] + moved, size, "o", ms=4, color=colour, label=f"k = {cluster.k}")
             axis.axhline(cluster.neurons**-0.5, color=CONCEPT_COLOURS["bound"], lw=0.9, ls="--")
         axis.set(yscale="log", xlabel="order n of the moment", ylabel=r"$|\sum w_i\, e^{in\varphi_i}|\,/\,2\pi$")
         smallest = min(float(moments_of(one.scheme, DRAWN).size.max()) for one in clusters)

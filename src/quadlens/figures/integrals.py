@@ -38,8 +38,8 @@ def _first_sum(study: Study) -> Values | None:
 
 def _errors(study: Study) -> list[Values]:
     """Each cluster with the worst error of its sums."""
-    found = [(one, error_of(one, study.config.activation)) for one in _relu_clusters(study)]
-    return [{"k": one.k, "cluster": one, "error": error} for one, error in found]
+    with_errors = [(one, error_of(one, study.config.activation)) for one in _relu_clusters(study)]
+    return [{"k": one.k, "cluster": one, "error": error} for one, error in with_errors]
 
 
 @figure("Two axes", values=_first_sum, k=CLUSTER)
@@ -120,9 +120,9 @@ def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Fi
         for space, (title, factor) in zip(drawn.axes, panels, strict=False):
             z = np.maximum(np.cos(s + phi), 0) * factor(phi)
             space.plot_surface(phi, s, z, cmap="cividis", rstride=2, cstride=2, lw=0, alpha=0.75, rasterized=True)
-            for one in chosen:
-                height = np.maximum(np.cos(line + one), 0) * factor(np.array(one))
-                space.plot(np.full_like(line, one), line, height, color=colour, lw=0.7, rasterized=True)
+            for angle in chosen:
+                height = np.maximum(np.cos(line + angle), 0) * factor(np.array(angle))
+                space.plot(np.full_like(line, angle), line, height, color=colour, lw=0.7, rasterized=True)
             space.set(xlabel="φ", ylabel="s", title=title, zlim=(-1, 1))
             space.set_xticks([-np.pi, 0, np.pi], ["−π", "0", "π"])
             space.set_yticks([0, np.pi, 2 * np.pi], ["0", "π", "2π"])

@@ -143,9 +143,9 @@ def freqcount(study: Study, ax: Target = None) -> "Figure":
         if stray.any():
             axis.bar(k, stray, color=CONCEPT_COLOURS["wrong"], width=0.8, label="write another frequency")
             axis.legend(loc="lower right", bbox_to_anchor=(1, 1))
-        for one in k[every > 0]:
-            spot = (float(one), float(every[one - 1]))
-            axis.annotate(str(every[one - 1]), spot, (0, 2), "data", "offset points", ha="center", fontsize=8)
+        for frequency in k[every > 0]:
+            spot = (float(frequency), float(every[frequency - 1]))
+            axis.annotate(str(every[frequency - 1]), spot, (0, 2), "data", "offset points", ha="center", fontsize=8)
         step = 1 if len(k) <= LABELLED else len(k) // LABELLED + 1
         axis.set_xticks(k[::step], [str(one) for one in k[::step]], fontsize=8)
         axis.set(xlabel="primary input frequency k", ylabel="neurons")

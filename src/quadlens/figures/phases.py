@@ -105,10 +105,10 @@ def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
 
 def _scatter(axis: "Axes", study: Study, rank: int, k: int, best: HarmonicFit | None) -> None:
     harmonics, row = study.explanation.harmonics, rank - 1
-    mine = (harmonics.k[0] == k) & harmonics.present[row] & ~study.explanation.roles.dead
-    shared = mine & (harmonics.k[row] == best.frequency) if best else np.zeros_like(mine)
+    neurons = (harmonics.k[0] == k) & harmonics.present[row] & ~study.explanation.roles.dead
+    shared = neurons & (harmonics.k[row] == best.frequency) if best else np.zeros_like(neurons)
     colour = frequency_colour(k, study.keys)
-    for chosen, ink, alpha in ((mine & ~shared, QUIET_COLOUR, 0.9), (shared, colour, 0.7)):
+    for chosen, ink, alpha in ((neurons & ~shared, QUIET_COLOUR, 0.9), (shared, colour, 0.7)):
         phi, theta = (np.angle(np.exp(1j * harmonics.phase[r, chosen])) for r in (0, row))
         axis.scatter(phi, theta, s=9, lw=0, color=ink, alpha=alpha, zorder=3)
 

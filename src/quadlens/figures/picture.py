@@ -158,9 +158,11 @@ def cluster_of(study: Study, k: int | None) -> ClusterBounds:
         BadConfig: if the model has no such quadrature rule.
     """
     bounded = study.bounds.bounded if study.bounds else ()
-    found = next((one for one in (study.clusters if k is None else bounded) if k in (None, one.k)), None)
-    if found is None:
-        there = ", ".join(str(one.k) for one in bounded)
-        asked = "this model has no cluster" if k is None else f"frequency {k} of this model is no cluster"
-        raise BadConfig(f"{asked} that is a quadrature rule; " + (f"there are: {there}" if there else "there is none"))
-    return found
+    cluster = next((each for each in (study.clusters if k is None else bounded) if k in (None, each.k)), None)
+    if cluster is None:
+        there = ", ".join(str(each.k) for each in bounded)
+        refusal = "this model has no cluster" if k is None else f"frequency {k} of this model is no cluster"
+        raise BadConfig(
+            f"{refusal} that is a quadrature rule; " + (f"there are: {there}" if there else "there is none")
+        )
+    return cluster

@@ -85,13 +85,13 @@ def _bars(study: Study, figures: dict[str, PopulationFigure]) -> list[Values]:
     return [
         {
             "label": label,
-            "shown": shown,
-            "paper": paper.histogram(shown.key),
-            "ours": ours.histogram(shown.key),
+            "kind": kind,
+            "paper": paper.histogram(kind.key),
+            "ours": ours.histogram(kind.key),
             "mark": this_model(study, label),
-            "share": partial(share_beyond, threshold=shown.threshold or 0.0, above=shown.above),
+            "share": partial(share_beyond, threshold=kind.threshold or 0.0, above=kind.above),
         }
-        for label, shown in figures.items()
+        for label, kind in figures.items()
     ]
 
 
@@ -116,14 +116,14 @@ def population_histograms(study: Study, label: str = "freqstrengthmul", ax: Targ
 def _draw(study: Study, figures: dict[str, PopulationFigure], label: str, ax: Target) -> "Figure":
     if label not in figures:
         raise BadConfig(f"label {label!r}; expected one of {', '.join(figures)}")
-    shown, mark = figures[label], this_model(study, label)
+    kind, mark = figures[label], this_model(study, label)
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
-        draw = draw_counts if shown.threshold is None else draw_histogram
-        draw(axis, study.published.population.histogram(shown.key), study.population.histogram(shown.key))
+        draw = draw_counts if kind.threshold is None else draw_histogram
+        draw(axis, study.published.population.histogram(kind.key), study.population.histogram(kind.key))
         if mark is not None:
             axis.axvline(mark, color=CONCEPT_COLOURS["truth"], lw=1.3, ls="--", label="this model")
-        axis.set(xlabel=shown.across, ylabel=shown.counted)
+        axis.set(xlabel=kind.across, ylabel=kind.counted)
         axis.legend(loc="best", fontsize=8)
         return drawn.figure
 

@@ -35,8 +35,8 @@ def comparison_figures(comparison: Comparison, rows: Sequence[dict[str, Any]]) -
         rows: As `population.dataset.by_model` gives them.
     """
     yield "population-key-frequencies", draw_key_frequencies(comparison.key_counts)
-    for one in comparison.histograms:
-        yield f"population-{one.name.replace('_', '-')}", draw_comparison(one)
+    for histogram in comparison.histograms:
+        yield f"population-{histogram.name.replace('_', '-')}", draw_comparison(histogram)
     yield "population-certified", draw_certified(rows)
 
 
@@ -57,18 +57,20 @@ def draw_key_frequencies(counts: KeyCounts) -> "Figure":
         return drawn.figure
 
 
-def draw_comparison(one: HistogramComparison) -> "Figure":
+def draw_comparison(histogram: HistogramComparison) -> "Figure":
     """A histogram of the paper with ours over it; what of ours lies outside its bins is said in the label."""
     with canvas(None, (6.4, 3.8)) as drawn:
         (axis,) = drawn.axes
-        paper, total = Histogram(one.edges, one.paper), float(one.ours.sum())
-        draw_histogram(axis, paper, Histogram(one.edges, one.ours[1:-1]), total)
-        outside = (one.ours[0] + one.ours[-1]) / max(total, 1.0)
+        paper, total = Histogram(histogram.edges, histogram.paper), float(histogram.ours.sum())
+        draw_histogram(axis, paper, Histogram(histogram.edges, histogram.ours[1:-1]), total)
+        outside = (histogram.ours[0] + histogram.ours[-1]) / max(total, 1.0)
         note = f"; {outside:.1%} of ours lie outside these bins" if outside else ""
-        if max(one.paper.max() / paper.total, one.ours[1:-1].max() / max(total, 1.0)) > LOGARITHMIC_SHARE:
+        if max(histogram.paper.max() / paper.total, histogram.ours[1:-1].max() / max(total, 1.0)) > LOGARITHMIC_SHARE:
             axis.set_yscale("log")
-            axis.set_ylim(bottom=min(float(one.paper[one.paper > 0].min()), 1e-3 * paper.total) / 2)
-        axis.set(xlabel=one.words + note, ylabel="the paper's count", title=f"{one.verdict}: {one.why}")
+            axis.set_ylim(bottom=min(float(histogram.paper[histogram.paper > 0].min()), 1e-3 * paper.total) / 2)
+        axis.set(
+            xlabel=histogram.words + note, ylabel="the paper's count", title=f"{histogram.verdict}: {histogram.why}"
+        )
         axis.title.set_fontsize(9)
         axis.legend()
         return drawn.figure
@@ -86,10 +88,10 @@ def draw_certified(rows: Sequence[dict[str, Any]]) -> "Figure":
             name.removeprefix("cost_") for row in rows for name in row if name.startswith("cost_")
         )
         for colour, strategy in zip(FREQUENCY_COLOURS, strategies, strict=False):
-            mine = [row for row in rows if f"cost_{strategy}" in row]
-            good = [row["good_model"] for row in mine]
+            with_cost = [row for row in rows if f"cost_{strategy}" in row]
+            good = [row["good_model"] for row in with_cost]
             for is_good, marker in ((True, "o"), (False, "x")):
-                points = [row for row, flag in zip(mine, good, strict=True) if flag == is_good]
+                points = [row for row, flag in zip(with_cost, good, strict=True) if flag == is_good]
                 label = f"{strategy}, {'good' if is_good else 'other'} models: {len(points)}"
                 x = [row[f"cost_{strategy}"] for row in points]
                 y = [100 * row[f"certified_{strategy}"] for row in points]
@@ -115,11 +117,11 @@ def draw_by_p(rows: Sequence[dict[str, Any]]) -> "Figure":
         _models(errors, rows, [row["largest_relative_exact_error"] for row in rows])
         errors.set(ylabel="largest exact error / baseline", yscale="log")
         for strategy in COSTS:
-            mine = [row for row in rows if f"cost_{strategy}" in row]
+            with_cost = [row for row in rows if f"cost_{strategy}" in row]
             mark = STRATEGIES[strategy].facts.mark
             costs.plot(
-                [moduli.index(row["p"]) for row in mine],
-                [row[f"cost_{strategy}"] for row in mine],
+                [moduli.index(row["p"]) for row in with_cost],
+                [row[f"cost_{strategy}"] for row in with_cost],
                 mark.shape,
                 mfc="none",
                 color=CONCEPT_COLOURS[mark.concept],

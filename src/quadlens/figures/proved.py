@@ -93,8 +93,13 @@ def _draw_proofs(axis: "Axes", certificates: tuple[Certificate, ...]) -> None:
     brute = certificates[0].brute_force_flops + certificates[0].brute_force_collapse_flops
     axis.axvline(brute, color=QUIET_COLOUR, lw=1.2)
     axis.text(brute, 50, "brute force ", rotation=90, ha="right", va="center", fontsize=8, color="#666666")
-    for one in certificates:
-        _mark(axis, one.proof.strategy, one.total_flops, 100 * one.certified_inputs / one.p**2)
+    for certificate in certificates:
+        _mark(
+            axis,
+            certificate.proof.strategy,
+            certificate.total_flops,
+            100 * certificate.certified_inputs / certificate.p**2,
+        )
     axis.set(ylabel="inputs proved right, %", ylim=(0, 105))
 
 
@@ -120,9 +125,19 @@ def draw_strategies(certificates: Sequence[Certificate], ax: Target = None) -> "
     """Share of inputs, and margin, against operations: every strategy, brute force too."""
     with canvas(ax, (7.6, 3.6), 2) as drawn:
         share, margin = drawn.axes
-        for one in certificates:
-            _mark(share, one.proof.strategy, one.total_flops, 100 * one.certified_inputs / one.p**2)
-            _mark(margin, one.proof.strategy, one.total_flops, (double_below(one.proof.margin) or 0.0))
+        for certificate in certificates:
+            _mark(
+                share,
+                certificate.proof.strategy,
+                certificate.total_flops,
+                100 * certificate.certified_inputs / certificate.p**2,
+            )
+            _mark(
+                margin,
+                certificate.proof.strategy,
+                certificate.total_flops,
+                (double_below(certificate.proof.margin) or 0.0),
+            )
         share.set(ylabel="inputs proved right, %", ylim=(0, 105))
         top = 1.1 * max(((double_below(one.proof.margin) or 0.0) for one in certificates), default=0) or 1
         margin.set(ylabel="margin proved, logits", ylim=(0, top))

@@ -37,14 +37,14 @@ def integral(half: bool) -> float:
 
 def _layouts(study: Study) -> list[Values]:
     """Every cluster over the whole circle and folded: its rectangles' area, the integral, and the band's area."""
-    found: list[Values] = []
+    layouts: list[Values] = []
     for cluster in study.clusters:
         for half in (False, True):
             rows = cluster.rows
             band_area = (rows.numerical_abs_bound_half if half else rows.numerical_abs_bound_full).value
             areas = {"area": area_of(rectangles(cluster.scheme, half)), "integral": integral(half), "bound": band_area}
-            found.append({"k": cluster.k, "half": half, "cluster": cluster, **areas})
-    return found
+            layouts.append({"k": cluster.k, "half": half, "cluster": cluster, **areas})
+    return layouts
 
 
 @figure(values=_layouts, k=CLUSTER, half="Fold the phases to half a period.")

@@ -168,12 +168,12 @@ def _config_facts(study: Study) -> dict[str, str]:
 
 
 def _answer_facts(study: Study) -> dict[str, str]:
-    found = study.evaluation
+    answers = study.evaluation
     return {
-        "right": f"{found.correct:,} of {found.pairs:,}",
-        "loss": f"{found.loss:.3g}",
-        "smallest margin": decimals(found.min_margin),
-        "median margin": decimals(found.median_margin),
+        "right": f"{answers.correct:,} of {answers.pairs:,}",
+        "loss": f"{answers.loss:.3g}",
+        "smallest margin": decimals(answers.min_margin),
+        "median margin": decimals(answers.median_margin),
     }
 
 
@@ -195,14 +195,14 @@ def _layer_facts(study: Study) -> dict[str, str]:
 
 
 def _proof_facts(study: Study) -> dict[str, str]:
-    found = study.certify()
+    certificate = study.certify()
     return {
-        "verdict": found.verdict,
-        "strategy": found.proof.strategy,
-        "inputs proved": f"{found.certified_inputs:,} of {found.p**2:,}",
-        "margin at least": margin(found.proof.margin),
-        "cost over brute force": cost(found.cost_share),
-        "the same beyond the collapse": cost(found.cost_share_beyond_collapse),
+        "verdict": certificate.verdict,
+        "strategy": certificate.proof.strategy,
+        "inputs proved": f"{certificate.certified_inputs:,} of {certificate.p**2:,}",
+        "margin at least": margin(certificate.proof.margin),
+        "cost over brute force": cost(certificate.cost_share),
+        "the same beyond the collapse": cost(certificate.cost_share_beyond_collapse),
     }
 
 

@@ -63,9 +63,10 @@ def _cluster_files(study: Study) -> dict[str, bytes]:
             columns = (layout.order, layout.phi, edges[:-1], edges[1:], h(layout.phi))
             boxes += [(scheme.k, period, *row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         errs += [(scheme.k, t, value) for t, value in enumerate(errors(scheme).tolist())]
-        found = moments(scheme, DRAWN)
+        series = moments(scheme, DRAWN)
         moms += [
-            (scheme.k, *row) for row in zip(found.order.tolist(), found.size.tolist(), found.term.tolist(), strict=True)
+            (scheme.k, *row)
+            for row in zip(series.order.tolist(), series.size.tolist(), series.term.tolist(), strict=True)
         ]
     return {
         "data/rectangles.csv": csv_bytes(("k", "period", "place_in_cluster", "phi", "left", "right", "height"), boxes),
@@ -78,10 +79,10 @@ def _frontier(study: Study) -> bytes:
     rows: list[tuple[Any, ...]] = []
     if study.clusters:
         rows += [("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(study.clusters)]
-    for one in study.certificates:
-        share = one.certified_inputs / one.p**2
-        costs = one.cost_share, one.cost_share_beyond_collapse
-        rows.append(("T3", one.proof.strategy, one.total_flops, "", share, *costs))
+    for certificate in study.certificates:
+        share = certificate.certified_inputs / certificate.p**2
+        costs = certificate.cost_share, certificate.cost_share_beyond_collapse
+        rows.append(("T3", certificate.proof.strategy, certificate.total_flops, "", share, *costs))
     head = "statement", "method", "operations", "worst_relative_error", "share_of_inputs_proved"
     return csv_bytes((*head, "cost_share", "cost_share_beyond_collapse"), rows)
 

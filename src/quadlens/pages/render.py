@@ -81,8 +81,8 @@ def render(
         meanwhile: Called in this process while others draw what needs no proofs; afterwards the study has proofs.
     """
     done: dict[str, Rendered] = {}
-    for every, one in _drawn(study, pool, meanwhile):
-        done[one.name] = one
+    for every, rendered in _drawn(study, pool, meanwhile):
+        done[rendered.name] = rendered
         progress(len(done), every)
     return {picture.name: done[picture.name] for picture in all_pictures(study)}
 

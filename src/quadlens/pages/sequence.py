@@ -45,13 +45,13 @@ def sequence_report(study: Study, progress: Callable[[str], None]) -> tuple[dict
 
 def _beside_the_statement(certificate: SequenceCertificate) -> list[str]:
     """The worst input that was found, beside what is proved."""
-    told = " and ".join(f"{part:,}" for part in certificate.told(certificate.worst.word))
+    worst_input = " and ".join(f"{part:,}" for part in certificate.told(certificate.worst.word))
     example = certificate.counter_example
     if example is not None:
-        return [f"The verdict is WRONG: on {told} it answers the tokens {example['answered']}."]
+        return [f"The verdict is WRONG: on {worst_input} it answers the tokens {example['answered']}."]
     return [
         f"The verdict is {certificate.verdict}. The smallest margin that was found is "
-        f"{at_most(certificate.worst_margin[1], 6)}, at step {certificate.worst.step} of the input {told}."
+        f"{at_most(certificate.worst_margin[1], 6)}, at step {certificate.worst.step} of the input {worst_input}."
     ]
 
 

@@ -1,8 +1,9 @@
 """Tables of the page: the paper's, in its layout, and the numbers it prints in its text; ours beside the paper's."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from quadlens.numbers import decimals, fit
+from quadlens.numbers import NONE, decimals, fit
 from quadlens.published import MODELS, MODELS_IN_FIGURES
 from quadlens.quadrature import Bounds, ClaimTable, tables, text_table
 from quadlens.studies import Study
@@ -158,61 +159,41 @@ def model_table(study: Study) -> PageTable:
     """Key frequencies, regressions and coefficients, ours and the paper's mainline model's."""
     explanation, paper = study.explanation, study.published
     sizes = {cluster.k: len(cluster.neurons) for cluster in explanation.clusters}
-    rows = [
-        (
-            "neurons of each key frequency",
-            ", ".join(f"{k}: {sizes[k]}" for k in study.keys) or "–",
-            ", ".join(f"{k}: {n}" for k, n in paper.key_neurons),
-        )
-    ]
+    ours = _by_key((k, sizes[k]) for k in study.keys)
+    rows = [("neurons of each key frequency", ours, _by_key(paper.key_neurons))]
     logits = explanation.logits
     if logits is not None:
         r2, form = logits.r2, logits.forms.by_parts
-        values = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
-        names = (
-            "R² of all logits, pizza form",
-            "R² of all logits, clock form",
-            "R² of the absolute part, pizza form",
-            "R² of the absolute part, clock form",
-        )
-        rows += [
-            (name, decimals(value), f"{theirs:.2f}")
-            for name, value, theirs in zip(names, values, paper.r2, strict=True)
+        fits = (r2.all_logits.pizza, r2.all_logits.clock, r2.abs_component.pizza, r2.abs_component.clock)
+        names = [
+            f"R² of {part}, {kind} form" for part in ("all logits", "the absolute part") for kind in ("pizza", "clock")
         ]
-        for letter, ours, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
-            mine = (
-                ", ".join(f"{k}: {decimals(float(value), 1)}" for k, value in zip(form.keys, ours, strict=True)) or "–"
-            )
-            rows.append(
-                (
-                    f"coefficient {letter} of each key frequency",
-                    mine,
-                    ", ".join(f"{k}: {value}" for k, value in theirs),
-                )
-            )
+        for name, fitted, published in zip(names, fits, paper.r2, strict=True):
+            rows.append((name, decimals(fitted), f"{published:.2f}"))
+        for letter, coefficients, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
+            ours = _by_key((k, decimals(float(x), 1)) for k, x in zip(form.keys, coefficients, strict=True))
+            rows.append((f"coefficient {letter} of each key frequency", ours, _by_key(theirs)))
         if study.skip_shares is not None:
             name = "skip connection's share of the logits' variance"
             limit = paper.population.fact("residual_stream_variance_share_mostly_below")
             rows.append((name, decimals(logits.skip_share, 4), f"mostly below {limit}"))
     key_phases = [phases for phases in explanation.phases if phases.k in study.keys]
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
-    widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or "–"
+    widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or NONE
+    first, doubled = paper.key_neurons[0][0], "{} to {} (population)".format(*paper.doubled)
     rows += [
-        ("least R² of ψ = 2φ", fit(least), f"above {paper.angle_r2} (k = {paper.key_neurons[0][0]})"),
-        (
-            "gaps between phases, mean ± std",
-            widths,
-            "{} ± {} (k = {})".format(*paper.angle_widths, paper.key_neurons[0][0]),
-        ),
-        (
-            "share of neurons with secondary = 2k",
-            decimals(explanation.doubling.share),
-            "{} to {} (population)".format(*paper.doubled),
-        ),
+        ("least R² of ψ = 2φ", fit(least), f"above {paper.angle_r2} (k = {first})"),
+        ("gaps between phases, mean ± std", widths, "{} ± {} (k = {})".format(*paper.angle_widths, first)),
+        ("share of neurons with secondary = 2k", decimals(explanation.doubling.share), doubled),
     ]
     caption = "What the paper says in its text about its mainline model, and this model"
     table = Table(caption, ("quantity", "this model", "the paper"), rows, dim=(2,))
     return PageTable("model-facts", None, table, table.to_csv())
+
+
+def _by_key(values: Iterable[tuple[int, object]]) -> str:
+    """One value for each key frequency."""
+    return ", ".join(f"{k}: {value}" for k, value in values) or NONE
 
 
 def population_table(study: Study) -> PageTable:
@@ -221,8 +202,8 @@ def population_table(study: Study) -> PageTable:
     header = ("statement", f"ours ({ours.models} models)", "the paper")
     rows = []
     for key, title in POPULATION_FACTS:
-        mine, theirs = ours.fact(key), paper.fact(key)
-        rows.append((title, "–" if mine is None else f"{mine:g}", "" if theirs is None else f"{theirs:g}"))
+        of_ours, of_paper = ours.fact(key), paper.fact(key)
+        rows.append((title, "–" if of_ours is None else f"{of_ours:g}", "" if of_paper is None else f"{of_paper:g}"))
     caption = f"The paper's statements about its {MODELS} models (its figures count {MODELS_IN_FIGURES})"
     table = Table(caption, header, rows, dim=(2,))
     return PageTable("population-facts", None, table, table.to_csv())
