@@ -57,17 +57,17 @@ def attack(
     """The word of a cell with the smallest margin that descent finds, from the point `start`."""
     task, own, heads = network.task, cells.own, network.heads
     stream = tables.stream.middle[own]
-    N = [one.middle[own] for one in tables.N]
-    E = [one.middle[own] for one in tables.E]
+    N = [table.middle[own] for table in tables.N]
+    E = [table.middle[own] for table in tables.E]
     point, best = start, Found(np.inf, step, ())
     for _ in range(ROUNDS):
         gradient = margin_gradient(network, stream, point, int(cells.answer[at]))
         costs = [n @ gradient - e[..., heads] @ (gradient * point) for n, e in zip(N, E, strict=True)]
         word = shortest_word(task, costs, cells.first, [(int(cells.state[at]), tuple(cells.letters[at].tolist()))])
-        found = Found(word_margin(network, word, step), step, tuple(word[0].tolist()))
-        if found.margin >= best.margin:
+        descended = Found(word_margin(network, word, step), step, tuple(word[0].tolist()))
+        if descended.margin >= best.margin:
             break
-        best, states = found, task.trace(word)[0]
+        best, states = descended, task.trace(word)[0]
         total_N, total_E = tables.N_constant.middle[own], tables.E_constant.middle[own]
         for letter in range(task.letters):
             total_N = total_N + N[letter][states[letter], word[0, letter]]
@@ -119,11 +119,11 @@ def shortest_word(
         ends = total.min(axis=1)
     best = np.inf
     for begin, letters in cells:
-        found, after = sums[begin], begin
+        total, after = sums[begin], begin
         for letter, a in enumerate(letters, first):
-            found, after = found + costs[letter][after, a], int(task.next[letter][after, a])
-        if found + ends[after] < best:
-            best, state, end, word[0, first:last] = found + ends[after], begin, after, letters
+            total, after = total + costs[letter][after, a], int(task.next[letter][after, a])
+        if total + ends[after] < best:
+            best, state, end, word[0, first:last] = total + ends[after], begin, after, letters
     for letter in range(first - 1, -1, -1):
         state, word[0, letter] = divmod(int(came[letter][state]), task.alphabets[letter])
     for letter, chosen in zip(range(last, task.letters), reversed(choice), strict=True):

@@ -121,14 +121,14 @@ class SequenceCertificate(Displayed):
 
     def decoded(self, word: tuple[int, ...]) -> list[int]:
         """What each step answers in float64, its answers being fed on to the next where the task feeds them."""
-        task, found = self.network.task, []
+        task, answers = self.network.task, []
         tokens = task.tokens(np.array([word]))
         for query, _, _ in task.steps:
             token = int(forward(self.network.weights, tokens[:, : query + 1], query)[0].argmax())
-            found.append(token)
+            answers.append(token)
             if task.name.startswith("add:") and query + 1 < tokens.shape[1] and token < self.network.config.d_vocab:
                 tokens[0, query + 1] = token
-        return found
+        return answers
 
     @property
     def statement(self) -> str:
@@ -218,14 +218,14 @@ def _step(step: StepProof) -> dict[str, Any]:
     """One step's leaves and cells, as certificates have them."""
     leaves = []
     for leaf in step.leaves:
-        one: dict[str, Any] = {"kind": leaf.kind, "own": leaf.own, "answer": leaf.answer}
+        about: dict[str, Any] = {"kind": leaf.kind, "own": leaf.own, "answer": leaf.answer}
         if leaf.kind != OPEN:
-            one["box"] = [_integers(ends) for ends in leaf.box.tolist()]
+            about["box"] = [_integers(ends) for ends in leaf.box.tolist()]
         if leaf.plane is not None:
             slope, at, *ends, words = leaf.plane
-            one |= {"slope": _integers(slope), "at": _integers(at), "words": list(words)}
-            one |= dict(zip(("right", "wrong", "bin"), _integers(ends), strict=True))
-        leaves.append(one)
+            about |= {"slope": _integers(slope), "at": _integers(at), "words": list(words)}
+            about |= dict(zip(("right", "wrong", "bin"), _integers(ends), strict=True))
+        leaves.append(about)
     cells: list[Any] = [None] * step.places
     for group in step.groups:
         entries = _entries(group, 0, len(group.cells))
@@ -239,11 +239,11 @@ def _integers(numbers: Iterable[float]) -> list[int]:
 
 
 def _entries(group: Group, first: int, last: int) -> list[Any]:
-    found: list[Any] = group.leaf[first:last].tolist()
+    entries: list[Any] = group.leaf[first:last].tolist()
     for i, (side, child, start, stop) in group.children.items():
         if first <= i < last:
-            found[i - first] = [side, _entries(child, start, stop)]
-    return found
+            entries[i - first] = [side, _entries(child, start, stop)]
+    return entries
 
 
 def task_words(task: TaskSpec) -> str:
@@ -288,7 +288,7 @@ def certify_sequence(
     progress("bounding what attention brings")
     linear = is_linear(network)
     steps = tuple(LinearStep(network, i) if linear else StepProof(network, tail, i) for i in numbers)
-    aim = Aim(found for step in steps for found in step.attacks())
+    aim = Aim(word for step in steps for word in step.attacks())
     for i, step in enumerate(steps):
         progress(f"step {i + 1} of {len(steps)}: {step.size:,} cells")
         if isinstance(step, StepProof):

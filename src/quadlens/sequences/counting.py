@@ -95,18 +95,18 @@ class Counter:
         if key not in self._ranges:
             sides = []
             for head in range(step.network.config.n_heads):
-                E = [one[cells.own, ..., head] for one in (*step.tables.E, step.tables.E_constant)]
+                E = [table[cells.own, ..., head] for table in (*step.tables.E, step.tables.E_constant)]
                 none = [Interval.zeros(*part.shape) for part in E]
-                ends = (E, [-one for one in E])
+                ends = (E, [-part for part in E])
                 sides.append([shortest_paths(self.task, N, none, np.zeros(1), cells) for N in ends])
             self._ranges[key] = sides
-        found = np.empty((2, len(self._ranges[key])))
+        least_sums = np.empty((2, len(self._ranges[key])))
         for head, sides in enumerate(self._ranges[key]):
             window = cells.E[:, head]
             for place, (paths, own) in enumerate(zip(sides, (window.lo, -window.hi), strict=True)):
                 sums = paths.low[cells.state, 0] + own + paths.up[cells.after, 0]
-                found[place, head] = (sums - 2.0**-40 * np.abs(sums)).min()
-        return np.stack([found[0], -found[1]])
+                least_sums[place, head] = (sums - 2.0**-40 * np.abs(sums)).min()
+        return np.stack([least_sums[0], -least_sums[1]])
 
     def words(self, some: Some, plane: Plane) -> tuple[int, int]:
         """How many words of the cells are wrong at least, and not right at most."""
@@ -140,10 +140,10 @@ class Counter:
         seen = sum(bool(tables.E[n].hi[own].any()) for n in free)
         window = of(cells.N, cells.E) + of(tables.N_constant[own], tables.E_constant[own])
         low = {
-            n: np.floor(np.where(one.hi == 0, one.lo, one.lo - SLACK * plane.bin) / plane.bin)
-            for n, one in terms.items()
+            n: np.floor(np.where(term.hi == 0, term.lo, term.lo - SLACK * plane.bin) / plane.bin)
+            for n, term in terms.items()
         }
-        high = {n: np.floor((one.hi + SLACK * plane.bin) / plane.bin) for n, one in terms.items()}
+        high = {n: np.floor((term.hi + SLACK * plane.bin) / plane.bin) for n, term in terms.items()}
         same = all((low[n] == high[n]).all() for n in free)
         at_least, at_most = (right - window.lo) / plane.bin + SLACK, (wrong - window.hi) / plane.bin - SLACK
         near = all((np.abs(bins) < FARTHEST).all() for bins in (*low.values(), *high.values(), at_least, at_most))
@@ -166,7 +166,7 @@ class Counter:
         """No |g_h · r_h - ρ_h| over the box is larger."""
         ends = np.stack([slope * some.box.lo, slope * some.box.hi])
         heads = self.step.network.heads
-        low, high = (np.bincount(heads, one, len(at)) - at for one in (ends.min(axis=0), ends.max(axis=0)))
+        low, high = (np.bincount(heads, end, len(at)) - at for end in (ends.min(axis=0), ends.max(axis=0)))
         return np.maximum(np.abs(low), np.abs(high)) * (1 + 2.0**-40)
 
 
@@ -198,19 +198,19 @@ class Spread:
         self.offset, self.bins = self.offset + smallest, self.bins + int(bins.max()) - smallest
         states = np.broadcast_to(np.arange(len(bins))[:, None], bins.shape)
         rows = np.stack([states, task.next[letter], bins.astype(np.int64) - smallest], axis=2).reshape(-1, 3)
-        found, many = np.unique(rows, axis=0, return_counts=True)
-        return np.concatenate([found, many[:, None]], axis=1).tolist()
+        edges, many = np.unique(rows, axis=0, return_counts=True)
+        return np.concatenate([edges, many[:, None]], axis=1).tolist()
 
     def from_on(self, state: int, after: int, least: int) -> int:
         """How many words between these states have a sum of at least so many bins."""
         if (state, after) not in self._sums:
             size = self.bits // 8
             together = (self.low[state] * self.up[after]).to_bytes(size * self.bins, "little")
-            found, total = [0], 0
+            totals, total = [0], 0
             for i in range(self.bins - 1, -1, -1):
                 total += int.from_bytes(together[size * i : size * (i + 1)], "little")
-                found.append(total)
-            self._sums[state, after] = found[::-1]
+                totals.append(total)
+            self._sums[state, after] = totals[::-1]
         sums = self._sums[state, after]
         return sums[min(max(least - self.offset, 0), self.bins)]
 
@@ -219,20 +219,20 @@ def planes(some: list[Some], target: float) -> list[Plane]:
     """For sets of cells of one step, a plane each, without counts."""
     step = some[0].step
     network = step.network
-    boxes = Interval.stack([one.box for one in some])
-    own, answers = np.array([one.group.cells.own for one in some]), np.array([one.answer for one in some])
+    boxes = Interval.stack([subset.box for subset in some])
+    own, answers = np.array([subset.group.cells.own for subset in some]), np.array([subset.answer for subset in some])
     slope, points = np.empty(boxes.shape), np.empty(boxes.shape)
-    for i, one in enumerate(some):
-        points[i], slope[i] = _crossing(one)
-        slope[i] = slope[i] if one.slope is None else one.slope
+    for i, subset in enumerate(some):
+        points[i], slope[i] = _crossing(subset)
+        slope[i] = slope[i] if subset.slope is None else subset.slope
     slope = np.rint(slope / GRAIN) * GRAIN
     right, wrong = _sides(step, boxes, own, answers, slope, target)
-    found = []
+    fitted = []
     for i in range(len(some)):
         at = np.rint(np.bincount(network.heads, slope[i] * points[i], network.config.n_heads) / GRAIN) * GRAIN
         ends = np.ceil(right[i] / GRAIN) * GRAIN + GRAIN, np.floor(wrong[i] / GRAIN) * GRAIN - GRAIN
-        found.append(Plane(tuple(slope[i].tolist()), tuple(at.tolist()), float(ends[0]), float(ends[1]), 0.0, (0, 0)))
-    return found
+        fitted.append(Plane(tuple(slope[i].tolist()), tuple(at.tolist()), float(ends[0]), float(ends[1]), 0.0, (0, 0)))
+    return fitted
 
 
 def _crossing(some: Some) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
@@ -304,37 +304,38 @@ def _phi(boxes: Interval, slope: Float[np.ndarray, "n k"]) -> Interval:
 def _at_points(
     step: StepProof, own: Int[np.ndarray, " n"], points: Float[np.ndarray, "n k"], answers: Int[np.ndarray, " n"]
 ) -> Float[np.ndarray, " n"]:
-    found = np.empty(len(own))
-    for one in np.unique(own).tolist():
-        at = own == one
-        found[at] = point_margins(step.network, step.tables.stream.middle[one], points[at], answers[at])
-    return found
+    margins = np.empty(len(own))
+    for token in np.unique(own).tolist():
+        at = own == token
+        margins[at] = point_margins(step.network, step.tables.stream.middle[token], points[at], answers[at])
+    return margins
 
 
 def count_open(steps: Sequence[StepProof], target: float) -> None:
     """Give the open cells of all steps planes and counts, cutting and refining where most words stay undecided."""
     counters = {id(step): Counter(step) for step in steps}
     tie, heap = numbers(), list[tuple[int, int, Some, Plane | None]]()
-    todo = [one for step in steps for one in _open(step)]
+    todo = [subset for step in steps for subset in _open(step)]
     tried, gap, least = 0, 0, sum(step.counted()[0] for step in steps)
     while todo:
         for step in steps:
-            for one, plane in _counted(counters[id(step)], [one for one in todo if one.step is step], target):
-                words = (0, one.words) if plane is None else plane.words
-                heappush(heap, (words[0] - words[1], next(tie), one, plane))
+            of_step = [subset for subset in todo if subset.step is step]
+            for subset, plane in _counted(counters[id(step)], of_step, target):
+                words = (0, subset.words) if plane is None else plane.words
+                heappush(heap, (words[0] - words[1], next(tie), subset, plane))
                 gap, least = gap + words[1] - words[0], least + words[0]
         tried += len(todo)
         todo = []
         while heap and heap[0][0] < 0 and len(todo) < 2 * AT_ONCE and tried < MOST_COUNTED and gap > ENOUGH * least:
-            minus, _, one, plane = heappop(heap)
-            parts, wrong = _parts(one, target, plane and plane.slope)
+            minus, _, subset, plane = heappop(heap)
+            parts, wrong = _parts(subset, target, plane and plane.slope)
             if parts is None:
-                heappush(heap, (0, next(tie), one, plane))
+                heappush(heap, (0, next(tie), subset, plane))
                 continue
             gap, least = gap + minus, least + wrong - (plane.words[0] if plane else 0)
             todo += parts
-    for _, _, one, plane in heap:
-        _leaf(one, plane, target)
+    for _, _, subset, plane in heap:
+        _leaf(subset, plane, target)
     for step in steps:
         step.drop_unused()
 
@@ -360,13 +361,13 @@ def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> 
 
 
 def _open(step: StepProof) -> list[Some]:
-    found = []
+    sets = []
     for group in step.all_groups():
         kinds = np.array([leaf.kind == OPEN for leaf in step.leaves] + [False])
         members = np.flatnonzero(kinds[group.leaf])
         for answer in np.unique(group.cells.answer[members]).tolist():
-            found.append(Some(step, group, members[group.cells.answer[members] == answer]))
-    return found
+            sets.append(Some(step, group, members[group.cells.answer[members] == answer]))
+    return sets
 
 
 def _leaf(some: Some, plane: Plane | None, target: float) -> None:
@@ -407,18 +408,18 @@ def _parts(some: Some, target: float, slope: tuple[float, ...] | None) -> tuple[
 
 def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[Some, Plane | None]]:
     if not len(counter.step.network.heads):  # no coordinate, no plane
-        return [(one, None) for one in todo]
-    found: list[tuple[Some, Plane | None]] = []
+        return [(subset, None) for subset in todo]
+    counted: list[tuple[Some, Plane | None]] = []
     for i in range(0, len(todo), AT_ONCE):
         chunk = todo[i : i + AT_ONCE]
-        again = [Some(one.step, one.group, one.members) for one in chunk if one.slope is not None]
+        again = [Some(subset.step, subset.group, subset.members) for subset in chunk if subset.slope is not None]
         fitted = zip([*chunk, *again], planes([*chunk, *again], target), strict=True)
         tried = [_with_counts(counter, some, plane) for some, plane in fitted]
         fresh = iter(tried[len(chunk) :])
-        for one, plane in zip(chunk, tried, strict=False):
-            other = next(fresh) if one.slope is not None else None
-            found.append((one, min((plane, other), key=_undecided)))
-    return found
+        for subset, plane in zip(chunk, tried, strict=False):
+            other = next(fresh) if subset.slope is not None else None
+            counted.append((subset, min((plane, other), key=_undecided)))
+    return counted
 
 
 def _undecided(plane: Plane | None) -> float:

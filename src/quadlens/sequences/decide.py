@@ -9,6 +9,7 @@ leaf alone: every cell is in its box (`reach.holds`), and the margin holds on it
 
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class StepProof:
             stream, centre = self.tables.stream.middle[group.cells.own], group.boxes.middle
             margins = point_margins(self.network, stream, centre, group.cells.answer)
             ranked += [(float(margins[i]), group, int(i)) for i in np.argsort(margins)[:ATTACKED]]
-        ranked.sort(key=lambda one: one[0])
+        ranked.sort(key=itemgetter(0))
         for _, group, i in ranked[:ATTACKED]:
             yield attack(self.network, self.tables, self.number, group.cells, i, group.boxes.middle[i])
 
@@ -160,25 +161,26 @@ class StepProof:
         """Leaves of the proposals whose cells are all proved to be in their box; the cells that are still open."""
         if not proposals:
             return hard
-        members = np.concatenate([one.members for one in proposals])
-        leaf = np.repeat(np.arange(len(proposals)), [len(one.members) for one in proposals])
+        members = np.concatenate([proposal.members for proposal in proposals])
+        leaf = np.repeat(np.arange(len(proposals)), [len(proposal.members) for proposal in proposals])
         boxes = Interval.stack([proposal.box for proposal in proposals])
         task, heads = self.network.task, self.network.heads
         proved = holds(task, self.tables, group.cells.of(members), heads, leaf, boxes)
         refused = set(leaf[~proved].tolist())
         own = self.tables.own[group.cells.own]
-        for number, one in enumerate(proposals):
+        for number, proposal in enumerate(proposals):
             if number in refused:
-                hard = hard + one.members.tolist()
+                hard = hard + proposal.members.tolist()
                 continue
-            group.leaf[one.members] = len(self.leaves)
-            ends = np.stack([one.box.lo, one.box.hi], axis=1)
-            self.leaves.append(Leaf(one.kind, own, int(group.cells.answer[one.members[0]]), ends, one.margin))
+            group.leaf[proposal.members] = len(self.leaves)
+            ends = np.stack([proposal.box.lo, proposal.box.hi], axis=1)
+            answer = int(group.cells.answer[proposal.members[0]])
+            self.leaves.append(Leaf(proposal.kind, own, answer, ends, proposal.margin))
         return sorted(hard)
 
     def _merged(self, groups: list[Group], target: float) -> list[tuple[list[Proposal], list[int]]]:
         """Of each group: cells whose boxes' hull is decided, together; and those that are not even by themselves."""
-        found: list[tuple[list[Proposal], list[int]]] = [([], []) for _ in groups]
+        by_group: list[tuple[list[Proposal], list[int]]] = [([], []) for _ in groups]
         queue = [
             (number, np.flatnonzero(group.cells.answer == answer))
             for number, group in enumerate(groups)
@@ -191,7 +193,7 @@ class StepProof:
             margins = self.tail.margins(self.tables.stream[[of.own for of in cells]], hulls, answers)
             again = []
             for i, (number, members) in enumerate(queue):
-                proposals, hard = found[number]
+                proposals, hard = by_group[number]
                 if margins.low[i] >= target or margins.high[i] < 0:
                     kind = RIGHT if margins.low[i] >= target else WRONG
                     proposals.append(Proposal(members, kind, hulls[i], float(margins.low[i])))
@@ -201,7 +203,7 @@ class StepProof:
                     parts = halves(groups[number].boxes, members, margins.influence[i])
                     again += [(number, half) for half in parts]
             queue = again
-        return found
+        return by_group
 
     def _bisected(self, group: Group, hard: list[int], target: float) -> tuple[list[Proposal], list[int]]:
         """The single cells whose box is decided in pieces, all right or all wrong; and the others."""
@@ -213,13 +215,13 @@ class StepProof:
         kinds = {RIGHT: np.zeros(n, dtype=bool), WRONG: np.zeros(n, dtype=bool)}
         while len(owner):
             answers = cells.answer[np.array(hard)[owner]]
-            found = self.tail.margins(self.tables.stream[np.full(len(owner), cells.own)], pieces, answers)
-            right, wrong = found.low >= target, found.high < 0
+            margins = self.tail.margins(self.tables.stream[np.full(len(owner), cells.own)], pieces, answers)
+            right, wrong = margins.low >= target, margins.high < 0
             kinds[RIGHT][owner[right]], kinds[WRONG][owner[wrong]] = True, True
-            np.minimum.at(least, owner[right], found.low[right])
+            np.minimum.at(least, owner[right], margins.low[right])
             alive &= ~(kinds[RIGHT] & kinds[WRONG])
             left = ~(right | wrong)
-            low, high = self._corners(cells.own, pieces, found.slope, answers)
+            low, high = self._corners(cells.own, pieces, margins.slope, answers)
             against = (low < target) & ~kinds[WRONG][owner] | (high >= 0) & kinds[WRONG][owner]
             alive[owner[left & against]] = False
             alive &= np.bincount(owner[left], minlength=n) * 2 <= MOST_PIECES
@@ -227,7 +229,7 @@ class StepProof:
             if 2 * left.sum() > MOST_PIECES_AT_ONCE:
                 alive[owner[left]] = False
                 break
-            pieces, owner = bisect(pieces[left], found.influence[left]), np.tile(owner[left], 2)
+            pieces, owner = bisect(pieces[left], margins.influence[left]), np.tile(owner[left], 2)
         proposals = [
             Proposal(np.array([hard[i]]), RIGHT if kinds[RIGHT][i] else WRONG, group.boxes[hard[i]], float(least[i]))
             for i in np.flatnonzero(alive)
@@ -241,7 +243,7 @@ class StepProof:
         stream = self.tables.stream.middle[own]
         ends = ((pieces.lo, pieces.hi), (pieces.hi, pieces.lo))
         low, high = (
-            point_margins(self.network, stream, np.where(slope > 0, one, other), answers) for one, other in ends
+            point_margins(self.network, stream, np.where(slope > 0, up_to, down_to), answers) for up_to, down_to in ends
         )
         return low, high
 
@@ -285,15 +287,15 @@ class StepProof:
 
     def words_by_leaf(self) -> dict[int, int]:
         """How many words are in the cells of each leaf, exactly."""
-        found, task = dict.fromkeys(range(len(self.leaves)), 0), self.network.task
+        words, task = dict.fromkeys(range(len(self.leaves)), 0), self.network.task
         for group in self.all_groups():
             cells, settled = group.cells, np.flatnonzero(group.leaf >= 0)
             pairs, many = np.unique(
                 np.stack([group.leaf[settled], cells.state[settled]], axis=1), axis=0, return_counts=True
             )
             for (leaf, state), n in zip(pairs.tolist(), many.tolist(), strict=True):
-                found[leaf] += n * task.words_to[cells.first][state] * task.words_from[cells.last]
-        return found
+                words[leaf] += n * task.words_to[cells.first][state] * task.words_from[cells.last]
+        return words
 
     def counted(self) -> tuple[int, int]:
         """At least and at most so many words are wrong at this step."""

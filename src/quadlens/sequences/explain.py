@@ -150,7 +150,7 @@ class SequenceExplanation(Displayed):
             f"{'step' if len(task.steps) == 1 else 'steps'}, {task.inputs:,} inputs. "
             f"What attention brings to a step has {numbers} {'coordinate' if numbers == 1 else 'coordinates'}."
         )
-        return [first, *(one.words() for one in self.steps), *([self.axis.words()] if self.axis else [])]
+        return [first, *(step.words() for step in self.steps), *([self.axis.words()] if self.axis else [])]
 
     def summary(self) -> str:
         """All sentences in one paragraph."""
@@ -166,9 +166,9 @@ class SequenceExplanation(Displayed):
     def to_dict(self) -> dict[str, Any]:
         """The JSON view."""
         steps = [
-            {"step": one.step, "asked": one.asked, "read_at": one.read_at,
-             "shares": [[{"positions": s.names, "low": s.low, "high": s.high} for s in head] for head in one.shares]}
-            for one in self.steps
+            {"step": step.step, "asked": step.asked, "read_at": step.read_at,
+             "shares": [[{"positions": s.names, "low": s.low, "high": s.high} for s in head] for head in step.shares]}
+            for step in self.steps
         ]  # fmt: skip
         return {
             "task": self.network.task.name,
@@ -197,19 +197,19 @@ def _reading(network: Network, step: int) -> StepReading:
         names[-1 if isinstance(fed, int) else fed[0]].append(position_name(network, j))
     shares = []
     for head in range(network.config.n_heads):
-        parts = [*(one[..., head] for one in tables.E), tables.E_constant[:, None, None, head]]
-        least = np.stack([one.lo.min(axis=(1, 2)) for one in parts])
-        most = np.stack([one.hi.max(axis=(1, 2)) for one in parts])
+        parts = [*(table[..., head] for table in tables.E), tables.E_constant[:, None, None, head]]
+        least = np.stack([table.lo.min(axis=(1, 2)) for table in parts])
+        most = np.stack([table.hi.max(axis=(1, 2)) for table in parts])
         # Sums of positive numbers, each rounded once or twice more than its terms: moved outwards by far more.
         others_most, others_least = most.sum(axis=0) - most, least.sum(axis=0) - least
         low = (least / (least + others_most)).min(axis=1) * (1 - 1e-12)
         high = (most / np.maximum(most + others_least, 1e-300)).max(axis=1) * (1 + 1e-12)
-        found = [
+        listed = [
             Share(" ".join(words), float(a), min(1.0, float(b)))
             for words, a, b in zip(names, low, high, strict=True)
             if words and b >= LISTED
         ]
-        shares.append(tuple(sorted(found, key=lambda one: -one.high)))
+        shares.append(tuple(sorted(listed, key=lambda share: -share.high)))
     asked = position_name(network, query + 1) if query + 1 < len(task.positions) else f"of letter {letter}"
     return StepReading(step, asked, position_name(network, query), tuple(shares))
 
@@ -257,7 +257,7 @@ def axis_of(network: Network, step: int, points: int = 1200) -> Axis | None:
     line = np.linspace(low.min() - edge, high.max() + edge, points)
     winner = []
     for cells, value, (below, above) in zip(groups, by_cell, ends, strict=True):
-        means = np.stack([((below + above) / 2)[value == one].mean(axis=0) for one in np.unique(value)])
+        means = np.stack([((below + above) / 2)[value == digit_sum].mean(axis=0) for digit_sum in np.unique(value)])
         at = _along(line, means[means[:, widest].argsort()], widest)
         winner.append(
             after_attention(network.weights, tables.stream.middle[cells.own] + at @ network.rows).argmax(axis=1)
@@ -290,8 +290,8 @@ def _digit_sums(cells: Cells, last: int, base: int) -> Int[np.ndarray, "n w"]:
 def _values(task: Any, cells: Cells, letter: int, base: int) -> Int[np.ndarray, " n"]:
     """The digits x and y that are asked for and the carry into them, added up."""
     carry = cells.state
-    for one in range(cells.first, letter):
-        carry = task.next[one][carry, cells.letters[:, one - cells.first]]
+    for n in range(cells.first, letter):
+        carry = task.next[n][carry, cells.letters[:, n - cells.first]]
     return _digit_sums(cells, letter - cells.first, base)[:, -1] + carry
 
 

@@ -31,7 +31,7 @@ class Paths(NamedTuple):
 
     def used(self) -> list[Int[np.ndarray, " _"]]:
         """The symbols of each letter that some word has."""
-        return [np.unique(np.concatenate([one for edges in level for _, one in edges])) for level in self.levels]
+        return [np.unique(np.concatenate([there for edges in level for _, there in edges])) for level in self.levels]
 
 
 def paths(
@@ -57,10 +57,10 @@ def _edges(row: Int[np.ndarray, " n"], many: int) -> tuple[Edge, ...]:
     return tuple((int(to), row[row // many == to] % many) for to in np.unique(row // many))
 
 
-def least(found: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarray, " c"]:
+def least(words: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarray, " c"]:
     """No more than any word's sum, for each column of the terms, [symbol, column] of each letter."""
-    best = {found.start: np.zeros(terms[0].shape[1])}
-    for level, term in zip(found.levels, terms, strict=True):
+    best = {words.start: np.zeros(terms[0].shape[1])}
+    for level, term in zip(words.levels, terms, strict=True):
         after: dict[int, Float[np.ndarray, " c"]] = {}
         for kind, so_far in best.items():
             for to, symbols in level[kind]:
@@ -70,14 +70,14 @@ def least(found: Paths, terms: list[Float[np.ndarray, "_ c"]]) -> Float[np.ndarr
     return np.min(list(best.values()), axis=0)
 
 
-def count_negative(found: Paths, steps: list[list[int]], bits: int) -> int:
+def count_negative(words: Paths, steps: list[list[int]], bits: int) -> int:
     """How many words have a negative sum of steps, exactly; there are fewer than 2^bits - 1 words."""
-    smallest = [min(here[n] for n in used.tolist()) for here, used in zip(steps, found.used(), strict=True)]
+    smallest = [min(step[n] for n in used.tolist()) for step, used in zip(steps, words.used(), strict=True)]
     top = -1 - sum(smallest)
     if top < 0:
         return 0
-    histograms, cut = {found.start: 1}, (1 << bits * (top + 1)) - 1
-    for level, here, low in zip(found.levels, steps, smallest, strict=True):
+    histograms, cut = {words.start: 1}, (1 << bits * (top + 1)) - 1
+    for level, here, low in zip(words.levels, steps, smallest, strict=True):
         after: dict[int, int] = {}
         for kind, histogram in histograms.items():
             for to, symbols in level[kind]:

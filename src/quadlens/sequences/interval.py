@@ -91,8 +91,8 @@ class Interval:
     def __mul__(self, other: "Interval") -> "Interval":
         products = [x * y for x in (self.lo, self.hi) for y in (other.lo, other.hi)]
         low, high = products[0], products[0]
-        for one in products[1:]:
-            low, high = np.minimum(low, one), np.maximum(high, one)
+        for product in products[1:]:
+            low, high = np.minimum(low, product), np.maximum(high, product)
         return Interval(down(low), up(high))
 
     def __matmul__(self, matrix: Array) -> "Interval":

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from math import floor, log, log2, prod
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,31 +140,31 @@ def _put(bundles: dict[Any, Bundle], key: Any, cell: Any) -> None:
 class Counter:
     """Words of one bundle by the leads of some rivals; δ_c goes with the mean size of f_c, for so many bins."""
 
-    def __init__(self, found: Paths, low: Sides, high: Sides, bits: int, shift: float) -> None:
+    def __init__(self, words: Paths, low: Sides, high: Sides, bits: int, shift: float) -> None:
         """Terms are [symbol, rival] for each letter, in units of e^shift."""
-        self.found, self.low, self.high, self.bits, self.shift = found, low, high, bits, shift / log(2)
-        self.used = found.used()
-        sizes = [np.abs(one[used]).mean(axis=0) for one, used in zip(low, self.used, strict=True)]
+        self.words, self.low, self.high, self.bits, self.shift = words, low, high, bits, shift / log(2)
+        self.used = words.used()
+        sizes = [np.abs(terms[used]).mean(axis=0) for terms, used in zip(low, self.used, strict=True)]
         with np.errstate(divide="ignore"):
             self.sizes = np.log2(np.mean(sizes, axis=0)) + self.shift
 
     def steps(self, group: list[int]) -> list[tuple[int, int]]:
         """(n, e) with δ = n 2^e of each rival of a group, n having eight bits."""
         terms = self._joined(self.low, group, np.exp2(self.shift - self.sizes[group]))
-        reach = -sum(float(one[used].min()) for one, used in zip(terms, self.used, strict=True))
+        reach = -sum(float(term[used].min()) for term, used in zip(terms, self.used, strict=True))
         # Terms are about 1 here: no finer than what rounding leaves of them.
-        bins = max(BINS, BINS_PER_LETTER * len(self.found.levels))
+        bins = max(BINS, BINS_PER_LETTER * len(self.words.levels))
         logs = (self.sizes[group] - log2(bins / max(reach, 2.0**-30))).tolist()
         return [(round(2.0 ** (x - floor(x) + 7)), floor(x) - 7) for x in logs]
 
     def _joined(self, terms: Sides, group: list[int], scale: Float[np.ndarray, " _"]) -> list[Float[np.ndarray, " _"]]:
-        return [(one[:, group] * scale).min(axis=1) for one in terms]
+        return [(of_letter[:, group] * scale).min(axis=1) for of_letter in terms]
 
     def _count(self, terms: Sides, group: list[int], towards: Any, slack: float) -> int:
         scale = np.array([2.0 ** (self.shift - e) / n for n, e in self.steps(group)])
         joined = self._joined(terms, group, scale)
-        steps = [np.clip(towards(one + slack), -FAR, FAR).astype(np.int64).tolist() for one in joined]
-        return count_negative(self.found, steps, self.bits)
+        steps = [np.clip(towards(term + slack), -FAR, FAR).astype(np.int64).tolist() for term in joined]
+        return count_negative(self.words, steps, self.bits)
 
     def most(self, group: list[int]) -> int:
         """At most so many words have a rival of a group ahead, or behind by less than the margin."""
@@ -206,26 +207,27 @@ class LinearStep:
         self.bits = self.task.inputs.bit_length() + 1
         self.entries: list[Any] = [None] * prod(places_of(self.task, number))
         self.bundles = self._bundles()
-        self.size = sum(len(one.cells) for one in self.bundles)
+        self.size = sum(len(bundle.cells) for bundle in self.bundles)
 
     @cached_property
     def _seen(self) -> list[list[tuple[int, Int[np.ndarray, "_ _"]]]]:
         """The positions of each letter that attention may see, with their tokens."""
-        found: list[list[tuple[int, Int[np.ndarray, "_ _"]]]] = [[] for _ in self.task.next]
+        positions: list[list[tuple[int, Int[np.ndarray, "_ _"]]]] = [[] for _ in self.task.next]
         for j, fed in enumerate(self.task.positions[: self.query + 1]):
             if not isinstance(fed, int):
-                found[fed[0]].append((j, fed[1]))
-        return found
+                positions[fed[0]].append((j, fed[1]))
+        return positions
 
     @cached_property
     def _symbols(self) -> list[tuple[Int[np.ndarray, "_ _"], Int[np.ndarray, "_ _"]]]:
         """Of each letter: the distinct tuples of tokens at its positions, and each state's and letter's number."""
-        found = []
+        symbols = []
         for table, here in zip(self.task.next, self._seen, strict=True):
-            tokens = np.stack([one for _, one in here], axis=2) if here else np.zeros((*table.shape, 0), dtype=np.int64)
+            none = np.zeros((*table.shape, 0), dtype=np.int64)
+            tokens = np.stack([fed for _, fed in here], axis=2) if here else none
             rows, which = np.unique(tokens.reshape(table.size, -1), axis=0, return_inverse=True)
-            found.append((rows, which.reshape(table.shape)))
-        return found
+            symbols.append((rows, which.reshape(table.shape)))
+        return symbols
 
     @cached_property
     def _numbers(self) -> tuple[Int[np.ndarray, "_ _"], ...]:
@@ -246,7 +248,7 @@ class LinearStep:
 
     def _refined(self, bundle: Bundle) -> list[Bundle]:
         """The same cells, one more letter fixed; none where nothing is free."""
-        task, found = self.task, dict[Any, Bundle]()
+        task, children = self.task, dict[Any, Bundle]()
         below = bundle.first > 0
         if not below and bundle.last == task.letters:
             return []
@@ -266,8 +268,8 @@ class LinearStep:
                 else:
                     key = (bundle.own, bundle.answer, bundle.first, (*bundle.symbols, symbol), after)
                     cell = (state, (*letters, a), inner, at)
-                _put(found, key, cell)
-        return list(found.values())
+                _put(children, key, cell)
+        return list(children.values())
 
     def _paths(self, bundle: Bundle) -> Paths:
         """All words of a bundle."""
@@ -291,7 +293,7 @@ class LinearStep:
         lead = lead + (tables.base[own, token] - tables.base[own])
         w = tables.w[own][..., None]
         by_position = ((w * Interval(down(lead.lo - margin), lead.hi)).lo, (w * lead).hi)
-        found: list[list[Any]] = []
+        ends: list[list[Any]] = []
         for values, towards in zip(by_position, (down, up), strict=True):
             letters = []
             for (rows, _), here in zip(self._symbols, self._seen, strict=True):
@@ -302,8 +304,8 @@ class LinearStep:
             for j, fed in enumerate(self.task.positions[: self.query + 1]):
                 if isinstance(fed, int):
                     letters[0] = towards(letters[0] + values[fed, j])
-            found.append(letters)
-        return Terms(*found)
+            ends.append(letters)
+        return Terms(*ends)
 
     def decide(self, target: float) -> None:
         """Count the words of every bundle, a lead of `target` being right; refine those of which least is known.
@@ -317,7 +319,7 @@ class LinearStep:
         gap = 0
         for bundle, terms in self._led(self.bundles, target):
             queue.append((self._words(bundle), len(queue), bundle, terms))
-        queue.sort(key=lambda one: -one[0])
+        queue.sort(key=lambda waiting: -waiting[0])
         left = sum(words for words, *_ in queue)
         undecided: list[tuple[int, int, Bundle]] = []
         for words, number, bundle, terms in queue:
@@ -332,7 +334,7 @@ class LinearStep:
     def _led(self, bundles: list[Bundle], target: float) -> Iterator[tuple[Bundle, Any]]:
         """Bundles in which a rival may lead, with the terms of those that may; leaves for the others."""
         known: dict[tuple[int, int], Terms] = {}
-        for bundle in sorted(bundles, key=lambda one: (one.own, one.answer)):
+        for bundle in sorted(bundles, key=attrgetter("own", "answer")):
             (token,) = np.flatnonzero(self.task.answers[bundle.answer]).tolist()
             if (bundle.own, token) not in known:
                 known = {(bundle.own, token): self._terms(bundle.own, token, target)}
@@ -341,7 +343,7 @@ class LinearStep:
             sums[token] = np.inf
             rivals = np.flatnonzero(~(sums >= 0))
             if len(rivals):
-                yield bundle, (rivals, *([one[:, rivals] for one in side] for side in terms))
+                yield bundle, (rivals, *([of_letter[:, rivals] for of_letter in side] for side in terms))
             else:
                 leaf = LinearLeaf(LINEAR, self.tables.own[bundle.own], bundle.answer, (), None, (0, 0), target)
                 self._settle(bundle, leaf)
@@ -396,15 +398,15 @@ class LinearStep:
             sums[token] = np.inf
             ranked.append((float(sums.min(initial=np.inf)), int(sums.argmin()), len(ranked), bundle, token))
         for _, rival, _, bundle, token in sorted(ranked)[:ATTACKED]:
-            found = self._attack(bundle, token, rival)
-            self._lowest = min(self._lowest, found.margin)
-            yield found
+            word = self._attack(bundle, token, rival)
+            self._lowest = min(self._lowest, word.margin)
+            yield word
 
     def _attack(self, bundle: Bundle, token: int, rival: int) -> Found:
         best, margin = Found(np.inf, self.number, ()), 0.0
         for _ in range(ROUNDS):
             terms = self._terms(bundle.own, token, margin).low
-            costs = [one[which, rival] for one, which in zip(terms, self._numbers, strict=True)]
+            costs = [of_letter[which, rival] for of_letter, which in zip(terms, self._numbers, strict=True)]
             word = shortest_word(self.task, costs, bundle.first, [cell[:2] for cell in bundle.cells])
             margin = word_margin(self.network, word, self.number)
             if margin >= best.margin:
@@ -419,14 +421,14 @@ class LinearStep:
 
     @cached_property
     def _numbered(self) -> dict[Bundle, int]:
-        stack, found = list(reversed(self.entries)), dict[Bundle, int]()
+        stack, numbers = list(reversed(self.entries)), dict[Bundle, int]()
         while stack:
             entry = stack.pop()
             if isinstance(entry, list):
                 stack += reversed(entry[1])
             elif entry is not None:
-                found.setdefault(entry, len(found))
-        return found
+                numbers.setdefault(entry, len(numbers))
+        return numbers
 
     def counted(self) -> tuple[int, int]:
         """At least and at most so many words are wrong."""
@@ -442,10 +444,10 @@ class LinearStep:
 
         def named(entry: Any) -> Any:
             if isinstance(entry, list):
-                return [entry[0], [named(one) for one in entry[1]]]
+                return [entry[0], [named(child) for child in entry[1]]]
             return None if entry is None else self._numbered[entry]
 
-        return {"leaves": [leaf.hints() for leaf in self.leaves], "cells": [named(one) for one in self.entries]}
+        return {"leaves": [leaf.hints() for leaf in self.leaves], "cells": [named(of_cell) for of_cell in self.entries]}
 
     def _refine(self, undecided: list[tuple[int, int, Bundle]], gap: int, target: float) -> None:
         """Fix one more letter where most words are undecided, until few are."""

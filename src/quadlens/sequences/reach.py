@@ -43,9 +43,9 @@ class Paths:
 
 def side(tables: StepTables, own: int, coordinate: int, head: int, sign: int) -> tuple[list[Interval], list[Interval]]:
     """N (of u, or of -u where `sign` is -1) and E of each letter, and of the constants as the last."""
-    N = [one[own, ..., coordinate] for one in (*tables.N, tables.N_constant)]
-    E = [one[own, ..., head] for one in (*tables.E, tables.E_constant)]
-    return (N if sign > 0 else [-one for one in N]), E
+    N = [part[own, ..., coordinate] for part in (*tables.N, tables.N_constant)]
+    E = [part[own, ..., head] for part in (*tables.E, tables.E_constant)]
+    return (N if sign > 0 else [-part for part in N]), E
 
 
 def shortest_paths(
@@ -87,8 +87,8 @@ def search(
         for place, sign in enumerate((1, -1)):
             N, E = side(tables, cells.own, k, head, sign)
             grid = _grid(N, E)
-            found = shortest_paths(task, N, E, grid, cells)
-            ends[place, :, k] = sign * _root(cells, found, *_window(cells, k, head, sign), grid)
+            paths = shortest_paths(task, N, E, grid, cells)
+            ends[place, :, k] = sign * _root(cells, paths, *_window(cells, k, head, sign), grid)
     return ends[0], ends[1]
 
 

@@ -88,10 +88,10 @@ class Network:
     def occurs(self) -> Bool[np.ndarray, "t v"]:
         """Which tokens a position may have."""
         positions = self.task.positions[: self.config.n_ctx]
-        found = np.zeros((len(positions), self.config.d_vocab), dtype=bool)
-        for row, one in zip(found, positions, strict=True):
-            row[one if isinstance(one, int) else np.unique(one[1])] = True
-        return found
+        occurs = np.zeros((len(positions), self.config.d_vocab), dtype=bool)
+        for row, fed in zip(occurs, positions, strict=True):
+            row[fed if isinstance(fed, int) else np.unique(fed[1])] = True
+        return occurs
 
     @cached_property
     def _balls(self) -> tuple[Any, Any, Any, Any, list[Any]]:
@@ -106,15 +106,15 @@ class Network:
     @cached_property
     def basis(self) -> tuple[Int[np.ndarray, "k d"], ...]:
         """For each head, rows that span what its values differ by, times 2^40."""
-        found = []
+        bases = []
         for written in self._balls[4]:
-            values = np.array([float(one.mid()) for one in written.transpose(1, 0, 2)[self.occurs].ravel()])
+            values = np.array([float(ball.mid()) for ball in written.transpose(1, 0, 2)[self.occurs].ravel()])
             values = values.reshape(-1, self.config.d_model)
             size = np.abs(values).max(initial=0.0)
             _, strength, rows = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
             strong = rows[strength > FAINT * size * np.sqrt(len(values))]
-            found.append(np.rint(strong * 2.0**HINT_BITS).astype(np.int64))
-        return tuple(found)
+            bases.append(np.rint(strong * 2.0**HINT_BITS).astype(np.int64))
+        return tuple(bases)
 
     @cached_property
     def rows(self) -> Float[np.ndarray, "k d"]:
@@ -133,12 +133,12 @@ class Network:
         with precision(ARB_BITS):
             for written, integers in zip(self._balls[4], self.basis, strict=True):
                 rows = _exact(integers.astype(np.float64) / 2.0**HINT_BITS)
-                found = written @ rows.T if len(rows) else written[..., :0]
-                coordinates.append(Interval.of_balls(found))
-                rest = Interval.of_balls(written - found @ rows if len(rows) else written)
+                product = written @ rows.T if len(rows) else written[..., :0]
+                coordinates.append(Interval.of_balls(product))
+                rest = Interval.of_balls(written - product @ rows if len(rows) else written)
                 low += rest.lo.transpose(1, 0, 2)[self.occurs].min(axis=0)
                 high += rest.hi.transpose(1, 0, 2)[self.occurs].max(axis=0)
-        joined = (np.concatenate([getattr(one, end) for one in coordinates], axis=2) for end in ("lo", "hi"))
+        joined = (np.concatenate([getattr(part, end) for part in coordinates], axis=2) for end in ("lo", "hi"))
         slack = self.config.n_heads * 2.0**-50 * (np.abs(low) + np.abs(high))
         return Interval(*joined), Interval(low - slack, high + slack)
 
@@ -195,13 +195,13 @@ class Network:
             shift = np.where(self.occurs[at].T, middle, -np.inf).max(axis=(1, 2), keepdims=True)
             # A token that never occurs may have any score.
             scores = np.where(self.occurs[at].T, scores - _exact(shift), _exact(np.zeros(())))
-            found = Interval.of_balls(np.exp(scores))
+            powers = Interval.of_balls(np.exp(scores))
         w = Interval.zeros(len(own), config.d_vocab, query + 1)
-        w.lo[:, :, at], w.hi[:, :, at] = np.maximum(found.lo, 0.0), found.hi
+        w.lo[:, :, at], w.hi[:, :, at] = np.maximum(powers.lo, 0.0), powers.hi
         return w, shift[:, 0, 0]
 
 
 def _exact(x: Float[np.ndarray, "..."]) -> Any:
     from flint import arb
 
-    return np.array([arb(float(one)) for one in x.ravel()], dtype=object).reshape(x.shape)
+    return np.array([arb(float(number)) for number in x.ravel()], dtype=object).reshape(x.shape)

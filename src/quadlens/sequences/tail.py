@@ -72,7 +72,7 @@ class Form:
         slope = (self.range[:, None] * self.slope).mean(over).scaled(2.0)
         square = Form.of(at, slope, natural, self.radius)
         small = Interval(np.maximum(square.range.lo, eps * (1 - 2.0**-50)), square.range.hi)
-        at, natural = (one.root().reciprocal() for one in (square.at, small))
+        at, natural = (x.root().reciprocal() for x in (square.at, small))
         cube = (natural * natural * natural)[:, None].scaled(0.5)
         return Form.of(at, -(slope * cube), natural, self.radius)
 
@@ -117,11 +117,11 @@ class Tail:
         final = self.config.norms.final is not None
         scale = self._of("ln_final_w") if final else np.ones(len(W))
         bias = Interval.exactly(self._of("ln_final_b")[None] if final else np.zeros((1, len(W))))
-        found = {}
+        by_token = {}
         for r in np.flatnonzero(self.answers.any(axis=0)).tolist():
             D = W[:, r : r + 1] - W
-            found[r] = (scale[:, None] * D, (bias @ D)[0] + (b_U[r] - b_U))
-        return found
+            by_token[r] = (scale[:, None] * D, (bias @ D)[0] + (b_U[r] - b_U))
+        return by_token
 
     def stream(self, start: Interval, boxes: Interval) -> Form:
         """The residual stream after the MLP, over boxes; `start` is the query's own stream, [box, d_model]."""
@@ -158,7 +158,7 @@ class Tail:
     ) -> Margins:
         """Margins over boxes, whose right answers are given; less Σ_k tilt_k r_k at r, where that is given."""
         n, k = boxes.shape
-        found = Margins(np.full(n, -np.inf), np.full(n, np.inf), np.zeros((n, k)), np.zeros((n, k)))
+        margins = Margins(np.full(n, -np.inf), np.full(n, np.inf), np.zeros((n, k)), np.zeros((n, k)))
         for i in range(0, n, CHUNK):
             chunk = slice(i, i + CHUNK)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -167,10 +167,10 @@ class Tail:
                 for answer in np.unique(answers[chunk]).tolist():
                     at = np.flatnonzero(answers[chunk] == answer)
                     parts = x.of_boxes(at), inverse and inverse.of_boxes(at), plane and plane.of_boxes(at)
-                    one = self._margins(*parts, answer)
-                    found.low[i + at], found.high[i + at] = one.low, one.high
-                    found.influence[i + at], found.slope[i + at] = one.influence, one.slope
-        return found
+                    of_answer = self._margins(*parts, answer)
+                    margins.low[i + at], margins.high[i + at] = of_answer.low, of_answer.high
+                    margins.influence[i + at], margins.slope[i + at] = of_answer.influence, of_answer.slope
+        return margins
 
     def _final(self, start: Interval, boxes: Interval) -> tuple[Form, Form | None]:
         """What the final norm divides, and one over what it divides by; None where there is none."""
@@ -209,7 +209,7 @@ class Tail:
             better = (this > low) | np.isneginf(low)
             if len(rivals):
                 pick = worst[:, None, None]
-                of = Interval(*(np.take_along_axis(one, pick, axis=2)[:, :, 0] for one in (slope.lo, slope.hi)))
+                of = Interval(*(np.take_along_axis(end, pick, axis=2)[:, :, 0] for end in (slope.lo, slope.hi)))
                 moved = np.maximum(np.abs(of.lo), np.abs(of.hi)) * x.radius
                 influence = np.where(better[:, None], np.nan_to_num(moved, nan=np.inf), influence)
                 steepness = np.where(better[:, None], np.nan_to_num(of.middle), steepness)
@@ -220,5 +220,5 @@ class Tail:
 def _plane(tilt: Float[np.ndarray, "n k"], boxes: Interval, radius: Radius) -> Form:
     """Σ_k tilt_k r_k over boxes, one number per box."""
     slopes = Interval.exactly(tilt)
-    at, natural = ((slopes * one).sum(1) for one in (Interval.exactly(boxes.middle), boxes))
+    at, natural = ((slopes * points).sum(1) for points in (Interval.exactly(boxes.middle), boxes))
     return Form.of(at, slopes[:, :, None], natural, radius)

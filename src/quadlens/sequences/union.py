@@ -53,10 +53,10 @@ Window = tuple[tuple[int, int], list[Fixed]]
 
 
 def _by_window(cells: list[Fixed]) -> dict[tuple[int, int], list[Fixed]]:
-    found: dict[tuple[int, int], list[Fixed]] = defaultdict(list)
+    windows: dict[tuple[int, int], list[Fixed]] = defaultdict(list)
     for cell in cells:
-        found[cell.first, cell.first + len(cell.letters)].append(cell)
-    return dict(found)
+        windows[cell.first, cell.first + len(cell.letters)].append(cell)
+    return dict(windows)
 
 
 def _shared(task: SequenceTask, one: Window, other: Window) -> int:
