@@ -135,7 +135,8 @@ class Row:
     @property
     def kind(self) -> str:
         """What the model's attention is, and how many layers it has if more than one."""
-        return KINDS[self.attention] + (f", {self.layers} layers" if self.layers > 1 else "")
+        kind = KINDS[self.attention]
+        return kind if self.layers == 1 else f"{kind.removeprefix('two-layer ')}, {self.layers} layers"
 
     @property
     def accurate(self) -> bool:
@@ -158,10 +159,10 @@ def row_of(study: Study, name: str) -> Row:
     return Row(
         name,
         getattr(config, "attention_kind", "none"),
-        getattr(config, "n_layers", 1),
+        getattr(config, "depth", 1),
         study.evaluation.pairs,
         study.evaluation.correct,
-        attention_measures(study) if study.no_lens is None and getattr(config, "n_layers", 1) == 1 else None,
+        attention_measures(study) if study.no_lens is None and getattr(config, "depth", 1) == 1 else None,
         document,
         {one.function: (one.predicted, one.accuracy) for one in swaps},
     )

@@ -243,7 +243,7 @@ def test_a_constant_in_place_of_attention_that_looks_is_refused(tmp_path: Path, 
 def test_attention_of_a_wrong_length_or_of_an_mlp_is_refused() -> None:
     with pytest.raises(BadConfig, match="attention has 1 weights"):
         from_state_dict(blind(tl_state_dict()), attention=(0.5,), activation="relu")
-    with pytest.raises(BadConfig, match="a two-layer MLP has no attention"):
+    with pytest.raises(BadConfig, match="an MLP has no attention"):
         from_state_dict(
             {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}, attention=(0.5, 0.5), activation="relu"
         )
@@ -701,7 +701,7 @@ def test_transformer_lens_4_shapes_are_checked() -> None:
 def test_mlps_have_no_attention_and_one_p() -> None:
     checkpoint = Checkpoint("file", {"fc1.weight": random(M, 2 * P), "fc2.weight": random(P, M)}, {})
     for hints, message in (
-        (Hints((0.5, 0.5)), "a two-layer MLP has no attention"),
+        (Hints((0.5, 0.5)), "an MLP has no attention"),
         (Hints(p=5), "p is 5 by the setting p, but the weights are for p = 7"),
         (Hints(), "the weights do not say the activation: give activation=NAME"),
     ):

@@ -165,7 +165,7 @@ def test_directories_made_to_bloat(tmp_path: Path) -> None:
 
 def test_tied_weights_are_read() -> None:
     """As in Chughtai's files, where two names are one tensor."""
-    from quadlens.model.formats.torch_files import read_torch
+    from quadlens.model.formats.zip_files import read_torch
 
     torch = pytest.importorskip("torch")
     base, stream = torch.arange(1000.0).reshape(40, 25), io.BytesIO()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from quadlens.errors import BadFile
 from quadlens.model.formats.checkpoint import read_checkpoint
 from quadlens.model.formats.pickle_machine import Name, PickleMachine, StandIn
-from quadlens.model.formats.torch_files import read_torch
+from quadlens.model.formats.zip_files import read_torch
 
 torch = pytest.importorskip("torch")
 
@@ -258,18 +258,18 @@ def test_other_zips_and_other_contents_are_refused(tmp_path: Path) -> None:
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quadlens.model.formats import checkpoint, torch_files
+    from quadlens.model.formats import checkpoint, zip_files
 
     content = saved({"x": torch.arange(3.0)})
     (tmp_path / "x.pt").write_bytes(content)
     monkeypatch.setattr(checkpoint, "MAX_FILE_BYTES", 10)
     with pytest.raises(BadFile, match=rf"has {len(content)} bytes; at most 10 are read"):
         read_checkpoint(tmp_path / "x.pt")
-    monkeypatch.setattr(torch_files, "MAX_RECORDS", 2)
+    monkeypatch.setattr(zip_files, "MAX_RECORDS", 2)
     with pytest.raises(BadFile, match=r"\d records in the zip; at most 2 are read"):
         read_torch(content, "file")
     monkeypatch.undo()
-    monkeypatch.setattr(torch_files, "MAX_PICKLE_BYTES", 10)
+    monkeypatch.setattr(zip_files, "MAX_PICKLE_BYTES", 10)
     with pytest.raises(BadFile, match=r"data\.pkl is larger than 10 bytes"):
         read_torch(content, "file")
 

@@ -146,7 +146,7 @@ def peers() -> Path:
 
 def chughtai_transformer(directory: Path, run: str) -> Weights:
     """A checkpoint of Chughtai et al. with the task and attention its config names."""
-    from quadlens.model.formats.torch_files import read_torch
+    from quadlens.model.formats.zip_files import read_torch
 
     path = directory / "chughtai" / run / "model.pt"
     tensors = read_torch(path.read_bytes(), str(path))

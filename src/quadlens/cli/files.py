@@ -87,7 +87,7 @@ def import_(
 
     With a directory: read every checkpoint in it and print one row per file, read or refused and why.
     """
-    from quadlens.model.formats.mapped import parse_map
+    from quadlens.model.formats.mlps import parse_map
     from quadlens.model.formats.registry import hints_of
 
     known = {"p": p, "activation": activation, "task": task, "answers": answers, "checkpoint": checkpoint}

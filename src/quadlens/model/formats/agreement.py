@@ -14,6 +14,7 @@ import numpy as np
 from quadlens.errors import BadConfig
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.formats.tasks import DRAWN, MAX_MULTIPLICATIONS
+from quadlens.model.tables import Tables
 from quadlens.model.weights import Pairs, Weights
 
 TOLERANCE = 1e-4
@@ -56,13 +57,13 @@ def check_agreement(model: Weights, run: Callable[[Any, Pairs], Any], network: A
     config = model.config
     all_of_them = float(config.p) ** 3 * config.d_mlp <= MAX_MULTIPLICATIONS
     pairs = all_pairs(config.p) if all_of_them else np.random.default_rng(0).integers(0, config.p, (DRAWN, 2))
-    ours = _logits(model, pairs)
-    worst = _compare(ours, run, network, pairs, source)
+    tables = model.collapse()
+    worst = _compare(tables, run, network, pairs, source)
     where = "its own forward pass"
     if not worst.ratio <= 1:
         try:
             wider = copy.deepcopy(network).double()
-            again = _compare(ours, run, wider, pairs, source)
+            again = _compare(tables, run, wider, pairs, source)
         except Exception:  # a copy or float64 that the network does not allow: the first comparison stands
             again = worst
         if not again.ratio <= 1:
@@ -82,26 +83,20 @@ def _allowed(worst: Worst) -> float:
     return worst.gap / worst.ratio if worst.ratio and np.isfinite(worst.ratio) else TOLERANCE
 
 
-def _logits(model: Weights, pairs: Pairs) -> np.ndarray:
-    tables = model.collapse()
-    blocks = [pairs[start : start + TOGETHER] for start in range(0, len(pairs), TOGETHER)]
-    return np.concatenate([tables.pair_logits(block) for block in blocks])
-
-
-def _compare(ours: np.ndarray, run: Callable[[Any, Pairs], Any], network: Any, pairs: Pairs, source: str) -> Worst:
+def _compare(tables: Tables[Any], run: Callable[[Any, Pairs], Any], network: Any, pairs: Pairs, source: str) -> Worst:
     """Where a network is farthest from our logits; a logit of its own that is not finite is infinitely far."""
     worst = Worst(-1.0, 0.0, 0, 0)
     for start in range(0, len(pairs), TOGETHER):
-        block, mine = pairs[start : start + TOGETHER], ours[start : start + TOGETHER]
-        theirs = _own(run, network, block, source)
-        if theirs.ndim != 2 or len(theirs) != len(block) or theirs.shape[1] < mine.shape[1]:
+        block = pairs[start : start + TOGETHER]
+        ours, theirs = tables.pair_logits(block), _own(run, network, block, source)
+        if theirs.ndim != 2 or len(theirs) != len(block) or theirs.shape[1] < ours.shape[1]:
             raise BadConfig(
                 f"{source}: its forward pass of {len(block)} inputs has the shape {theirs.shape}; expected "
-                f"{len(block)} rows of at least {mine.shape[1]} logits"
+                f"{len(block)} rows of at least {ours.shape[1]} logits"
             )
-        theirs = theirs[:, : mine.shape[1]]
+        theirs = theirs[:, : ours.shape[1]]
         with np.errstate(invalid="ignore"):
-            gaps = np.abs(theirs - mine).max(axis=1)
+            gaps = np.abs(theirs - ours).max(axis=1)
             ratios = gaps / (TOLERANCE * np.maximum(1.0, np.abs(theirs).max(axis=1)))
         ratios = np.where(np.isfinite(ratios), ratios, np.inf)
         at = int(ratios.argmax())

@@ -13,9 +13,8 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.config import MAX_LAYERS
-from quadlens.model.formats.npz_files import is_npz, read_npz
 from quadlens.model.formats.pickle_machine import PickleMachine, StandIn
-from quadlens.model.formats.torch_files import read_torch
+from quadlens.model.formats.zip_files import is_npz, read_npz, read_torch
 from quadlens.model.native import (
     MAX_FILE_BYTES,
     METADATA_KEY,
@@ -111,20 +110,19 @@ def take(
     if any(re.search(r"(^|[._])(ln|norm|layer_?norm)", name, re.IGNORECASE) for name in unknown):
         raise BadFile(f"{checkpoint.source}: {NO_LAYER_NORM}")
     if missing or unknown:
-        told = f"{told_names('missing', missing)}, {told_names('unknown', unknown)}"
-        raise BadFile(f"{checkpoint.source}: {told}")
-    found = {short: checkpoint.tensors[long] for short, long in names.items() if long in checkpoint.tensors}
+        raise BadFile(f"{checkpoint.source}: {told_names('missing', missing)}, {told_names('unknown', unknown)}")
+    taken = {short: checkpoint.tensors[long] for short, long in names.items() if long in checkpoint.tensors}
     # Half precision widens to float32 exactly; other types are left for Weights to refuse.
-    return {s: x.astype(np.float32) if x.dtype == np.float16 else x for s, x in found.items()}
+    return {s: x.astype(np.float32) if x.dtype == np.float16 else x for s, x in taken.items()}
 
 
 def _count_layers(checkpoint: Checkpoint, names: Mapping[str, str]) -> int:
     """How many layers a checkpoint has, by the numbers in the names of its tensors."""
     stems = {long.partition(".0.")[0] for long in names.values() if ".0." in long}
-    found = [
+    numbered = [
         re.match(rf"({'|'.join(map(re.escape, stems))})\.(\d{{1,6}})\.", name) for name in checkpoint.tensors if stems
     ]
-    layers = max((int(one[2]) for one in found if one), default=0) + 1
+    layers = max((int(match[2]) for match in numbered if match), default=0) + 1
     if layers > MAX_LAYERS:
         raise BadConfig(f"{checkpoint.source}: it has {layers} layers; quadlens reads up to {MAX_LAYERS}")
     return layers
@@ -137,8 +135,8 @@ def each_layer(weights: Tensors, turn: Callable[[Tensors], Mapping[str, np.ndarr
     outer = {name: weights[name] for name in OUTER if name in weights}
     turned: dict[str, np.ndarray] = {}
     for i in sorted({name.partition(".")[0] for name in weights if "." in name}):
-        one = {own_name(name): array for name, array in weights.items() if name.startswith(f"{i}.")}
-        turned |= {name if name in OUTER else f"{i}.{name}": array for name, array in turn(outer | one).items()}
+        layer = {own_name(name): array for name, array in weights.items() if name.startswith(f"{i}.")}
+        turned |= {name if name in OUTER else f"{i}.{name}": array for name, array in turn(outer | layer).items()}
     return turned
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.checkpoint import Checkpoint, check_ranks, take
-from quadlens.model.formats.facts import whole_number
+from quadlens.model.formats.facts import Claim, whole_number
 from quadlens.model.formats.mlps import two_layers
-from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
+from quadlens.model.formats.protocol import Hints, Imported, Marked, SoftmaxAttention
 from quadlens.model.formats.transformer import Facts, read_transformer
 from quadlens.model.formats.transformer_lens import state_dict_weights
 
@@ -22,35 +22,27 @@ PROGRAM = "Chughtai et al.'s program, whose layout this is"
 GROUPS = {"CyclicGroup": "C", "DihedralGroup": "D", "SymmetricGroup": "S", "AlternatingGroup": "A"}
 
 
-class Chughtai:
+class Chughtai(Marked):
     """MLP: ReLU([W_x[a], W_y[b]] W) W_U. Transformer: TransformerLens, (a, b, n) in, softmax, read at the end."""
 
     name = "chughtai"
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """`W_x` and `W_y`, or `x_embed` and `y_embed`."""
-        for marks in (("W_x", "W_y"), DUPLICATES):
-            if all(mark in checkpoint.tensors for mark in marks):
-                return Sniff(1.0, tuple(f"has {mark}" for mark in marks))
-        return Sniff(0.0, ("no W_x and no x_embed",))
+    marks = (("W_x", "W_y"), DUPLICATES)
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Group and model from `cfg.json`; without one, task and activation come from flags."""
-        activation = "relu" if hints.of("model") in KNOWN_MODELS else None
+        activation = (CLASS_SAID, "relu" if hints.of("model") in KNOWN_MODELS else None)
         if "W_x" in checkpoint.tensors:
             imported = _read_mlp(checkpoint, hints, activation, self.name)
         else:
             tensors = {name: x for name, x in checkpoint.tensors.items() if name not in DUPLICATES}
             weights = state_dict_weights(dataclasses.replace(checkpoint, tensors=tensors))
+            n = len(weights["W_E"]) - 1
             facts = Facts(
                 self.name,
-                (len(weights["W_E"]) - 1, "the vocabulary without '='"),
-                p=len(weights["W_E"]) - 1,
-                p_said="the vocabulary without '='",
+                (n, "the vocabulary without '='"),
+                p=("the vocabulary without '='", n),
                 activation=activation,
-                activation_said=CLASS_SAID,
-                attention=SoftmaxAttention(3),
-                attention_said=f"as in {PROGRAM}",
+                attention=(f"as in {PROGRAM}", SoftmaxAttention(3)),
                 positions=3,
                 b_token_offset=0,
                 program=PROGRAM,
@@ -59,17 +51,17 @@ class Chughtai:
         return dataclasses.replace(imported, task=_group(checkpoint.source, hints))
 
 
-def _read_mlp(checkpoint: Checkpoint, hints: Hints, activation: str | None, name: str) -> Imported:
+def _read_mlp(checkpoint: Checkpoint, hints: Hints, activation: Claim[str], format_name: str) -> Imported:
     """U_a = W_x W[:e], U_b = W_y W[e:], multiplied out in float64."""
     tensors = take(checkpoint, MLP_NAMES)
     check_ranks(checkpoint, tensors, dict.fromkeys(MLP_NAMES, 2))
-    W_x, W_y, W, W_U = (tensors[one].astype(np.float64) for one in MLP_NAMES)
+    W_x, W_y, W, W_U = (tensors[name].astype(np.float64) for name in MLP_NAMES)
     width = W_x.shape[1]
     if W_y.shape != W_x.shape or W.shape[0] != 2 * width:
         raise BadFile(f"{checkpoint.source}: W_x {W_x.shape}, W_y {W_y.shape} and W {W.shape} do not fit together")
     weights = {"W_a": W_x @ W[:width], "W_b": W_y @ W[width:], "W_out": W_U}
     inputs = f"a and b embedded, side by side: as in {PROGRAM}"
-    return two_layers(checkpoint.source, hints, weights, activation, name, CLASS_SAID, inputs)
+    return two_layers(checkpoint.source, hints, weights, activation, format_name, inputs)
 
 
 def _group(source: str, hints: Hints) -> str | None:

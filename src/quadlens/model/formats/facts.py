@@ -1,15 +1,22 @@
 """Facts that weights do not say: gathered from settings, sidecar and file, which must not contradict each other."""
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
 from quadlens.errors import BadConfig
 from quadlens.model.activation import ACTIVATIONS, Activation, recognise_activation
 from quadlens.model.formats.protocol import Hints, SoftmaxAttention
+from quadlens.model.norm import Norm
+from quadlens.model.tensor_names import own_name
 
 T = TypeVar("T")
+# Who says a fact, and what; None where they do not say it.
+Claim = tuple[str, T | None]
+# What TransformerLens calls norms; those with Pre have no weights.
+NORM_KINDS = ("LN", "LNPre", "RMS", "RMSPre")
 
 
 class Missing:
@@ -34,7 +41,7 @@ class Missing:
         return BadConfig(words, settings=self._settings)
 
 
-def agreed(what: str, source: str, claims: Sequence[tuple[str, T | None]], *settings: str) -> tuple[T, str] | None:
+def agreed(what: str, source: str, claims: Sequence[Claim[T]], *settings: str) -> tuple[T, str] | None:
     """The one value that everybody who speaks claims, and who said it first; None when nobody speaks.
 
     Args:
@@ -127,24 +134,22 @@ def switch(hints: Hints, key: str) -> bool | None:
     raise BadConfig(f"{hints.sidecar_name}: {key} is a {type(value).__name__}, expected true or false")
 
 
-def known_activation(
-    source: str, hints: Hints, by_file: str | None, where: str, missing: Missing
-) -> tuple[Activation, str] | None:
-    """σ, and who said so; `by_file` is what the file's config says, None when it is silent. Never assumed.
+def known_activation(source: str, hints: Hints, by_file: Claim[str], missing: Missing) -> tuple[Activation, str] | None:
+    """σ, and who said so. Never assumed.
 
     Raises:
         BadConfig: when σ is not supported, or two disagree.
     """
     written = hints.of("act_fn", "act_type", "activation")
-    claims = [("the setting activation", hints.activation), (hints.sidecar_name, written), (where, by_file)]
+    claims = [("the setting activation", hints.activation), (hints.sidecar_name, written), by_file]
     named: list[tuple[str, Activation | None]] = [
         (who, _activation(source, value)) for who, value in claims if value is not None
     ]
-    found: tuple[Activation, str] | None = agreed("the activation", source, named, "activation")
-    if found is None:
+    activation: tuple[Activation, str] | None = agreed("the activation", source, named, "activation")
+    if activation is None:
         names = ", ".join(ACTIVATIONS)
         missing.add("the activation", f"give activation=NAME ({names}), or a config that has act_fn", "activation")
-    return found
+    return activation
 
 
 def _activation(source: str, name: Any) -> Activation:
@@ -155,7 +160,7 @@ def _activation(source: str, name: Any) -> Activation:
 
 
 def known_modulus(
-    source: str, hints: Hints, by_file: tuple[str, int | None], by_shape: tuple[int | None, str], missing: Missing
+    source: str, hints: Hints, by_file: Claim[int], by_shape: tuple[int | None, str], missing: Missing
 ) -> tuple[int, str] | None:
     """p, and who said so: setting, sidecar, something in the file; else `by_shape`, p and where it is from.
 
@@ -165,9 +170,61 @@ def known_modulus(
         BadConfig: when two disagree.
     """
     claims = [("the setting p", hints.p), (hints.sidecar_name, whole_number(hints, "p", "C")), by_file]
-    found = agreed("p", source, claims, "p")
-    if found is None and by_shape[0] is not None:
+    p = agreed("p", source, claims, "p")
+    if p is None and by_shape[0] is not None:
         return by_shape[0], by_shape[1]
-    if found is None:
+    if p is None:
         missing.add("p", f"{by_shape[1]}; give it with p=N", "p")
-    return found
+    return p
+
+
+def known_norm(
+    source: str, hints: Hints, weights: Iterable[str], missing: Missing, eps: float | None = None
+) -> Norm | None:
+    """The one norm that all places have, as a config says it; a state dict shows those with weights alone.
+
+    Args:
+        source: The file.
+        hints: What the user says.
+        weights: The names of all weights, some of them norms'.
+        missing: Where it is noted if nobody says it.
+        eps: What the program adds where no config says it; None where a config must.
+
+    Raises:
+        BadConfig: when the kind is not known, or the weights are not its.
+    """
+    kind, written = hints.of("normalization_type"), hints.of("eps")
+    held = sorted({name for name in weights if own_name(name).startswith("ln")})
+    if kind is None and not held:
+        return None
+    if kind is None or (written is None and eps is None):
+        has = f"it has {', '.join(held[:3])}; " if held else ""
+        kinds = ", ".join(NORM_KINDS)
+        missing.add("the norm", f"{has}give a config that has normalization_type ({kinds}) and eps", "config")
+        return None
+    if kind not in NORM_KINDS or (held and kind.endswith("Pre")):
+        beside = f", and the weights have {', '.join(held[:3])}" if held else ""
+        raise BadConfig(
+            f"{source}: normalization_type is {str(kind)[:40]!r} in {hints.sidecar_name}{beside}; expected one of "
+            f"{', '.join(NORM_KINDS)}, Pre being without weights"
+        )
+    added = eps if written is None else written
+    return Norm("layer" if kind.startswith("LN") else "rms", finite_number(hints.sidecar_name, "eps", added))
+
+
+def known_divisor(hints: Hints, d_head: int, otherwise: str) -> tuple[float, str]:
+    """What scores are divided by, and who says so; TransformerLens' attn_scale is -1 where it is √d_head.
+
+    `otherwise` says why it is √d_head where no config says anything.
+    """
+    usual, scaled, scale = math.sqrt(d_head), switch(hints, "use_attn_scale"), hints.of("attn_scale")
+    if scaled is False:
+        return 1.0, f"use_attn_scale in {hints.sidecar_name}"
+    if scale not in (None, -1):
+        divisor = finite_number(hints.sidecar_name, "attn_scale", scale)
+        if divisor <= 0:
+            raise BadConfig(f"{hints.sidecar_name}: attn_scale is {divisor:g}, expected a number above 0")
+        return divisor, f"attn_scale in {hints.sidecar_name}"
+    if scaled or scale == -1:
+        return usual, f"√d_head by {hints.sidecar_name}"
+    return usual, f"√d_head, {otherwise}"

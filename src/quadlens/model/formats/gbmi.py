@@ -7,7 +7,7 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.checkpoint import Checkpoint, is_deep
 from quadlens.model.formats.facts import Missing, finite_number, odd_or_open
 from quadlens.model.formats.protocol import Hints, Imported, Sniff, SoftmaxAttention
-from quadlens.model.formats.transformer import Facts, Mix, read_transformer
+from quadlens.model.formats.transformer import THE_CONFIG, Facts, Mix, read_transformer
 from quadlens.model.formats.transformer_lens import state_dict_weights
 
 
@@ -45,15 +45,14 @@ class Gbmi:
             missing.add("the attention", f"run_config has no {' and no '.join(absent)}; {how}", "format", "attention")
         positions = 3 if experiment.get("use_end_of_sequence") else 2
         rate = finite_number(source, "attention_rate", experiment.get("attention_rate") or 0)
+        constant, act_fn = (1 / positions,) * positions, experiment.get("act_fn")
         facts = Facts(
             self.name,
             odd_or_open(weights["W_U"].shape[1], "d_vocab_out"),
-            p=_whole(source, experiment, "p"),
+            p=(THE_CONFIG, _whole(source, experiment, "p")),
             task=str(experiment.get("fn_name", "add")),
-            activation=None if experiment.get("act_fn") is None else str(experiment["act_fn"]),
-            activation_said="act_fn in run_config",
-            attention=(1 / positions,) * positions if rate == 1 else SoftmaxAttention(positions),
-            attention_said="attention_rate in run_config",
+            activation=("act_fn in run_config", None if act_fn is None else str(act_fn)),
+            attention=("attention_rate in run_config", constant if rate == 1 else SoftmaxAttention(positions)),
             mix=Mix(scale=1 - rate, shift=rate / positions),
             positions=positions,
             b_token_offset=0,

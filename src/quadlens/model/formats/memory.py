@@ -19,7 +19,9 @@ from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.registry import recognise
 from quadlens.model.formats.tasks import with_task
+from quadlens.model.formats.transformer_lens import BRIDGE_NAMES, RAW_NAMES
 from quadlens.model.task import Task
+from quadlens.model.tensor_names import PAIR_NAMES
 from quadlens.model.weights import Pairs
 
 # What our networks are; a config that says otherwise of one of these is refused by its name.
@@ -37,7 +39,7 @@ HELD: Mapping[str, tuple[Any, ...]] = {
     "attn_scores_soft_cap": (-1, 0),
     "output_logits_soft_cap": (-1, 0),
 }
-EMBEDDINGS = ("embed.W_E", "embed.weight", "tok_embed.weight")
+EMBEDDINGS = [names["W_E"] for names in (PAIR_NAMES, BRIDGE_NAMES, RAW_NAMES)]
 
 Fed = tuple[str | int, ...]
 
@@ -68,9 +70,9 @@ class Feed:
     @classmethod
     def of(cls, inputs: Sequence[str | int], n: int) -> "Feed":
         """What a user says: ("a", "b"), ("a", "b", 113), ("a", "b+113")."""
-        told = tuple(inputs)
-        b = re.fullmatch(r"b(?:\+(\d{1,9}))?", str(told[1])) if len(told) in (2, 3) and told[0] == "a" else None
-        last = told[2] if len(told) == 3 else None
+        tokens = tuple(inputs)
+        b = re.fullmatch(r"b(?:\+(\d{1,9}))?", str(tokens[1])) if len(tokens) in (2, 3) and tokens[0] == "a" else None
+        last = tokens[2] if len(tokens) == 3 else None
         if isinstance(inputs, str) or b is None or not (last is None or type(last) is int):
             raise WrongArgument(
                 f"inputs = {str(inputs)[:80]}; expected the tokens fed in their order: ('a', 'b'), with a last token "
@@ -109,7 +111,6 @@ def from_transformer(
     inputs: Sequence[str | int] | None = None,
     p: int | None = None,
     task: str | Task | None = None,
-    answers: str | None = None,
 ) -> Imported:
     """A transformer in memory, as a model that every verb takes.
 
@@ -120,7 +121,6 @@ def from_transformer(
             answers and a third position, else a and b.
         p: How many elements a and b have; when None, as many as there are answers.
         task: What the model was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when None.
-        answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do; or where its own forward pass says otherwise.
@@ -130,20 +130,20 @@ def from_transformer(
     facts = _plain(model.cfg if alive and config is None else config, source)
     vocabulary, n_ctx = _size(facts, "d_vocab", source), _size(facts, "n_ctx", source)
     out = facts.get("d_vocab_out")
-    answers_ = out if isinstance(out, int) and out > 0 else vocabulary
-    n = answers_ if p is None else p
+    answers = out if isinstance(out, int) and out > 0 else vocabulary
+    n = answers if p is None else p
     check_size(n, 0)
     checkpoint = checkpoint_in_memory(dict(model.state_dict()) if alive else model, source)
     feed = _default(n, vocabulary, n_ctx) if inputs is None else Feed.of(inputs, n)
     third = "" if n_ctx > 2 else f", n_ctx is {n_ctx}"
     why = f"by default, {vocabulary} tokens for {n} answers{third}" if inputs is None else "the setting inputs"
-    hints = Hints(task=task, answers=answers, sidecar_name="cfg" if alive else "the config")
+    hints = Hints(task=task, sidecar_name="cfg" if alive else "the config")
 
-    def read(one: Feed) -> Imported:
-        found = _read(checkpoint, facts, one, hints, vocabulary, why)
+    def read(fed: Feed) -> Imported:
+        imported = _read(checkpoint, facts, fed, hints, vocabulary, why)
         words = f"{source}: {task} is a task on sequences; save the state dict and import the file"
-        found.model.config.need_pairs(words)
-        return with_task(found, hints, source)
+        imported.model.config.need_pairs(words)
+        return with_task(imported, hints, source)
 
     imported = read(feed)
     notes = imported.notes
@@ -152,7 +152,7 @@ def from_transformer(
     else:
         notes = (*notes, "not compared with a forward pass: a state dict has none")
     if inputs is None and imported.correct != imported.pairs:
-        ns = [n] if p is not None or answers_ < vocabulary else [n, n - 1, n // 2, (n - 1) // 2]
+        ns = [n] if p is not None or answers < vocabulary else [n, n - 1, n // 2, (n - 1) // 2]
         notes += _better(read, feed, _others(feed, ns, vocabulary, n_ctx), imported)
     return dataclasses.replace(imported, notes=notes)
 
@@ -167,9 +167,9 @@ def _plain(config: Any, source: str) -> dict[str, Any]:
     plain = {name: x for name, x in values.items() if isinstance(x, (bool, int, float, str))}
     for name, expected in HELD.items():
         if plain.get(name, expected[0]) not in expected:
-            said = str(plain[name])[:40]
             raise BadConfig(
-                f"{source}: {name} is {said} in its config; quadlens reads models where it is {expected[0]}"
+                f"{source}: {name} is {str(plain[name])[:40]} in its config; quadlens reads models where it is "
+                f"{expected[0]}"
             )
     return plain
 
@@ -202,17 +202,17 @@ def _better(
     best, share = None, (imported.correct or 0) / (imported.pairs or 1)
     for other in others:
         try:
-            found = read(other)
+            reading = read(other)
         except QuadlensError:  # no such task of so many elements, or the like: not what the network was fed
             continue
-        of_all = (found.correct or 0) / (found.pairs or 1)
-        if of_all > share and (found.correct or 0) > (imported.correct or 0):
-            best, share = (other, found), of_all
+        of_all = (reading.correct or 0) / (reading.pairs or 1)
+        if of_all > share and (reading.correct or 0) > (imported.correct or 0):
+            best, share = (other, reading), of_all
     if best is None:
         return ()
-    other, found = best
-    told = f"inputs={other.told}" + (f", p={other.n}" if other.n != feed.n else "")
-    return (f"another feed answers more inputs right, {found.correct} of {found.pairs}: give {told}",)
+    other, reading = best
+    settings = f"inputs={other.told}" + (f", p={other.n}" if other.n != feed.n else "")
+    return (f"another feed answers more inputs right, {reading.correct} of {reading.pairs}: give {settings}",)
 
 
 def _read(
@@ -233,12 +233,12 @@ def _read(
         tensors = {**checkpoint.tensors, name: checkpoint.tensors[name][feed.rows]}
         checkpoint = dataclasses.replace(checkpoint, tensors=tensors)
     positions = 2 if feed.equals is None else 3
-    said = {"p": feed.n, "attention": f"softmax:{positions}", "b_token_offset": offset}
-    said |= {} if feed.equals is None else {"equals_token": offset + feed.n}
-    hints = dataclasses.replace(hints, sidecar={**facts, **said})
+    by_feed = {"p": feed.n, "attention": f"softmax:{positions}", "b_token_offset": offset}
+    by_feed |= {} if feed.equals is None else {"equals_token": offset + feed.n}
+    hints = dataclasses.replace(hints, sidecar={**facts, **by_feed})
     imported = recognise(checkpoint, hints).read(checkpoint, hints)
-    shown = ", ".join(map(str, feed.told))
-    notes = tuple(f"fed ({shown}): {why}" if x.startswith("inputs ") else x for x in imported.notes)
+    tokens = ", ".join(map(str, feed.told))
+    notes = tuple(f"fed ({tokens}): {why}" if x.startswith("inputs ") else x for x in imported.notes)
     return dataclasses.replace(imported, notes=notes)
 
 

@@ -14,7 +14,7 @@ from quadlens.model.activation import Activation, recognise_activation
 from quadlens.model.config import check_size
 from quadlens.model.formats.agreement import check_agreement
 from quadlens.model.formats.layers import Linear, Normed, Part, Sigma, embedded, mlp_of, multiplied_out, told
-from quadlens.model.formats.mapped import mapped_parts
+from quadlens.model.formats.mlps import mapped_parts
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.norm import Norm
@@ -101,12 +101,12 @@ def _held(module: Any, source: str, given: Activation | None) -> tuple[list[Any]
     """Embeddings, then everything else, in the order in which the module holds them."""
     tables: list[Any] = []
     parts: list[Part] = []
-    for name, one in _leaves(module, ""):
-        found = _part(name or source, one, given, source)
-        if isinstance(found, np.ndarray):
-            tables.append(found)
-        elif found is not None:
-            parts.append(found)
+    for name, leaf in _leaves(module, ""):
+        part = _part(name or source, leaf, given, source)
+        if isinstance(part, np.ndarray):
+            tables.append(part)
+        elif part is not None:
+            parts.append(part)
     return tables, parts
 
 
@@ -130,55 +130,55 @@ def _leaves(module: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(child, f"{name}.{key}".lstrip("."))
 
 
-def _part(name: str, one: Any, given: Activation | None, source: str) -> Any:
+def _part(name: str, leaf: Any, given: Activation | None, source: str) -> Any:
     """One module as a table (an embedding), a part, or None for one that changes nothing."""
     from torch import nn
 
-    kind, what = type(one).__name__, f"{source}: {name}"
-    if isinstance(one, nn.Embedding):
-        return _array(one.weight, what)
-    if isinstance(one, nn.Linear):
-        return Linear(name, _array(one.weight, what).T, None if one.bias is None else _array(one.bias, what))
-    if isinstance(one, nn.LayerNorm) or kind == "RMSNorm":
-        return _norm(name, one, what)
+    kind, what = type(leaf).__name__, f"{source}: {name}"
+    if isinstance(leaf, nn.Embedding):
+        return _array(leaf.weight, what)
+    if isinstance(leaf, nn.Linear):
+        return Linear(name, _array(leaf.weight, what).T, None if leaf.bias is None else _array(leaf.bias, what))
+    if isinstance(leaf, nn.LayerNorm) or kind == "RMSNorm":
+        return _norm(name, leaf, what)
     if kind in SILENT:
-        if one.training and getattr(one, "p", 0) > 0:
-            raise BadConfig(f"{what} is {one} in training mode, where it is random; call module.eval() first")
+        if leaf.training and getattr(leaf, "p", 0) > 0:
+            raise BadConfig(f"{what} is {leaf} in training mode, where it is random; call module.eval() first")
         return None
-    if any(True for _ in one.parameters()):
+    if any(True for _ in leaf.parameters()):
         raise BadConfig(
-            f"{what} is {kind_of(one)} with weights of its own; expected Embedding, Linear, LayerNorm, RMSNorm. If "
+            f"{what} is {kind_of(leaf)} with weights of its own; expected Embedding, Linear, LayerNorm, RMSNorm. If "
             "it is all linear layers, say which weight is which with map={'embed': …, 'hidden': …, 'out': …}",
             settings=("map",),
         )
-    if getattr(one, "approximate", "none") != "none" or getattr(one, "beta", 1) != 1:
-        raise BadConfig(f"{what} is {one}; quadlens has gelu with erf, and softplus with beta 1")
+    if getattr(leaf, "approximate", "none") != "none" or getattr(leaf, "beta", 1) != 1:
+        raise BadConfig(f"{what} is {leaf}; quadlens has gelu with erf, and softplus with beta 1")
     try:
         return Sigma(recognise_activation(kind))
     except BadConfig as error:
         if given is None:
-            raise error.about(f"{what} is {kind_of(one)}; say what it does with activation=NAME") from None
+            raise error.about(f"{what} is {kind_of(leaf)}; say what it does with activation=NAME") from None
         return Sigma(given)
 
 
-def _norm(name: str, one: Any, what: str) -> Normed:
+def _norm(name: str, leaf: Any, what: str) -> Normed:
     """A LayerNorm or an RMSNorm over one axis; RMSNorm's eps is the type's own where it is None."""
-    if len(one.normalized_shape) != 1:
-        raise BadConfig(f"{what} is {one}; expected a norm over one axis")
-    (width,) = one.normalized_shape
-    layer = type(one).__name__ != "RMSNorm"
-    weight = np.ones(width) if one.weight is None else _array(one.weight, what)
-    bias = getattr(one, "bias", None)
-    eps = one.eps if one.eps is not None else float(np.finfo(weight.dtype).eps)
+    if len(leaf.normalized_shape) != 1:
+        raise BadConfig(f"{what} is {leaf}; expected a norm over one axis")
+    (width,) = leaf.normalized_shape
+    layer = type(leaf).__name__ != "RMSNorm"
+    weight = np.ones(width) if leaf.weight is None else _array(leaf.weight, what)
+    bias = getattr(leaf, "bias", None)
+    eps = leaf.eps if leaf.eps is not None else float(np.finfo(weight.dtype).eps)
     zeros = np.zeros(width, weight.dtype)
     return Normed(name, Norm("layer" if layer else "rms", eps), weight, zeros if bias is None else _array(bias, what))
 
 
 def _known_activations(module: Any) -> Iterator[Sigma]:
-    for one in module.modules():
-        if not one._modules and not any(True for _ in one.parameters()):
+    for leaf in module.modules():
+        if not leaf._modules and not any(True for _ in leaf.parameters()):
             try:
-                yield Sigma(recognise_activation(type(one).__name__))
+                yield Sigma(recognise_activation(type(leaf).__name__))
             except BadConfig:
                 continue
 
@@ -202,14 +202,14 @@ def _readings(parts: Sequence[Part], given: Activation | None, source: str) -> I
 def _between(parts: Sequence[Part], sigma: Activation, after_norm: bool) -> list[Part]:
     """The activation behind each linear layer but the last, and behind its norm where that is meant."""
     last = max((i for i, x in enumerate(parts) if isinstance(x, Linear)), default=0)
-    found: list[Part] = []
+    reading: list[Part] = []
     for i, part in enumerate(parts):
-        found.append(part)
+        reading.append(part)
         normed = after_norm and i + 1 < len(parts) and isinstance(parts[i + 1], Normed)
         behind = isinstance(part, Normed) and after_norm and i > 0 and isinstance(parts[i - 1], Linear)
         if i < last and ((isinstance(part, Linear) and not normed) or behind):
-            found.append(Sigma(sigma))
-    return found
+            reading.append(Sigma(sigma))
+    return reading
 
 
 def _elements(tables: Sequence[Any], parts: Sequence[Part], source: str) -> int:

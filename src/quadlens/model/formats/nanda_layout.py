@@ -33,7 +33,7 @@ def layout_weights(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """
     tensors = take(checkpoint, NAMES, OPTIONAL, (MASK,))
     check_ranks(checkpoint, tensors, RANKS)
-    return each_layer(tensors, lambda one: _turned(checkpoint.source, one))
+    return each_layer(tensors, lambda layer: _turned(checkpoint.source, layer))
 
 
 def _turned(source: str, tensors: Tensors) -> dict[str, np.ndarray]:
@@ -82,9 +82,9 @@ class Zhong:
         weights = layout_weights(checkpoint)
         positions, equals = len(weights["W_pos"]), switch(hints, "eqn_sign")
         if positions not in (2, 3) or equals not in (None, positions == 3):
-            said = "" if equals is None else f" and eqn_sign is {equals} in {hints.sidecar_name}"
+            by_config = "" if equals is None else f" and eqn_sign is {equals} in {hints.sidecar_name}"
             raise BadConfig(
-                f"{source}: W_pos has {positions} positions{said}; expected (a, b), or with eqn_sign (a, b, '=')"
+                f"{source}: W_pos has {positions} positions{by_config}; expected (a, b), or with eqn_sign (a, b, '=')"
             )
         # '=', the last of the vocabulary, follows the operands: p of them, or 2p where b has its own (diff_vocab).
         operands, own = len(weights["W_E"]) - (positions == 3), switch(hints, "diff_vocab")
@@ -94,18 +94,21 @@ class Zhong:
         if known is not None:
             offset = operands - known[0]
             if offset not in (0, known[0]) or own not in (None, offset > 0):
-                said = "" if own is None else f" and diff_vocab {own}"
-                raise BadConfig(f"{source}: {operands} tokens of operands do not fit p = {known[0]}{said}")
+                by_config = "" if own is None else f" and diff_vocab {own}"
+                raise BadConfig(f"{source}: {operands} tokens of operands do not fit p = {known[0]}{by_config}")
         task, coeff = self._task(hints, missing), hints.of("attn_coeff")
         facts = Facts(
             self.name, width, positions=positions, b_token_offset=offset, causal=False, task=task, program=ZHONG
         )
         if coeff is not None:
             coeff = finite_number(hints.sidecar_name, "attn_coeff", coeff)
+            constant = (1.0,) * positions
             facts = dataclasses.replace(
                 facts,
-                attention=(1.0,) * positions if coeff == 0 else SoftmaxAttention(positions),
-                attention_said=f"attn_coeff in {hints.sidecar_name}",
+                attention=(
+                    f"attn_coeff in {hints.sidecar_name}",
+                    constant if coeff == 0 else SoftmaxAttention(positions),
+                ),
                 mix=Mix(scale=coeff, shift=1.0 - coeff),
             )
         return read_transformer(source, weights, hints, facts, missing)
@@ -164,11 +167,9 @@ class Nanda:
         facts = Facts(
             self.name,
             odd_or_open(weights["W_E"].shape[0] - 1, "the vocabulary without '='"),
-            p=p if isinstance(p, int) and not isinstance(p, bool) else None,
-            p_said="p in the run's config",
+            p=("p in the run's config", p if type(p) is int else None),
             task=task,
-            activation=act_type if isinstance(act_type, str) else None,
-            activation_said="act_type in the run's config",
+            activation=("act_type in the run's config", act_type if isinstance(act_type, str) else None),
             otherwise=SoftmaxAttention(NANDA_POSITIONS) if theirs else None,
             positions=NANDA_POSITIONS,
             b_token_offset=0 if theirs else None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from quadlens.display import Displayed
 from quadlens.model.formats.checkpoint import Checkpoint
@@ -52,7 +52,7 @@ class Hints:
         task: Its name, or the task itself.
         answers: A file with the task's table, or `model` for the model's own answers.
         checkpoint: Which of several state dicts in one file, from 0.
-        map: Which weight is which, in an MLP whose weights have names of their own (`mapped.py`).
+        map: Which weight is which, in an MLP whose weights have names of their own (`mlps.py`).
     """
 
     attention: tuple[float, ...] | SoftmaxAttention | None = None
@@ -133,3 +133,26 @@ class Reader(Protocol):
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """The model; refuses what cannot be one."""
+
+
+class Marked:
+    """A reader that knows its checkpoints by tensors that no other program has together.
+
+    Attributes:
+        marks: Their names; of several lists any one.
+        others: Names with which it is another program's.
+    """
+
+    marks: tuple[tuple[str, ...], ...]
+    others: ClassVar[tuple[str, ...]] = ()
+
+    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
+        """1 where a checkpoint has all tensors of a list, else 0; ½ where it has another program's, too."""
+        beside = [name for name in self.others if name in checkpoint.tensors]
+        sniffs = []
+        for names in self.marks:
+            absent = [name for name in names if name not in checkpoint.tensors]
+            reasons = (f"no {absent[0]}",) if absent else tuple(f"has {name}" for name in names)
+            told = (*reasons, f"but {beside[0]} lies beside it") if beside and not absent else reasons
+            sniffs.append(Sniff(0.0 if absent else 0.5 if beside else 1.0, told))
+        return max(sniffs, key=lambda sniff: sniff.confidence)

@@ -10,27 +10,17 @@ from typing import Any
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.atomic import write_all_atomic
-from quadlens.model.formats.adders import (
-    ArcQwen,
-    HookedSequence,
-    LowRank,
-    Masked,
-    MicroAdder,
-    PlainAdder,
-    Qwen,
-    SpiralAdder,
-)
+from quadlens.model.formats.adders import ADDERS
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
 from quadlens.model.formats.facts import parse_attention
 from quadlens.model.formats.gbmi import Gbmi
-from quadlens.model.formats.mapped import read_mapped
-from quadlens.model.formats.mlps import He, TwoLayerMLP, ZhongLinear
+from quadlens.model.formats.mlps import He, TwoLayerMLP, ZhongLinear, read_mapped
 from quadlens.model.formats.nanda_layout import Nanda, Zhong
 from quadlens.model.formats.onnx_graph import write_onnx
 from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff
 from quadlens.model.formats.tasks import with_task
-from quadlens.model.formats.transformer_lens import TransformerLens, TransformerLens4
+from quadlens.model.formats.transformer_lens import HookedSequence, TransformerLens, TransformerLens4
 from quadlens.model.native import METADATA_KEY, from_tensors, to_bytes
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
@@ -82,13 +72,7 @@ _READERS: tuple[Reader, ...] = (
     Chughtai(),
     He(),
     TwoLayerMLP(),
-    MicroAdder(),
-    SpiralAdder(),
-    LowRank(),
-    PlainAdder(),
-    Qwen(),
-    ArcQwen(),
-    Masked(),
+    *ADDERS,
     HookedSequence(),
 )
 READERS: Mapping[str, Reader] = {reader.name: reader for reader in _READERS}
@@ -118,8 +102,8 @@ def recognise(checkpoint: Checkpoint, hints: Hints) -> Reader:
     winners = [name for name, sniff in sniffs.items() if sniff.confidence == best]
     if best > 0 and len(winners) == 1:
         return READERS[winners[0]]
-    asked = winners if best > 0 else list(sniffs)
-    reasons = "; ".join(f"{name}: {', '.join(sniffs[name].reasons)}" for name in asked)
+    named = winners if best > 0 else list(sniffs)
+    reasons = "; ".join(f"{name}: {', '.join(sniffs[name].reasons)}" for name in named)
     what = "could be several formats" if best > 0 else "is in no known format"
     words = f"{checkpoint.source} {what} ({reasons}). If you know which it is, say so with format=NAME"
     raise BadFile(words, settings=("format",))
@@ -158,7 +142,7 @@ def import_file(
     """
     path, hints = Path(path), hints or Hints()
     if config is None and hints.sidecar is None:
-        config = next((one for one in (sidecar_path(path), path.with_name(CHUGHTAI_CONFIG)) if one.is_file()), None)
+        config = next(filter(Path.is_file, (sidecar_path(path), path.with_name(CHUGHTAI_CONFIG))), None)
     if config is not None:
         hints = dataclasses.replace(hints, sidecar=read_sidecar(Path(config)), sidecar_name=str(Path(config).name))
     chosen = reader_named(format_name)

@@ -36,19 +36,19 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     given = hints.task if isinstance(hints.task, Task) else None
     name = hints.task if given is None else given.name if given.by_formula else None
     claims: list[tuple[str, str | None]] = [("the setting task", name), ("the file's config", imported.task)]  # type: ignore[list-item]
-    found = agreed("the task", source, claims, "task")
+    named = agreed("the task", source, claims, "task")
     if imported.model.config.on_sequences:
-        correct, tried, told = sampled(imported.model)
-        return dataclasses.replace(imported, notes=(*imported.notes, told), correct=correct, pairs=tried)
+        correct, tried, note = sampled(imported.model)
+        return dataclasses.replace(imported, notes=(*imported.notes, note), correct=correct, pairs=tried)
     model, own = imported.model, _Own(imported.model)
-    task, said = model.config.task, "neither the file nor a setting says another" if found is None else found[1]
+    task, said = model.config.task, "neither the file nor a setting says another" if named is None else named[1]
     try:
         if given is not None:
             task, said = given, "the setting task"
         elif hints.answers is not None:
-            task, said = _by_answers(own, hints.answers, found[0] if found else None)
-        elif found is not None and found[0] != task.name:
-            task = task_by_name(found[0], model.config.p)
+            task, said = _by_answers(own, hints.answers, named[0] if named else None)
+        elif named is not None and named[0] != task.name:
+            task = task_by_name(named[0], model.config.p)
             if not task.by_formula:
                 task, order = _in_its_order(own, task.name)
                 said = f"{said}; {order}"
@@ -91,15 +91,15 @@ class _Own:
             return int(((answers == task.answers) & alone).sum()), answers.size
         pairs = np.random.default_rng(0).integers(0, config.p, (DRAWN, 2))
         with np.errstate(all="ignore"):
-            found = evaluate(self._model.asked(task).collapse(), pairs)
-        return found.correct, found.pairs
+            evaluation = evaluate(self._model.asked(task).collapse(), pairs)
+        return evaluation.correct, evaluation.pairs
 
 
 def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
     """The group with its elements in the one known order that the model's answers are in, and how well it fits."""
     answers, orders = own.answers, group_orders(name)
     right = {who: answers == table for who, table in orders.items()}
-    counts = {who: int(fits.sum()) for who, fits in right.items()}
+    counts = {who: int(agrees.sum()) for who, agrees in right.items()}
     best = max(counts, key=lambda who: counts[who])
     # Where two orders agree the answers cannot tell them apart.
     clear = all(
@@ -110,10 +110,10 @@ def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
     # Of two or three elements guessing gets so many right that three times as many would be all.
     guessed = answers.size * min(1 / len(answers), 1 / 4)
     if counts[best] < CLEARLY * guessed or not clear:
-        told = "; ".join(f"{count} in {who}" for who, count in counts.items())
+        fits = "; ".join(f"{count} in {who}" for who, count in counts.items())
         raise BadConfig(
             f"no known order of the elements of {name} (docs/formats.md) is clearly the model's: of its {answers.size} "
-            f"answers are right: {told}. Give the table with answers=FILE (CSV or .npy), or answers=model to take the "
+            f"answers are right: {fits}. Give the table with answers=FILE (CSV or .npy), or answers=model to take the "
             "model's own answers for it",
             settings=("answers",),
         )

@@ -1,18 +1,10 @@
-"""Readers of public networks on sequences: transformers of one layer that add, and TransformerLens' with a task."""
+"""Readers of public networks of one layer that add."""
 
-from quadlens.model.formats.adders.hooked import HookedSequence
-from quadlens.model.formats.adders.low_rank import LowRank, PlainAdder
-from quadlens.model.formats.adders.masked import Masked
+from quadlens.model.formats.adders.ordinary import LowRank, Masked, PlainAdder
 from quadlens.model.formats.adders.qwen import ArcQwen, Qwen
 from quadlens.model.formats.adders.split_stream import MicroAdder, SpiralAdder
+from quadlens.model.formats.protocol import Reader
 
-__all__ = [
-    "ArcQwen",
-    "HookedSequence",
-    "LowRank",
-    "Masked",
-    "MicroAdder",
-    "PlainAdder",
-    "Qwen",
-    "SpiralAdder",
-]
+ADDERS: tuple[Reader, ...] = (MicroAdder(), SpiralAdder(), LowRank(), PlainAdder(), Qwen(), ArcQwen(), Masked())
+
+__all__ = ["ADDERS"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -11,7 +11,7 @@ from quadlens.errors import BadConfig, BadFile, QuadlensError
 from quadlens.model.activation import recognise_activation
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.formats.facts import Missing
-from quadlens.model.formats.protocol import Hints, Imported, Sniff
+from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.native import told_names
 from quadlens.model.sequence import SequenceConfig, TaskSpec
 from quadlens.model.weights import Weights
@@ -36,7 +36,7 @@ class Parts:
         self._widths: dict[str, int] = {}
         self._left: dict[str, np.ndarray] = {}
         for name, array in checkpoint.tensors.items():
-            start = next((one for one in renamed or () if name.startswith(one)), None)
+            start = next((beginning for beginning in renamed or () if name.startswith(beginning)), None)
             short = name if start is None or renamed is None else renamed[start] + name.removeprefix(start)
             if short in self._left:
                 raise BadFile(f"{self.source}: two tensors are its {short[:80]}; expected one")
@@ -76,9 +76,9 @@ class Parts:
 
     def drop(self, why: str, *names: str) -> None:
         """Leave out what the authors' program leaves out, too, and say so."""
-        found = [name for name in names if self._left.pop(name, None) is not None]
-        if found:
-            self.notes.append(f"left out {', '.join(found)}: {why}")
+        dropped = [name for name in names if self._left.pop(name, None) is not None]
+        if dropped:
+            self.notes.append(f"left out {', '.join(dropped)}: {why}")
 
     def finish(self) -> None:
         """Refuse what nothing was made of."""
@@ -96,8 +96,8 @@ class Settings:
     @classmethod
     def of(cls, checkpoint: Checkpoint, hints: Hints, name: str) -> "Settings":
         """What lies under this name beside the weights; where nothing does, the config that a user gives."""
-        said = checkpoint.extras.get(name)
-        return cls(checkpoint.source, said if said is not None else hints.sidecar)
+        saved = checkpoint.extras.get(name)
+        return cls(checkpoint.source, saved if saved is not None else hints.sidecar)
 
     def need(self, there: object, what: str, how: str = "give a config that has them") -> None:
         """Refuse a checkpoint of which the config does not say something that no weight says.
@@ -136,25 +136,6 @@ class Settings:
                 # Of a pickle only plain values are shown: anything else can be made to print without end.
                 told = f"{found!r}"[:40] if isinstance(found, bool | int | str) else f"a {type(found).__name__}"
                 raise BadConfig(f"{self._source}: {key} is {told} in its config; quadlens reads {value!r}")
-
-
-class Marked:
-    """A reader that knows its checkpoints by tensors that no other program has together.
-
-    Attributes:
-        marks: Their names; of several lists any one.
-    """
-
-    marks: ClassVar[tuple[tuple[str, ...], ...]]
-
-    def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
-        """1 where a checkpoint has all tensors of a list, else 0."""
-        sniffs = []
-        for names in self.marks:
-            absent = [name for name in names if name not in checkpoint.tensors]
-            reasons = (f"no {absent[0]}",) if absent else tuple(f"has {name}" for name in names)
-            sniffs.append(Sniff(0.0 if absent else 1.0, reasons))
-        return max(sniffs, key=lambda sniff: sniff.confidence)
 
 
 def add_task(plus: int, equals: int, *, highest_first: bool = False, stop: bool = False) -> TaskSpec:

@@ -10,7 +10,6 @@ from quadlens.errors import BadConfig, BadFile
 from quadlens.model.formats.adders.parts import (
     DIGITS,
     Array,
-    Marked,
     Parts,
     Settings,
     built,
@@ -21,7 +20,7 @@ from quadlens.model.formats.adders.parts import (
     writing_heads,
 )
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.protocol import Hints, Imported, Sniff
+from quadlens.model.formats.protocol import Hints, Imported, Marked, Sniff
 from quadlens.model.norm import Norm, Norms
 
 NORM = Norm("rms", 1e-6)
@@ -45,10 +44,10 @@ class Qwen(Marked):
 
     def sniff(self, checkpoint: Checkpoint, hints: Hints) -> Sniff:
         """Qwen3's names with a vocabulary of ten digits, and logits against the embedding."""
-        found = super().sniff(checkpoint, hints)
-        if found.confidence and len(checkpoint.tensors["model.embed_tokens.weight"]) != DIGITS:
-            return Sniff(0.0, (*found.reasons, "but its tokens are not the ten digits"))
-        return found
+        sniff = super().sniff(checkpoint, hints)
+        if sniff.confidence and len(checkpoint.tensors["model.embed_tokens.weight"]) != DIGITS:
+            return Sniff(0.0, (*sniff.reasons, "but its tokens are not the ten digits"))
+        return sniff
 
     def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
         """Its one published program fixes θ = 3 and what is fed; heads are as many as queries have widths of a norm."""

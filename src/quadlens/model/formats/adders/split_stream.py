@@ -12,7 +12,6 @@ from quadlens.errors import BadConfig
 from quadlens.model.formats.adders.parts import (
     DIGITS,
     Array,
-    Marked,
     Parts,
     Settings,
     add_task,
@@ -24,7 +23,7 @@ from quadlens.model.formats.adders.parts import (
     writing_heads,
 )
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.protocol import Hints, Imported
+from quadlens.model.formats.protocol import Hints, Imported, Marked
 from quadlens.model.norm import Norm, Norms
 
 EPS = 1e-5

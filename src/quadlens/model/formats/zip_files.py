@@ -1,7 +1,12 @@
-"""PyTorch's `.pt`/`.pth` files without PyTorch: a zip of one pickle and one record per storage, none of it run."""
+"""PyTorch's `.pt`/`.pth` files without PyTorch, and NumPy's `.npz`: zips of which nothing is run.
+
+PyTorch's have one pickle and one record for each storage, NumPy's one `.npy` for each array; nothing in them is
+believed before it is checked.
+"""
 
 import io
 import math
+import struct
 import zipfile
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +22,8 @@ MAX_PICKLE_BYTES = 1 << 25
 MAX_DIMENSIONS = 8
 # Tied weights are several tensors of one storage; together they may have so many times its numbers.
 MAX_SHARING = 4
+ARRAY_SUFFIX = ".npy"
+ARRAY_KINDS = "fiub?"
 
 _NUMBER_TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 _VALUES: dict[Name, Any] = {
@@ -69,12 +76,12 @@ def read_torch(content: bytes, source: str) -> Any:
             raise BadFile(f"{source}: storage {key[:80]!r} is missing from the zip")
         if key not in storages:
             storages[key] = _Storage(decode(records[prefix + f"data/{key}"], kind, byte_order), kind)
-        found = storages[key]
-        if found.kind != kind:
+        stored = storages[key]
+        if stored.kind != kind:
             raise BadFile(f"{source}: storage {key[:80]!r} is read as two types of numbers")
-        if not isinstance(count, int) or len(found.numbers) != count:
-            raise BadFile(f"{source}: storage {key[:80]!r} has {len(found.numbers)} numbers, expected another count")
-        return found
+        if not isinstance(count, int) or len(stored.numbers) != count:
+            raise BadFile(f"{source}: storage {key[:80]!r} has {len(stored.numbers)} numbers, expected another count")
+        return stored
 
     calls = {
         Name("torch._utils", "_rebuild_tensor_v2"): _view,
@@ -133,3 +140,45 @@ def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> np.nd
             storage.numbers[offset:], shape, tuple(step * stride for stride in strides), writeable=False
         )
     return storage.views[offset, shape, strides]
+
+
+def is_npz(content: bytes) -> bool:
+    """Whether the first record of a zip is an array: its name's length is at byte 26, the name at byte 30."""
+    if len(content) < 30:
+        return False
+    (length,) = struct.unpack("<H", content[26:28])
+    return content[30 : 30 + length].endswith(ARRAY_SUFFIX.encode())
+
+
+def read_npz(content: bytes, source: str) -> dict[str, np.ndarray]:
+    """The arrays by their names.
+
+    Raises:
+        BadFile: when the file is cut, damaged, compressed, too large, or holds anything but arrays of numbers.
+    """
+    records = zip_records(content, source)
+    other = [name for name in records if not name.endswith(ARRAY_SUFFIX)]
+    if other:
+        raise BadFile(
+            f"{source}: a zip of arrays with {other[0][:80]!r} among them; expected names that end in {ARRAY_SUFFIX}"
+        )
+    return {name.removesuffix(ARRAY_SUFFIX): _array(record, name, source) for name, record in records.items()}
+
+
+def _array(record: bytes, name: str, source: str) -> np.ndarray:
+    """One array, its size compared with its bytes before any memory is taken for it."""
+    stream = io.BytesIO(record)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, in_columns, dtype = read(stream)
+    except Exception as error:
+        # The header is a Python literal; NumPy reports damage to it through many types.
+        raise BadFile(f"{source}: {name[:80]} is no array that NumPy wrote ({type(error).__name__})") from None
+    content = record[stream.tell() :]
+    if dtype.kind not in ARRAY_KINDS or dtype.itemsize > 8 or len(shape) > MAX_DIMENSIONS:
+        raise BadFile(f"{source}: {name[:80]} holds {str(dtype)[:40]} in {len(shape)} dimensions; expected numbers")
+    if math.prod(shape) * dtype.itemsize != len(content):
+        raise BadFile(f"{source}: {name[:80]} has {len(content)} bytes, which its shape does not take; expected others")
+    array = np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if in_columns else "C")
+    return array.astype(dtype.newbyteorder("="), copy=False)
