@@ -111,6 +111,22 @@ class PopulationSummary:
         """The facts that are counts."""
         return {name: value for name, value in self.facts if isinstance(value, int)}
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, in the layout of published.json's `population`; `summary_of` reads it again."""
+        bars = {
+            name: [
+                {"lo": float(lo), "hi": float(hi), "count": float(count)}
+                for lo, hi, count in zip(bins.edges[:-1], bins.edges[1:], bins.count, strict=True)
+            ]
+            for name, bins in self.histograms
+        }
+        return {
+            **dict(self.facts),
+            "number_of_key_frequencies": {str(number): models for number, models in self.key_counts},
+            "neurons_per_frequency_1_to_29": list(self.neurons_per_frequency),
+            "histograms": bars,
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Published:

@@ -243,7 +243,7 @@ def read_stack(config: Config, tensors: Tensors, hints: Any, clock: Clock) -> St
 
     if config.architecture == "mlp":
         hidden: list[tuple[str | None, Normed | None, Linear]] = []
-        norms = [*(layer_before.norm for layer_before in config.hidden[1:]), config.norms["mlp"]]
+        norms = [*(wide.norm for wide in config.hidden[1:]), config.norms["mlp"]]
         for number, (before, kind) in enumerate(zip(config.hidden, norms, strict=False), 1):
             at = f"mlp.{number}."
             hidden.append((before.activation, norm(kind, f"{at}ln2", "_"), layer(f"{at}W_in", f"{at}b_in")))
@@ -271,7 +271,7 @@ def stack_work(config: Config) -> int:
     """About how many operations it takes, in the measure of the clock: products of fields are many at once."""
     d, m, inner = config.d_model, config.d_mlp, config.n_heads * config.d_head
     layer = len(config.attention) * (4 * d * inner + 2 * d * m)
-    widths = [*(layer_before.width for layer_before in config.hidden), m]
+    widths = [*(wide.width for wide in config.hidden), m]
     between = sum(x * y for x, y in pairwise(widths))
     return config.p**2 * (config.n_layers * layer + between + max(d, m) * config.p) // 10
 

@@ -42,11 +42,12 @@ PARTS: dict[type, tuple[str, str]] = {
 class MissingPart(BadConfig, AttributeError):
     """Something was asked of a network that is read from a part that it lacks."""
 
-    def __init__(self, part: type, what: str) -> None:
-        """Say which networks have this part, which `what` is read from."""
+    @classmethod
+    def of(cls, part: type, what: str) -> "MissingPart":
+        """Says which networks have this part, which `what` is read from."""
         name, networks = PARTS[part]
         missing = f"this network has no part `{name}`, which {what} is read from; only a network {networks} has one"
-        super().__init__(f"{missing}. `summary()` says what is known of this one")
+        return cls(f"{missing}. `summary()` says what is known of this one")
 
 
 class _Of(Generic[P, T]):
@@ -69,7 +70,7 @@ class _Of(Generic[P, T]):
         for part in (explanation.neurons, explanation.overview):
             if isinstance(part, self.part):
                 return self.read(part)
-        raise MissingPart(self.part, f"`{self.name}`")
+        raise MissingPart.of(self.part, f"`{self.name}`")
 
     # Python's help and Sphinx take a descriptor that cannot be set for a method.
     def __set__(self, explanation: "Explanation", value: object) -> NoReturn:

@@ -53,17 +53,22 @@ def drawers(workers: int) -> "Iterator[ProcessPoolExecutor | None]":
     if workers <= 1:
         yield None
         return
-    from joblib.externals.loky import ProcessPoolExecutor
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
 
-    pool = ProcessPoolExecutor(workers, initializer=_begin)
-    try:
-        with deaf_to_interrupts():
-            for _ in range(workers):
-                pool.submit(_begin)
-        yield pool
-    finally:
-        # Waiting would be for pictures that nobody wants any more.
-        pool.shutdown(kill_workers=True)
+    # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
+    with ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
+        try:
+            with deaf_to_interrupts():
+                for _ in range(workers):
+                    pool.submit(_begin)
+            yield pool
+        except BaseException:
+            # Leaving the pool would wait for pictures that nobody wants any more.
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
 
 
 def render(

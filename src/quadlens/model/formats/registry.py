@@ -310,7 +310,7 @@ def export_file(
             f"{path} has the name of a file that {program} writes, and quadlens writes none; give a name that ends in "
             f"{SAFETENSORS_SUFFIX}, which {reads} reads, or in .onnx for ONNX"
         )
-    if source is not None and path.exists() and path.samefile(source):
+    if source is not None and source.exists() and path.exists() and path.samefile(source):
         raise BadConfig(
             f"{path} is the model itself, which its export would replace; give another name", settings=("output",)
         )

@@ -145,7 +145,9 @@ def read_transformer(
     }
     by_program = None if facts.program is None else f"as in {facts.program}"
     means = by_program or "which softmax means here; attn_scale in a config says another"
-    divisor, divisor_said = known_divisor(hints, d_head, means)
+    # Where attention is constant there are no scores, whatever a config says of them.
+    softmax = isinstance(attention[0], SoftmaxAttention)
+    divisor, divisor_said = known_divisor(hints, d_head, means) if softmax else (math.sqrt(d_head), "")
     read_position = None if position is None else position[0]
     reading = _Reading(source, weights, fields, read_position, divisor, facts.mix, facts.causal)
     model, attention_said = reading.model(*attention, by_config=facts.attention[1] is not None)
@@ -157,7 +159,7 @@ def read_transformer(
         f"read at {read_at}: {position[1] if position else last}",
         f"attention {_shown(model.config)}: {attention_said}{facts.note}",
     ]
-    if isinstance(attention[0], SoftmaxAttention):
+    if softmax:
         notes.append(f"scores divided by {divisor:.6g}: {divisor_said}")
     if layers > 1:
         notes.append(f"{layers} layers: the weights")
