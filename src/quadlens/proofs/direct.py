@@ -57,7 +57,7 @@ from quadlens.proofs.float_layer import (
 from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
 from quadlens.proofs.margins import lead_in_words, least_at, listed, proved_wrong
 from quadlens.proofs.operations import score_count
-from quadlens.proofs.proof import NoHints, Proof, Term
+from quadlens.proofs.proof import Hints, NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
 
 SMALLEST_SLACK = 2.0**-20
@@ -91,23 +91,30 @@ class DirectHints:
         }
 
 
-@dataclass(frozen=True, eq=False)
 class Margins:
     """What is found about every input.
 
     Attributes:
         margins: The right answer's score less the largest other and ρ, as computed.
         rival: The answer with the largest other score.
-        clear: By how much the rival's logit leads every other one, where that is known and it does; else -∞.
-        rho: The largest ρ.
+        rho: The largest ρ; 0 where every logit is worked out.
         exact: Which inputs are settled by every logit.
+        clear: By how much the rival's logit leads every other one, where that is known and it does; else -∞.
     """
 
-    margins: Float[np.ndarray, "p p"]
-    rival: Int[np.ndarray, "p p"]
-    clear: Float[np.ndarray, "p p"]
-    rho: float
-    exact: Bool[np.ndarray, "p p"]
+    def __init__(self, margins: Float[np.ndarray, "p p"], rival: Int[np.ndarray, "p p"], rho: float = 0.0) -> None:
+        """Margins and rivals by scores, or what stands for them until inputs are settled."""
+        self.margins, self.rival, self.rho = margins, rival, rho
+        self.exact, self.clear = np.zeros(margins.shape, dtype=bool), np.full(margins.shape, -np.inf)
+
+    def settle(self, layer: FloatLayer, a: Any, b: Any, logits: Float[np.ndarray, "inputs p"]) -> None:
+        """Take the margins of the inputs (a, b) from every logit of theirs."""
+        margins, rival = leads(logits, layer.task.answers[a, b])
+        self.margins[a, b], self.rival[a, b], self.exact[a, b] = margins, rival, True
+        lost = margins < 0
+        clear = np.full(len(margins), -np.inf)
+        clear[lost] = leads(logits[lost], rival[lost])[0]
+        self.clear[a, b] = clear
 
 
 def direct_operations(
@@ -151,8 +158,11 @@ def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     """Every logit of every input, enclosed."""
     layer = float_layer(anatomy.tables)
     ops = direct_operations(anatomy.config, None, shared=layer.shared)
-    found = _margins(layer, None, 0.0)
-    return _proof(name, layer, found, _brute_loss(layer), NoHints(), ops, checker_error(anatomy.model, anatomy.tables))
+    n = layer.task.n
+    found = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
+    for a in range(n):
+        found.settle(layer, a, np.arange(n), layer.hidden(a) @ layer.W_L.T + layer.skip(a))
+    return claimed(name, layer, found, brute_loss(layer), NoHints(), ops, checker_error(anatomy.model, anatomy.tables))
 
 
 def prove_moments(name: str, anatomy: Anatomy) -> Proof:
@@ -216,7 +226,7 @@ def sample_of(layer: FloatLayer, tokens: Iterable[int]) -> Sample:
 def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -> float:
     """Of the sample's inputs, the share that this form does not prove with the margin wanted."""
     R, M = _factors(form)
-    spread, left, inputs = _spread(layer, R, M), 0, 0
+    spread, left, inputs = spread_left(layer, R, M), 0, 0
     for a, hidden, skip in sample:
         lead, _ = leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])
         left += int((lead - np.abs(hidden) @ spread <= max(floor, SMALLEST_SLACK)).sum())
@@ -226,17 +236,19 @@ def share_left(layer: FloatLayer, form: LowRank, sample: Sample, floor: float) -
 
 def _of_rank(name: str, config: Config, checker: CheckerError, layer: FloatLayer, form: LowRank, floor: float) -> Proof:
     R, M = _factors(form)
-    spread, n, m = _spread(layer, R, M), layer.d_mlp, form.rank
+    spread, n, m = spread_left(layer, R, M), layer.d_mlp, form.rank
     loss = 2 * _logit_error(layer, np.abs(R) @ np.abs(M), rounding(n + m + 8))
     loss += float(spread @ layer.error + rounding(n + 3) * (spread @ layer.size + UNDERFLOW))
-    found = _margins(layer, (R, M, spread), floor + 4 * max(loss, _brute_loss(layer)))
-    loss = max(loss, _brute_loss(layer)) if found.exact.any() else loss
+    found = _margins(layer, R, M, spread, floor + 4 * max(loss, brute_loss(layer)))
+    loss = max(loss, brute_loss(layer)) if found.exact.any() else loss
     pairs = tuple((int(a), int(b)) for a, b in np.argwhere(found.exact))
     ops = direct_operations(config, m, len(pairs), form.terms, layer.shared)
-    return _proof(name, layer, found, loss, DirectHints(form, pairs), ops, checker, float(spread.sum()) * UPWARD)
+    residual = float(spread.sum()) * UPWARD
+    return claimed(name, layer, found, loss, DirectHints(form, pairs), ops, checker, m, residual)
 
 
-def _brute_loss(layer: FloatLayer) -> float:
+def brute_loss(layer: FloatLayer) -> float:
+    """2 E of the first theorem: what is lost of the difference of two logits."""
     return 2 * _logit_error(layer, np.abs(layer.W_L), rounding(layer.d_mlp + 8))
 
 
@@ -250,7 +262,9 @@ def _factors(form: LowRank) -> tuple[Float[np.ndarray, "p m"], Float[np.ndarray,
     return form.basis.T.astype(np.float64), M
 
 
-def _spread(layer: FloatLayer, R: Float[np.ndarray, "p m"], M: Float[np.ndarray, "m d_mlp"]) -> Float[np.ndarray, " d"]:
+def spread_left(
+    layer: FloatLayer, R: Float[np.ndarray, "p m"], M: Float[np.ndarray, "m d_mlp"]
+) -> Float[np.ndarray, " d_mlp"]:
     """e_i: the spread of the remainder as computed, and what its rounding can add."""
     remainder = layer.W_L - R @ M
     size = (np.abs(R) @ np.abs(M) + np.abs(layer.W_L)).max(axis=0) + UNDERFLOW
@@ -266,60 +280,65 @@ def _logit_error(layer: FloatLayer, weights: Float[np.ndarray, "p d_mlp"], round
 
 def _margins(
     layer: FloatLayer,
-    form: tuple[Float[np.ndarray, "p m"], Float[np.ndarray, "m d_mlp"], Float[np.ndarray, " d_mlp"]] | None,
+    R: Float[np.ndarray, "p m"],
+    M: Float[np.ndarray, "m d_mlp"],
+    spread: Float[np.ndarray, " d_mlp"],
     floor: float,
 ) -> Margins:
-    """Scores of all inputs, one a at a time: by W_L, or by R and M less ρ, and by W_L where that is below the floor.
+    """Scores of all inputs, one a at a time: by R and M less ρ, and by W_L where that is below the floor.
 
     Once more than a quarter of all inputs are below it, no more are settled.
     """
-    n, answers = layer.task.n, layer.task.answers
-    margins, clear, rival, largest = np.empty((n, n)), np.full((n, n), -np.inf), np.empty((n, n), dtype=np.int64), 0.0
-
-    def settle(a: int, rows: Int[np.ndarray, " rows"], logits: Float[np.ndarray, "rows p"]) -> None:
-        margins[a, rows], rival[a, rows] = leads(logits, answers[a, rows])
-        lost = np.flatnonzero(margins[a, rows] < 0)
-        clear[a, rows[lost]] = leads(logits[lost], rival[a, rows[lost]])[0]
-
-    exact = np.zeros((n, n), dtype=bool)
+    n = layer.task.n
+    found = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
     for a in range(n):
         hidden, skip = layer.hidden(a), layer.skip(a)
-        if form is None:
-            settle(a, np.arange(n), hidden @ layer.W_L.T + skip)
-            continue
-        R, M, spread = form
         rho = np.abs(hidden) @ spread
-        lead, rival[a] = leads(hidden @ M.T @ R.T + skip, answers[a])
-        margins[a], largest = lead - rho, max(largest, float(rho.max()))
-        few = np.flatnonzero(margins[a] <= floor)
-        if len(few) and exact.sum() + len(few) <= n * n / SETTLED_SHARE:
-            settle(a, few, hidden[few] @ layer.W_L.T + skip[few])
-            exact[a, few] = True
-    return Margins(margins, rival, clear, largest, exact)
+        lead, found.rival[a] = leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])
+        found.margins[a], found.rho = lead - rho, max(found.rho, float(rho.max()))
+        few = np.flatnonzero(found.margins[a] <= floor)
+        if len(few) and found.exact.sum() + len(few) <= n * n / SETTLED_SHARE:
+            found.settle(layer, a, few, hidden[few] @ layer.W_L.T + skip[few])
+    return found
 
 
-def _proof(
+def claimed(
     name: str,
     layer: FloatLayer,
     found: Margins,
     loss: float,
-    hints: Any,
+    hints: Hints | None,
     operations: int,
-    checker: CheckerError,
+    checker: CheckerError | None,
+    rank: int | None = None,
     residual: float = 0.0,
 ) -> Proof:
-    """The claims, with room for another enclosure; `residual` is the spread of all that a form leaves of W_L."""
+    """The proof, with room for another enclosure.
+
+    Args:
+        name: Of the strategy.
+        layer: The model.
+        found: Margins as computed.
+        loss: What is lost of any of them.
+        hints: For the checker.
+        operations: What the proof cost.
+        checker: What the checker loses by itself; None where it does not know the theorem.
+        rank: How many functions scores are made of; None for logits.
+        residual: The spread of all that these leave of W_L.
+    """
     if not math.isfinite(loss):
         raise OverflowError("the bounds on rounding are beyond float64")
-    loss, rank = loss * UPWARD, hints.form.rank if isinstance(hints, DirectHints) else None
-    checker_lost = checker.loss(float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW, residual)
-    claims, obstacle = Claims.of(found.margins, max(SMALLEST_SLACK, 3 * loss), 2 * checker_lost), checker.refusal
+    loss, checker_lost, obstacle = loss * UPWARD, 0.0, None
+    if checker is not None:
+        checker_lost = checker.loss(float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW, residual)
+        obstacle = checker.refusal
+    claims = Claims.of(found.margins, max(SMALLEST_SLACK, 3 * loss), 2 * checker_lost)
     if not claims.followed:
         obstacle = obstacle or (
             f"the checker's own enclosure can lose {bound(checker_lost)} here, and some margin is not twice as large"
         )
     certified = claims.certified
-    wrong = ~certified & (found.clear > claims.slack) & (found.exact if rank is not None else True)
+    wrong = ~certified & (found.clear > claims.slack)
     terms = {"rounding": Term(Fraction(loss))}
     if rank is not None:
         terms = {"output residual": Term(Fraction(found.rho) + Fraction(loss))} | terms
@@ -333,7 +352,7 @@ def _proof(
         operations=operations,
         terms=terms,
         reason=_reason(found, certified, wrong, layer, rank),
-        complete=bool((certified | found.exact).all()) if rank is not None else True,
+        complete=bool((certified | found.exact).all()),
         obstacle=obstacle,
     )
 
@@ -391,7 +410,7 @@ def _reason(
     left, task = int((~certified).sum()), layer.task
     a, b = least_at(found.margins)
     right, rival, margin = int(task.answers[a, b]), int(found.rival[a, b]), float(found.margins[a, b])
-    if rank is None or found.exact[a, b]:
+    if found.exact[a, b]:
         worst = lead_in_words(right, rival, margin)
     else:
         least = significant(margin, "down", 4)

@@ -49,7 +49,7 @@ from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.forward import sum_of
 from quadlens.model.ring import Heads
-from quadlens.model.tables import Gated, Tables
+from quadlens.model.tables import FloatTables, Gated, Tables
 from quadlens.model.task import Task
 from quadlens.numbers import precision
 from quadlens.proofs.enclosed import UNIT
@@ -166,6 +166,25 @@ def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
     """
     found = _gated(exact)
     U_a, U_b, W_L, S_a, S_b = (x.to_floats() for x in (exact.U_a, found.U_b, exact.W_L, exact.S_a, found.S_b))
+    return _bounded(exact, U_a, U_b, W_L, S_a, S_b, found)
+
+
+def layer_of_floats(exact: FloatTables) -> FloatLayer:
+    """The same of tables in float64 that are exact and have no gates: the weights of an MLP."""
+    nothing = _Found((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
+    return _bounded(exact, exact.U_a, exact.U_b, exact.W_L, exact.S_a, exact.S_b, nothing)
+
+
+def _bounded(
+    exact: Tables[Any],
+    U_a: Float[np.ndarray, "p d_mlp"],
+    U_b: Float[np.ndarray, "p d_mlp"],
+    W_L: Float[np.ndarray, "p d_mlp"],
+    S_a: Float[np.ndarray, "p p"],
+    S_b: Float[np.ndarray, "p p"],
+    found: "_Found",
+) -> FloatLayer:
+    """The tables with the bounds of the theorem."""
     scale = (abs(exact.scale) + found.epsilon) * UPWARD
     roundings = rounding(2 + sum(len(one.weights) for one in found.gated) * 2 + 12)
 
@@ -200,8 +219,8 @@ class _Found:
     """The gated tables, what else comes from b, ε and ω of the theorem, and V for pre-activations and skip terms."""
 
     gated: tuple[Weighed, ...]
-    U_b: Dyadic
-    S_b: Dyadic
+    U_b: Any
+    S_b: Any
     epsilon: float
     omega: float
     V_U: Any

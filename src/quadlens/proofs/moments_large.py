@@ -22,34 +22,33 @@ by at most (d_mlp + 1) u H to first order; an input with E arc ends and Q correc
 The cos and sin of the p angles come from Arb, enclosed and rounded to within ε = 2^-50; `bound_rounding` adds up what
 both do to the margin. The factor 1.01 covers the second order while E d_mlp < 2^40.
 
-The rest. A few groups that are not proved (at most a tenth) are settled input by input: every logit in float64, each
-within γ Σ_i |W_L[c,i]| (max_a |U_a[a,i]| + max_b |U_b[b,i]|) of the real one, γ = 1.01 (d_mlp + 4) u. So one wrong
-input, which no score of low rank can show, is found, named and told from its right neighbours.
+The rest is `direct.py`'s: the remainder of W_L, the logits of the inputs of a few groups that are not proved (at most a
+tenth), and what is claimed. So one wrong input, which no score of low rank can show, is found and named.
 
-Why it is no case of `direct.py`: adding up all neurons there costs 2 (m + 1) p² d_mlp for m functions, 18 p² d_mlp for
-the eight of four frequencies; by arcs all of it is about 2.2 p² d_mlp at p = 2,003 and 4,096 neurons.
+Why sums and margins are not `direct.py`'s: adding up all neurons costs 2 (m + 1) p² d_mlp for m functions, 18 p² d_mlp
+for the eight of four frequencies, and comparing their scores 2 m p³; by arcs and groups all of it is about 2.2 p² d_mlp
+at p = 2,003 and 4,096 neurons.
 """
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.model.margins import leads
 from quadlens.model.tables import FloatTables
+from quadlens.proofs.direct import SMALLEST_SLACK, Margins, brute_loss, claimed, spread_left
 from quadlens.proofs.enclosed import TRIGONOMETRY, UNIT, circle
-from quadlens.proofs.margins import proved_wrong
+from quadlens.proofs.float_layer import FloatLayer, layer_of_floats
 from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes, group_by_frequency
-from quadlens.proofs.proof import MAX_WITNESSES, Proof, Term
+from quadlens.proofs.proof import Proof
 from quadlens.spectrum.cluster import NeuronSpectra
 
 SECOND_ORDER = 1.01
 LARGEST_SUM = 1 << 40
 MOST_KEYS = 64
-SMALLEST = 2.0**-1000
 PLAN_BYTES = 1 << 21
 # Of the groups, the share that is settled input by input.
 SETTLED_SHARE = 10
@@ -73,8 +72,7 @@ class Tables:
     """The functions, their weights and their running sums.
 
     Attributes:
-        keys: Frequencies K.
-        cos: cos(k w c).
+        cos: cos(k w c) of the frequencies K.
         sin: sin(k w c).
         weights: M for all cosines, then all sines, then the spread r, in the order of the neurons.
         P_a: Running sums for a, one table a function.
@@ -82,7 +80,6 @@ class Tables:
         sizes: H of each function.
     """
 
-    keys: Int[np.ndarray, " K"]
     cos: Float[np.ndarray, "K p"]
     sin: Float[np.ndarray, "K p"]
     weights: Float[np.ndarray, "functions d_mlp"]
@@ -91,8 +88,7 @@ class Tables:
     sizes: Float[np.ndarray, " functions"]
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+class Groups(NamedTuple):
     """Over the p inputs with a - b = d: the smallest A_k, the largest |D_k| and the largest ρ.
 
     Attributes:
@@ -121,70 +117,23 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
     """
     if collapsed.activation != "relu" or collapsed.S_a.any() or collapsed.S_b.any():
         raise ValueError("moments in float64 are for relu models without skip terms")
-    p = collapsed.p
+    p, layer = collapsed.p, layer_of_floats(collapsed)
     order = np.concatenate([group.neurons for group in group_by_frequency(spectra.input)])
-    U_a, U_b, W_L = (np.ascontiguousarray(x[:, order]) for x in (collapsed.U_a, collapsed.U_b, collapsed.W_L))
-    tables = build_tables(U_a, U_b, W_L, loud_frequencies(collapsed, spectra))
+    U_a, U_b = (np.ascontiguousarray(x[:, order]) for x in (collapsed.U_a, collapsed.U_b))
+    tables = build_tables(layer, order, loud_frequencies(collapsed, spectra))
     groups = turn_and_group(tables, U_a, U_b)
-    rounding = bound_rounding(tables, groups, collapsed.d_mlp)
-    # One part in 2^50 more covers this last subtraction itself.
-    margins = group_margins(tables, groups) - (groups.rho + rounding) * (1 + TRIGONOMETRY)
-    margins = margins * (1 - TRIGONOMETRY)
-    sure = margins > 0
-    certified = np.ascontiguousarray(sure[np.subtract.outer(np.arange(p), np.arange(p)) % p])
-    worst, d = int(np.argmax(groups.rho)), int(np.argmin(margins))
-    smallest, wrong = float(margins[sure].min(initial=np.inf)), np.empty((0, 3), dtype=np.int64)
-    left = np.flatnonzero(~sure)
-    settled = len(left) if len(left) <= p / SETTLED_SHARE else 0
-    if settled:
-        rest = [settle(U_a, U_b, W_L, int(group)) for group in left]
-        for a, b, leads, _ in rest:
-            certified[a, b] = leads > 0
-            smallest = min(smallest, float(leads[leads > 0].min(initial=np.inf)))
-        wrong = np.concatenate([found for _, _, _, found in rest])
-    return Proof(
-        strategy=strategy,
-        certified=certified,
-        margin=Fraction(smallest) if certified.any() else None,
-        exact=False,
-        witnesses=tuple((int(a), int(b), int(c)) for a, b, c in wrong[:MAX_WITNESSES]),
-        hints=None,
-        operations=moments_large_operations(p, len(order), len(tables.keys), groups.counted, groups.corrected, settled),
-        terms={
-            # rho is itself a rounded sum: with the rounding term added it is an upper bound.
-            "output residual": Term(Fraction(float(groups.rho.max())) + Fraction(rounding), (worst, 0)),
-            "rounding": Term(Fraction(rounding)),
-        },
-        reason=None
-        if certified.all()
-        else f"{int((~certified).sum())} of {p * p} inputs are not proved, of which {proved_wrong(len(wrong))}; the "
-        f"worst have a - b = {d} modulo {p}, where the margin less the output residual {groups.rho[d]:.3g} is "
-        f"{margins[d]:.3g}"
-        + "".join(f"; {a} + {b} is answered {c}, not {(a + b) % p}" for a, b, c in wrong[:1].tolist()),
-        complete=int((~certified).sum()) == len(wrong),
-    )
-
-
-Found = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"], Float[np.ndarray, " p"], Int[np.ndarray, "wrong 3"]]
-
-
-def settle(
-    U_a: Float[np.ndarray, "p d_mlp"], U_b: Float[np.ndarray, "p d_mlp"], W_L: Float[np.ndarray, "p d_mlp"], group: int
-) -> Found:
-    """Every logit of the inputs with a - b = group: a, b, lower bounds of the margins, and (a, b, c) answered wrongly.
-
-    pre is a sum of two doubles, one rounding; of each product's d_mlp + 2 roundings the bound has d_mlp + 4.
-    """
-    p, d_mlp = W_L.shape
-    a = np.arange(p)
-    b = (a - group) % p
-    logits = np.maximum(U_a + U_b[b], 0.0) @ W_L.T
-    size = float((np.abs(W_L) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0))).max())
-    off = 2 * SECOND_ORDER**2 * (d_mlp + 4) * UNIT * size + SMALLEST
-    lead, rival = leads(logits, (a + b) % p)
-    wrong = leads(logits, rival)[0] > off * SECOND_ORDER
-    least = (lead - off * SECOND_ORDER) * (1 - TRIGONOMETRY)
-    return a, b, least, np.stack([a, b, rival], axis=1)[wrong]
+    lost = max(bound_rounding(tables, groups, collapsed.d_mlp), brute_loss(layer))
+    lead, delta = group_margins(tables, groups)
+    apart = np.subtract.outer(np.arange(p), np.arange(p)) % p
+    found = Margins((lead - groups.rho)[apart], (layer.task.answers + delta[apart]) % p, float(groups.rho.max()))
+    left = np.flatnonzero(lead - groups.rho <= max(SMALLEST_SLACK, 4 * lost))
+    settled = left if len(left) <= p / SETTLED_SHARE else left[:0]
+    for group in settled:
+        a, b = np.nonzero(apart == group)
+        found.settle(layer, a, b, layer.sigma(layer.U_a[a] + layer.U_b[b]) @ layer.W_L.T)
+    keys = len(tables.cos)
+    operations = moments_large_operations(p, len(order), keys, groups.counted, groups.corrected, len(settled))
+    return claimed(strategy, layer, found, lost, None, operations, None, rank=2 * keys)
 
 
 def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.ndarray, " K"]:
@@ -196,26 +145,18 @@ def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.n
     return np.sort(falling[:loud]) + 1
 
 
-def build_tables(
-    U_a: Float[np.ndarray, "p d_mlp"],
-    U_b: Float[np.ndarray, "p d_mlp"],
-    W_L: Float[np.ndarray, "p d_mlp"],
-    keys: Int[np.ndarray, " K"],
-) -> Tables:
+def build_tables(layer: FloatLayer, order: Int[np.ndarray, " d_mlp"], keys: Int[np.ndarray, " K"]) -> Tables:
     """Weights M, the spread r of the remainder with its own rounding added, and all running sums."""
-    p = len(W_L)
+    p = layer.task.n
     turns = np.outer(keys, np.arange(p)) % p
     cos, sin = (table[turns] for table in circle(p))
     basis = np.concatenate([cos, sin])
-    M = basis @ W_L * (2 / p)
-    remainder = W_L - basis.T @ M
-    size = np.abs(M).sum(axis=0)
-    error = size * (TRIGONOMETRY + (len(basis) + 3) * UNIT) + 2 * UNIT * np.abs(W_L).max(axis=0)
-    spread = (remainder.max(axis=0) - remainder.min(axis=0)) * (1 + 4 * UNIT) + 3 * error
-    weights = np.concatenate([M, spread[None]])
+    M = basis @ layer.W_L * (2 / p)
+    weights = np.concatenate([M, spread_left(layer, basis.T, M)[None]])[:, order]
+    U_a, U_b = layer.U_a[:, order], layer.U_b[:, order]
     P_a, P_b = running_sums(U_a, weights), running_sums(U_b, weights)
     sizes = np.abs(weights) @ (np.abs(U_a).max(axis=0) + np.abs(U_b).max(axis=0)) * SECOND_ORDER
-    return Tables(keys, cos, sin, weights, P_a, P_b, sizes)
+    return Tables(cos, sin, weights, P_a, P_b, sizes)
 
 
 def running_sums(
@@ -234,18 +175,10 @@ def turn_and_group(tables: Tables, U_a: Float[np.ndarray, "p d_mlp"], U_b: Float
     p = len(U_b)
     signs, step = Signs.of(U_a, U_b), max(1, PLAN_BYTES // U_b.size)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        groups = list(
-            pool.map(lambda start: block(tables, U_a, U_b, signs, start, min(start + step, p)), range(0, p, step))
-        )
-    return Groups(
-        A=np.min([group.A for group in groups], axis=0),
-        D=np.max([group.D for group in groups], axis=0),
-        rho=np.max([group.rho for group in groups], axis=0),
-        ends=max(group.ends for group in groups),
-        wrong=max(group.wrong for group in groups),
-        counted=sum(group.counted for group in groups),
-        corrected=sum(group.corrected for group in groups),
-    )
+        blocks = pool.map(lambda start: block(tables, U_a, U_b, signs, start, min(start + step, p)), range(0, p, step))
+        A, D, rho, ends, wrong, counted, corrected = zip(*blocks, strict=True)
+    largest = np.max(D, axis=0), np.max(rho, axis=0), max(ends), max(wrong)
+    return Groups(np.min(A, axis=0), *largest, sum(counted), sum(corrected))
 
 
 def block(
@@ -257,7 +190,7 @@ def block(
     stop: int,
 ) -> Groups:
     """Sums over active neurons for a = start … stop - 1, turned to the right answer and grouped by a - b."""
-    p, K = len(U_b), len(tables.keys)
+    p, K = len(U_b), len(tables.cos)
     A, D, rho = np.full((K, p), np.inf), np.zeros((K, p)), np.zeros(p)
     plan = signs.plan(start, stop)
     sizes = correction_sizes(U_a[start:stop], U_b, plan)
@@ -267,12 +200,11 @@ def block(
         cos, sin = tables.cos[:, right], tables.sin[:, right]
         alpha, beta = row[:K], row[K : 2 * K]
         group = (a - np.arange(p)) % p
-        A[:, group] = np.minimum(A[:, group], (alpha * cos + beta * sin))
-        turned = beta * cos - alpha * sin
-        D[:, group] = np.maximum(D[:, group], np.abs(turned))
+        A[:, group] = np.minimum(A[:, group], alpha * cos + beta * sin)
+        D[:, group] = np.maximum(D[:, group], np.abs(beta * cos - alpha * sin))
         rho[group] = np.maximum(rho[group], row[-1])
-    most = _most(plan.end_row, plan), _most(plan.wrong_row, plan)
-    return Groups(A, D, rho, *most, plan.counted_ends, plan.mispredicted)
+    ends, wrong = (int(np.bincount(rows, minlength=plan.inputs).max()) for rows in (plan.end_row, plan.wrong_row))
+    return Groups(A, D, rho, ends, wrong, plan.counted_ends, plan.mispredicted)
 
 
 def all_sums(
@@ -307,23 +239,19 @@ def _sparse_times(
     return np.asarray(csr_array((value, column, starts), shape=(rows, len(flat))) @ flat)
 
 
-def _most(row: Int[np.ndarray, " n"], plan: ArcPlan) -> int:
-    """Most entries of one input."""
-    return int(np.bincount(row, minlength=plan.inputs).max())
-
-
-def group_margins(tables: Tables, groups: Groups) -> Float[np.ndarray, " p"]:
-    """The smallest over δ ≠ 0 of Σ_k min A_k (1 - cos k w δ) - max|D_k| |sin k w δ|, for each group."""
-    lead = groups.A.T @ (1 - tables.cos[:, 1:]) - groups.D.T @ np.abs(tables.sin[:, 1:])
-    return np.ascontiguousarray(lead.min(axis=1))
+def group_margins(tables: Tables, groups: Groups) -> tuple[Float[np.ndarray, " p"], Int[np.ndarray, " p"]]:
+    """The smallest over δ ≠ 0 of Σ_k min A_k (1 - cos k w δ) - max|D_k| |sin k w δ| for each group, and that δ."""
+    leads = groups.A.T @ (1 - tables.cos[:, 1:]) - groups.D.T @ np.abs(tables.sin[:, 1:])
+    return np.ascontiguousarray(leads.min(axis=1)), leads.argmin(axis=1) + 1
 
 
 def bound_rounding(tables: Tables, groups: Groups, d_mlp: int) -> float:
     """What rounding can take from a margin: through h, through ρ, through the turn, and through the last sum."""
-    K, E, Q = len(tables.keys), groups.ends, groups.wrong
+    K, E, Q = len(tables.cos), groups.ends, groups.wrong
     if E * d_mlp >= LARGEST_SUM:
         raise ValueError(f"{E} arcs of {d_mlp} neurons: the bound on rounding holds below 2^40 terms")
     sums = SECOND_ORDER * UNIT * tables.sizes * (E * (d_mlp + 3) + E * E + Q + 4)
     waves = tables.sizes[: 2 * K].sum()
-    turn = waves * (5 * TRIGONOMETRY + (9 * K + 60) * UNIT)
+    # Functions and weights are doubles, and any will do: two for the functions of two answers, five for the turn.
+    turn = waves * (7 * TRIGONOMETRY + (9 * K + 60) * UNIT)
     return float(SECOND_ORDER * (3 * sums[: 2 * K].sum() + sums[-1] + turn))
