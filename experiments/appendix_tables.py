@@ -31,7 +31,7 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, significant
 from quadlens.parameterisation import parameterise
 from quadlens.proofs.thin import Thin, ThinHints
-from quadlens.proofs.thin_items import thin_items
+from quadlens.proofs.thin_cost import thin_items
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.table import Table
 

@@ -35,9 +35,8 @@ from quadlens.proofs.thin import (
     thin_margins,
     writing,
 )
-from quadlens.proofs.thin_items import thin_items
+from quadlens.proofs.thin_cost import settled_bounds, thin_items
 from quadlens.proofs.thin_streams import sides, streams_of
-from quadlens.proofs.turning import settled_bounds
 from quadlens_checker import check
 from small_models import adders, random_transformers
 from soundness import check_sound, true_margins

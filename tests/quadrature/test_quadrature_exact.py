@@ -22,8 +22,7 @@ from quadlens.quadrature import (
     rectangles,
     scheme_of,
 )
-from quadlens.quadrature.exact import exact_abs_error
-from quadlens.quadrature.grid import half_turn_blocks
+from quadlens.quadrature.exact import exact_abs_error, half_turn_blocks
 from quadlens.quadrature.integrals import abs_integral, brute_force_error, sin_baseline
 from quadlens.quadrature.moment_series import bound_moments
 from quadlens.quadrature.paper_bounds import bound_relu_half, rectangle_errors

@@ -10,7 +10,7 @@ from quadlens.figures.picture import Values, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.quadrature import ClusterBounds, Scheme
 from quadlens.quadrature import moments as moments_of
-from quadlens.quadrature.grid import grid_errors
+from quadlens.quadrature.exact import grid_errors
 from quadlens.studies import Study
 
 if TYPE_CHECKING:

@@ -151,11 +151,6 @@ def token_mean(X: Dyadic) -> Dyadic:
     return hint(X.to_floats().mean(axis=0, keepdims=True))
 
 
-def floats(array: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
-    """As float64."""
-    return array.astype(np.float64)
-
-
 def hint(x: Float[np.ndarray, "rows columns"]) -> Dyadic:
     """Rounded to DIRECTION_BITS after the point: any numbers will do that a certificate can hold."""
     scaled = np.rint(np.ldexp(x, DIRECTION_BITS))

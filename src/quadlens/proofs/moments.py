@@ -32,7 +32,6 @@ from quadlens.display import short
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.exact import IntegerModel, finer
 from quadlens.model.margins import leads
-from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound
 from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
@@ -196,38 +195,19 @@ def score_margins(
     remainder = W_L
     for f in range(form.rank):
         remainder = remainder - basis[f][:, None] * weights[f][None, :]
-    spread = _spread(remainder)
+    spread = remainder.max(axis=0) - remainder.min(axis=0)
     plan = plan_arcs(U_a, U_b)
     sizes = correction_sizes(U_a, U_b, plan)
-    scores, rho = scores_and_residual(
-        exact.task, U_a, U_b, (exact.S_a, exact.S_b), basis, weights, spread, plan, sizes, exact.shift
-    )
-    return scores, rho, plan, spread
-
-
-def scores_and_residual(
-    task: Task,
-    U_a: Shaped[np.ndarray, "p d_mlp"],
-    U_b: Shaped[np.ndarray, "p d_mlp"],
-    skips: tuple[Shaped[np.ndarray, "p p"], Shaped[np.ndarray, "p p"]],
-    basis: Shaped[np.ndarray, "m p"],
-    weights: Shaped[np.ndarray, "m d_mlp"],
-    spread: Shaped[np.ndarray, " d_mlp"],
-    plan: ArcPlan,
-    sizes: Shaped[np.ndarray, " wrong"],
-    shift: int,
-) -> tuple[ExactAnswers, Shaped[np.ndarray, "p p"]]:
-    """Margins of the scores, and ρ, over 2^shift; neurons in the order of the plan, S_a and S_b as `skips`."""
-    p = len(U_b)
+    p = exact.p
     h = [hidden_sums(row, U_a, U_b, plan, sizes).reshape(p, p) for row in weights]
     rho = hidden_sums(spread, U_a, U_b, plan, sizes).reshape(p, p)
-    tally = MarginTally(task)
+    tally = MarginTally(exact.task)
     for c in range(p):
-        score = skips[0][:, c][:, None] + skips[1][:, c][None, :]
+        score = exact.S_a[:, c][:, None] + exact.S_b[:, c][None, :]
         for f, sums in enumerate(h):
-            score = score + sums * np.array([[basis[f, c]]], dtype=object)
+            score = score + sums * basis[f, c]
         tally.take(c, score)
-    return tally.answers(shift), rho
+    return tally.answers(exact.shift), rho, plan, spread
 
 
 def _suits_float64(model: Weights) -> bool:
@@ -239,11 +219,6 @@ def _suits_float64(model: Weights) -> bool:
         and model.config.p % 2 == 1
         and all(array.dtype == np.float32 for array in model.tensors.values())
     )
-
-
-def _spread(remainder: Shaped[np.ndarray, "p d_mlp"]) -> Shaped[np.ndarray, " d_mlp"]:
-    """r_i = max_c R[c,i] - min_c R[c,i]."""
-    return remainder.max(axis=0) - remainder.min(axis=0)
 
 
 def _largest(

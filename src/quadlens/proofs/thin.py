@@ -51,13 +51,12 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import bound, significant
 from quadlens.proofs.arcs import ArcHints, neuron_groups
 from quadlens.proofs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
-from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, floats, hint
+from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, hint
 from quadlens.proofs.margins import MarginTally, least_at
 from quadlens.proofs.plan import ArcPlan, Group, Signs, correction_sizes, hidden_sums
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
-from quadlens.proofs.thin_items import Counted, thin_items
+from quadlens.proofs.thin_cost import Counted, planes, settled_bounds, thin_items
 from quadlens.proofs.thin_streams import Side, Streams, sides, streams_of
-from quadlens.proofs.turning import planes, settled_bounds
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # A checker rounds Ũ to this many bits after the point; room is left for that.
@@ -281,8 +280,8 @@ class Thin:
 
 def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) -> tuple[Dyadic, tuple[int, ...]]:
     """P', its columns turned into the planes of the frequencies that H has most of, and those; hints."""
-    W_U, cyclic = floats(model.W_U[:, : model.config.p]), model.config.task.cyclic
-    P = directions(floats(model.W_out), W_U, r_out)
+    W_U, cyclic = model.W_U[:, : model.config.p].astype(np.float64), model.config.task.cyclic
+    P = directions(model.W_out.astype(np.float64), W_U, r_out)
     if cyclic is None:
         return P, ()
     columns = P.to_floats()
@@ -298,8 +297,8 @@ def writing_directions(model: Weights, groups: tuple[Group, ...], r_out: int) ->
 
 def reading_directions(model: Weights, streams: Streams, write: Writing, r: int) -> tuple[Dyadic, int]:
     """P, columns that matter most first, and how many inputs are added up along; hints."""
-    P = directions(streams.centred, floats(model.W_in), r).to_floats()
-    weights = np.abs(P.T @ floats(model.W_in)) @ np.array([float(s) for s in write.spread])
+    P = directions(streams.centred, model.W_in.astype(np.float64), r).to_floats()
+    weights = np.abs(P.T @ model.W_in.astype(np.float64)) @ np.array([float(s) for s in write.spread])
     sizes = np.abs(streams.centred @ P).max(axis=0) * weights
     order = np.argsort(-sizes, kind="stable")
     without = np.cumsum(sizes[order][::-1])[::-1]
@@ -398,7 +397,7 @@ def loss_of(read: Reading, write: Writing, both: tuple[Side, Side]) -> tuple[lis
 def looked_at(
     task: Task, g: Float[np.ndarray, "p p m"], write: Writing, turns: tuple[int, ...], needed: Float[np.ndarray, "p p"]
 ) -> int:
-    """How many inputs and wrong answers are compared one by one: those that `turning.py` does not settle."""
+    """How many inputs and wrong answers are compared one by one: those that `thin_cost.py` does not settle."""
     p = task.n
     if not turns:
         return p * p * (p - 1)

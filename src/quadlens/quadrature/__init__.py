@@ -4,12 +4,18 @@
 """
 
 from quadlens.quadrature.analysis import Bounds, ClusterBounds, bounds
-from quadlens.quadrature.boxes import box_density
 from quadlens.quadrature.claims import Exact, UpperBound
 from quadlens.quadrature.exact import exact_errors
 from quadlens.quadrature.integrals import cos_baseline
 from quadlens.quadrature.moment_series import moments
-from quadlens.quadrature.paper_bounds import Rectangles, bound_abs_full, bound_angle, bound_relu_full, rectangles
+from quadlens.quadrature.paper_bounds import (
+    Rectangles,
+    bound_abs_full,
+    bound_angle,
+    bound_relu_full,
+    box_density,
+    rectangles,
+)
 from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
 from quadlens.quadrature.views import ClaimTable, papers_cells, tables, text_table, to_json
 

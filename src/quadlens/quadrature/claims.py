@@ -6,6 +6,7 @@ what it cost to compute travel with it.
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from quadlens.display import claim
 from quadlens.numbers import at_most, between, decimals
@@ -47,6 +48,7 @@ class Estimate:
         how: How it was computed.
     """
 
+    kind: ClassVar = "estimate"
     value: float
     how: str
 
@@ -67,6 +69,7 @@ class UpperBound:
         cost: What computing it took.
     """
 
+    kind: ClassVar = "upper bound"
     value: float
     quantity: str
     equation: str
@@ -83,13 +86,7 @@ class UpperBound:
     def __add__(self, other: "UpperBound") -> "UpperBound":
         """Bound of the sum; values are added upwards, costs and assumptions are joined."""
         _same_kind(self, other)
-        return UpperBound(
-            _up(self.value + other.value),
-            f"{self.quantity} + {other.quantity}",
-            f"{self.equation} + {other.equation}",
-            _join(self.assumptions, other.assumptions),
-            self.cost + other.cost,
-        )
+        return UpperBound(_up(self.value + other.value), *_of_both(self, "+", other))
 
     def times(self, factor: float) -> "UpperBound":
         """Bound of `factor` times the quantity, factor ≥ 0."""
@@ -107,12 +104,7 @@ class UpperBound:
 
     def relative_to(self, scale: "Exact") -> "UpperBound":
         """Bound of quantity / scale: divided by the lower end of `scale`, rounded up."""
-        value = _up(self.value / _positive(scale))
-        assumptions = _join(self.assumptions, scale.assumptions)
-        cost = self.cost + scale.cost + Cost(1, "")
-        return UpperBound(
-            value, f"({self.quantity}) / ({scale.quantity})", f"{self.equation} / {scale.equation}", assumptions, cost
-        )
+        return UpperBound(_up(self.value / _positive(scale)), *_of_both(self, "/", scale, 1))
 
 
 @dataclass(frozen=True)
@@ -128,6 +120,7 @@ class Exact:
         cost: What computing it took.
     """
 
+    kind: ClassVar = "exact"
     lower: float
     upper: float
     quantity: str
@@ -145,14 +138,8 @@ class Exact:
     def __add__(self, other: "Exact") -> "Exact":
         """Enclosure of the sum of the two quantities."""
         _same_kind(self, other)
-        return Exact(
-            _down(self.lower + other.lower),
-            _up(self.upper + other.upper),
-            f"{self.quantity} + {other.quantity}",
-            f"{self.equation} + {other.equation}",
-            _join(self.assumptions, other.assumptions),
-            self.cost + other.cost,
-        )
+        lower, upper = _down(self.lower + other.lower), _up(self.upper + other.upper)
+        return Exact(lower, upper, *_of_both(self, "+", other))
 
     @property
     def middle(self) -> float:
@@ -172,15 +159,8 @@ class Exact:
         """Enclosure of quantity / scale, for a quantity that is not negative."""
         if self.lower < 0:
             raise ValueError(f"relative_to is for sizes, got an enclosure from {self.lower}")
-        smallest = _positive(scale)
-        return Exact(
-            max(0.0, _down(self.lower / scale.upper)),
-            _up(self.upper / smallest),
-            f"({self.quantity}) / ({scale.quantity})",
-            f"{self.equation} / {scale.equation}",
-            _join(self.assumptions, scale.assumptions),
-            self.cost + scale.cost + Cost(2, ""),
-        )
+        upper, lower = _up(self.upper / _positive(scale)), max(0.0, _down(self.lower / scale.upper))
+        return Exact(lower, upper, *_of_both(self, "/", scale, 2))
 
 
 Claim = Estimate | UpperBound | Exact
@@ -205,26 +185,27 @@ def shown(claim: Claim, digits: int) -> str:
 
 def claim_to_dict(claim: Claim) -> dict[str, object]:
     """A claim as JSON, its kind included."""
+    number: dict[str, object] = {"kind": claim.kind.replace(" ", "_"), "value": printed(claim)}
     if isinstance(claim, Estimate):
-        return {"kind": "estimate", "value": claim.value, "how": claim.how}
-    ends: dict[str, object] = (
-        {"kind": "exact", "value": claim.middle, "lower": claim.lower, "upper": claim.upper}
-        if isinstance(claim, Exact)
-        else {"kind": "upper_bound", "value": claim.value}
+        return number | {"how": claim.how}
+    ends = {"lower": claim.lower, "upper": claim.upper} if isinstance(claim, Exact) else {}
+    return (
+        number
+        | ends
+        | {
+            "quantity": claim.quantity,
+            "equation": claim.equation,
+            "assumptions": list(claim.assumptions),
+            "operations": claim.cost.operations,
+            "order": claim.cost.order,
+        }
     )
-    return ends | {
-        "quantity": claim.quantity,
-        "equation": claim.equation,
-        "assumptions": list(claim.assumptions),
-        "operations": claim.cost.operations,
-        "order": claim.cost.order,
-    }
 
 
-def _same_kind(mine: object, other: object) -> None:
-    if type(mine) is not type(other):
+def _same_kind(claim: object, other: object) -> None:
+    if type(claim) is not type(other):
         raise TypeError(
-            f"cannot add {type(other).__name__} to {type(mine).__name__}: they promise different things; "
+            f"cannot add {type(other).__name__} to {type(claim).__name__}: they promise different things; "
             "turn an Exact into a bound with as_upper_bound(), and never add an Estimate to either"
         )
 
@@ -235,8 +216,18 @@ def _positive(scale: Exact) -> float:
     return scale.lower
 
 
-def _join(mine: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    return mine + tuple(item for item in other if item not in mine)
+def _of_both(
+    claim: UpperBound | Exact, sign: str, other: UpperBound | Exact, operations: int = 0
+) -> tuple[str, str, tuple[str, ...], Cost]:
+    """Quantity, equation, assumptions and cost of a sum or a quotient, which itself takes so many operations."""
+    quantity = f"({claim.quantity}) / ({other.quantity})" if sign == "/" else f"{claim.quantity} + {other.quantity}"
+    assumptions = tuple(dict.fromkeys(claim.assumptions + other.assumptions))
+    return (
+        quantity,
+        f"{claim.equation} {sign} {other.equation}",
+        assumptions,
+        claim.cost + other.cost + Cost(operations, ""),
+    )
 
 
 def _up(value: float) -> float:

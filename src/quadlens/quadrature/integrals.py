@@ -1,6 +1,7 @@
 """The integrals a scheme approximates, in closed form; their mean size; and the error by brute force."""
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -45,14 +46,8 @@ def sin_baseline(scheme: Scheme) -> Exact:
 
 def half_of(claim: Exact) -> Exact:
     """The ReLU baseline: half of the absolute value's. Halving is exact in binary."""
-    return Exact(
-        claim.lower / 2,
-        claim.upper / 2,
-        f"½ {claim.quantity}",
-        claim.equation,
-        claim.assumptions,
-        claim.cost + Cost(1, "1"),
-    )
+    cost = claim.cost + Cost(1, "1")
+    return replace(claim, lower=claim.lower / 2, upper=claim.upper / 2, quantity=f"½ {claim.quantity}", cost=cost)
 
 
 Part = Literal["abs", "identity", "relu"]

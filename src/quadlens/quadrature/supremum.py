@@ -7,8 +7,8 @@ from jaxtyping import Bool, Complex, Float
 
 from quadlens.quadrature.balls import Ball, balls, exact, precision_for, weight_balls
 from quadlens.quadrature.claims import ARB, DOUBLES, IEEE, Cost, Exact
+from quadlens.quadrature.exact import SignedSums, identity_sums, signed_sums
 from quadlens.quadrature.expi import UNIT, expi, rounding_radius
-from quadlens.quadrature.grid import SignedSums, identity_sums, signed_sums
 from quadlens.quadrature.scheme import Scheme
 
 

@@ -9,9 +9,6 @@ from quadlens.quadrature.analysis import Bounds, ClusterBounds
 from quadlens.quadrature.claims import MARKS, Claim, Estimate, Exact, claim_to_dict, printed, shown
 from quadlens.table import Table
 
-KIND_NAMES = {"Estimate": "estimate", "UpperBound": "upper bound", "Exact": "exact"}
-
-
 # What the words in the names of our own rows mean.
 LEGEND = (
     "abs, id, relu: the error of the sum with |x|, with x and with ReLU(x); psi: with the model's own output phases ψ, "
@@ -37,7 +34,7 @@ class Row:
     @property
     def kind(self) -> str:
         """What the numbers are; one kind per row."""
-        return " / ".join(sorted({KIND_NAMES[type(claim).__name__] for claim in self.claims}))
+        return " / ".join(sorted({claim.kind for claim in self.claims}))
 
 
 @dataclass(frozen=True)
