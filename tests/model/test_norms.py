@@ -19,7 +19,7 @@ from quadlens.model.forward import forward
 from quadlens.model.native import from_bytes, to_bytes
 from quadlens.model.norm import Norm, Norms
 from quadlens.model.weights import Weights
-from quadlens.proofs.deep import ENCLOSURES, inverse_root
+from quadlens.proofs.deep import ENCLOSURES
 from quadlens.proofs.enclosed import Enclosed
 from quadlens.proofs.euclidean import EUCLIDEAN, bound_singular
 
@@ -223,7 +223,7 @@ def test_inverse_roots_of_all_sizes() -> None:
     rng = np.random.default_rng(5)
     middle = np.ldexp(rng.uniform(0.5, 1, 2000), rng.integers(-900, 900, 2000))
     radius = middle * 2.0 ** -rng.integers(0, 60, 2000) * rng.uniform(0, 1, 2000)
-    found = inverse_root(Enclosed(middle, radius))
+    found = ENCLOSURES.inverse_root(Enclosed(middle, radius))
     with precise():
         for end in (-1, 0, 1):
             x = BALLS.of(middle) + end * BALLS.of(radius)
@@ -231,7 +231,7 @@ def test_inverse_roots_of_all_sizes() -> None:
             off = [abs(y.rsqrt() - m) for y, m in zip(x[known], BALLS.of(found.middle[known]), strict=True)]
             assert all(bool(o <= r) for o, r in zip(off, BALLS.of(found.radius[known]), strict=True))
     assert known.sum() > 1900
-    assert not inverse_root(Enclosed(np.array([1.0]), np.array([1.0]))).finite
+    assert not ENCLOSURES.inverse_root(Enclosed(np.array([1.0]), np.array([1.0]))).finite
 
 
 @pytest.mark.parametrize("config", networks(), ids=str)

@@ -29,9 +29,10 @@ from quadlens.proofs import STRATEGIES, certify, float32
 from quadlens.proofs import plan as plan_module
 from quadlens.proofs.arcs import ArcsStrategy, arc_answers, arcs_operations
 from quadlens.proofs.brute import Brute, brute_force_operations
+from quadlens.proofs.direct import MomentHints
 from quadlens.proofs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude, roundings
 from quadlens.proofs.low_rank import LowRank
-from quadlens.proofs.moments import MomentHints, Moments, moments_operations, score_margins
+from quadlens.proofs.moments import Moments, moments_operations, score_margins
 from quadlens.proofs.moments_large import moments_large_operations, prove_large
 from quadlens.proofs.operations import collapse_operations
 from quadlens.proofs.plan import ArcPlan, group_by_frequency

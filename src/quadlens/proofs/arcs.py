@@ -8,24 +8,26 @@ Cost, with F arc ends that are not 0 and Q mispredicted neurons, both summed ove
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.display import short
 from quadlens.model.activation import NONLINEARITIES
+from quadlens.model.config import Config
 from quadlens.model.exact import IntegerModel
 from quadlens.model.weights import Weights
 from quadlens.proofs.brute import is_exact
 from quadlens.proofs.margins import ExactAnswers, MarginTally
 from quadlens.proofs.plan import (
+    ArcHints,
     ArcPlan,
     Group,
     correction_sizes,
     group_by_frequency,
     group_by_signs,
     hidden_sums,
+    order_of,
     plan_arcs,
 )
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, nothing_proved
@@ -49,26 +51,9 @@ def arcs_operations(p: int, d_mlp: int, ends: int, mispredicted: int) -> int:
     return 6 * p**2 * d_mlp + 3 * p**3 + 2 * p * ends + (2 * p + 1) * mispredicted
 
 
-@short
-@dataclass(frozen=True, eq=False)
-class ArcHints:
-    """The order of the neurons and the arcs.
-
-    Attributes:
-        groups: Frequency and neurons, in order around the circle.
-        plan: Predicted arcs of every input; the checker finds the mispredicted neurons itself.
-    """
-
-    groups: tuple[Group, ...]
-    plan: ArcPlan
-
-    def to_json(self) -> dict[str, Any]:
-        """Groups as {k, neurons}; arcs as one list of ends an input, row-major."""
-        splits = np.searchsorted(self.plan.end_row, np.arange(1, self.plan.inputs))
-        return {
-            "clusters": [{"k": group.k, "neurons": group.neurons.tolist()} for group in self.groups],
-            "arcs": [ends.tolist() for ends in np.split(self.plan.end, splits)],
-        }
+def has_arcs(config: Config) -> bool:
+    """Whether signs are all that is to be known of the neurons: constant attention, and σ piecewise linear."""
+    return config.activation in PIECEWISE_LINEAR and is_exact(config)
 
 
 @dataclass(frozen=True)
@@ -87,12 +72,19 @@ class ArcsStrategy:
     def prove(self, subject: Weights | Anatomy) -> Proof:
         """Certify exactly the inputs the model answers right, with the true smallest margin."""
         anatomy = anatomy_of(subject)
-        if anatomy.config.activation not in self.facts.activations or not is_exact(anatomy.config):
-            return needs_arcs(self.facts.name, anatomy)
+        name, config = self.facts.name, anatomy.config
+        if not has_arcs(config):
+            why = "attention depends on the tokens" if config.softmax else f"activation is {config.activation}"
+            return nothing_proved(
+                name,
+                config.p,
+                f"{name} needs constant attention and a piecewise linear activation (relu, abs); this model's {why}: "
+                "use the strategy brute or moments",
+            )
         groups = neuron_groups(anatomy)
-        answers, plan = arc_answers(anatomy.integers, np.concatenate([group.neurons for group in groups]))
-        cost = arcs_operations(answers.task.n, anatomy.config.d_mlp, plan.counted_ends, plan.mispredicted)
-        return answers.proof(self.facts.name, ArcHints(groups, plan), cost)
+        answers, plan = arc_answers(anatomy.integers, order_of(groups))
+        cost = arcs_operations(config.p, config.d_mlp, plan.counted_ends, plan.mispredicted)
+        return answers.proof(name, ArcHints(groups, plan), cost)
 
 
 def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
@@ -102,18 +94,6 @@ def neuron_groups(anatomy: Anatomy) -> tuple[Group, ...]:
     layer = anatomy.layer
     step = max(1, layer.p // ROWS_LOOKED_AT)
     return group_by_signs(np.concatenate([layer.pre(a) for a in range(0, layer.p, step)]))
-
-
-def needs_arcs(strategy: str, anatomy: Anatomy) -> Proof:
-    """The outcome for a model that has no arcs."""
-    config = anatomy.config
-    why = "attention depends on the tokens" if config.softmax else f"activation is {config.activation}"
-    return nothing_proved(
-        strategy,
-        config.p,
-        f"{strategy} needs constant attention and a piecewise linear activation (relu, abs); this model's {why}: "
-        "use the strategy brute or moments",
-    )
 
 
 def arc_answers(model: IntegerModel, order: Int[np.ndarray, " d_mlp"]) -> tuple[ExactAnswers, ArcPlan]:

@@ -150,18 +150,6 @@ def _mlp_operations(config: Config) -> int:
     return n * n * (total + activation_price(config.activation) * config.d_mlp)
 
 
-def sigma(activation: Activation, x: Enclosed) -> Enclosed:
-    """σ of enclosed numbers."""
-    one = NONLINEARITIES[activation]
-    if one.degree == 1:
-        return Enclosed(np.asarray(one.apply(x.middle)), x.radius)
-    if one.degree is not None:
-        square = x * x
-        return square if one.degree == 2 else square * square
-    error = upward(STEEPEST * x.radius + CURVATURE / 8 * 4.0**-STEP_BITS + 2.0**-44)
-    return Enclosed(np.asarray(tabulated(activation, FAR)(x.middle)), error)
-
-
 @cache
 def _roots() -> tuple[Enclosed, Enclosed]:
     """2^(j/64) for j = 0 … 63, and (log 2)/64."""
@@ -195,16 +183,6 @@ def exponential(x: Enclosed) -> Enclosed:
     return Enclosed(np.where(low, 0.0, middle), np.where(high, np.inf, np.where(low, 2.0**-990, radius)))
 
 
-def inverse_root(x: Enclosed) -> Enclosed:
-    """1 / √x; see the theorem."""
-    smallest = x.lower()
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        middle = 1 / np.sqrt(x.middle)
-        # Rounded up before the second division, as in `Enclosed`: what was lost to underflow is not enlarged by it.
-        reach = upward(x.radius / smallest) / (2 * np.sqrt(smallest))
-    return Enclosed(middle, np.where(smallest > 0, upward(reach + 4 * UNIT * middle), np.inf))
-
-
 class Enclosures:
     """Arithmetic on enclosures; every method returns enclosures of what it would give on the true values."""
 
@@ -233,8 +211,15 @@ class Enclosures:
         return tuple(tables)
 
     def sigma(self, activation: Activation, x: Enclosed) -> Enclosed:
-        """σ of every entry."""
-        return sigma(activation, x)
+        """σ of enclosed numbers."""
+        one = NONLINEARITIES[activation]
+        if one.degree == 1:
+            return Enclosed(np.asarray(one.apply(x.middle)), x.radius)
+        if one.degree is not None:
+            square = x * x
+            return square if one.degree == 2 else square * square
+        error = upward(STEEPEST * x.radius + CURVATURE / 8 * 4.0**-STEP_BITS + 2.0**-44)
+        return Enclosed(np.asarray(tabulated(activation, FAR)(x.middle)), error)
 
     def softmax(self, scores: Sequence[Enclosed]) -> Sequence[Enclosed]:
         """1 / Σ_u e^(score_u - score_t) for each position t."""
@@ -249,7 +234,12 @@ class Enclosures:
 
     def inverse_root(self, x: Enclosed) -> Enclosed:
         """1 / √x; see the theorem."""
-        return inverse_root(x)
+        smallest = x.lower()
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            middle = 1 / np.sqrt(x.middle)
+            # Rounded up before the second division, as in `Enclosed`: what was lost to underflow is not enlarged by it.
+            reach = upward(x.radius / smallest) / (2 * np.sqrt(smallest))
+        return Enclosed(middle, np.where(smallest > 0, upward(reach + 4 * UNIT * middle), np.inf))
 
 
 ENCLOSURES: Ring[Enclosed] = Enclosures()

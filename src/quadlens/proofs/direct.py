@@ -57,6 +57,7 @@ from quadlens.proofs.float_layer import (
 from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
 from quadlens.proofs.margins import lead_in_words, least_at, listed, proved_wrong
 from quadlens.proofs.operations import score_count
+from quadlens.proofs.plan import ArcHints
 from quadlens.proofs.proof import Hints, NoHints, Proof, Term
 from quadlens.spectrum.anatomy import Anatomy
 
@@ -75,18 +76,21 @@ SMALLEST = 2.0**-1074
 
 
 @dataclass(frozen=True, eq=False)
-class DirectHints:
-    """The low-rank form of W_L, neurons in the order of the model; `moments` added up directly needs no more."""
+class MomentHints:
+    """The low-rank form of W_L, the inputs settled by every logit, and the arcs where sums are taken by them."""
 
     form: LowRank
     exact: tuple[tuple[int, int], ...] = ()
+    arcs: ArcHints | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Basis, coefficients and shift, and `exact` where inputs are settled by every logit."""
+        """Basis, coefficients in the order of the neurons and shift, and what else there is."""
+        coefficients = self.form.coefficients
         return {
             **({"exact": [list(pair) for pair in self.exact]} if self.exact else {}),
+            **({} if self.arcs is None else self.arcs.to_json()),
             "basis": self.form.basis.tolist(),
-            "coefficients": self.form.coefficients.tolist(),
+            "coefficients": (coefficients if self.arcs is None else coefficients[:, self.arcs.order]).tolist(),
             "shift": self.form.shift,
         }
 
@@ -244,7 +248,7 @@ def _of_rank(name: str, config: Config, checker: CheckerError, layer: FloatLayer
     pairs = tuple((int(a), int(b)) for a, b in np.argwhere(found.exact))
     ops = direct_operations(config, m, len(pairs), form.terms, layer.shared)
     residual = float(spread.sum()) * UPWARD
-    return claimed(name, layer, found, loss, DirectHints(form, pairs), ops, checker, m, residual)
+    return claimed(name, layer, found, loss, MomentHints(form, pairs), ops, checker, m, residual)
 
 
 def brute_loss(layer: FloatLayer) -> float:

@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.ring import FLOATS, Array, Heads, Ring
-from quadlens.proofs.deep import ENCLOSURES, inverse_root
+from quadlens.proofs.deep import ENCLOSURES
 from quadlens.proofs.enclosed import ABSOLUTE, RELATIVE, UNIT, Enclosed, upward
 from quadlens.proofs.float_layer import CURVATURE, FAR, STEEPEST, STEP_BITS, tabulated
 
@@ -177,7 +177,7 @@ class Euclidean:
 
     def inverse_root(self, x: Rows) -> Rows:
         """1 / √x of columns."""
-        found = inverse_root(x.entries())
+        found = ENCLOSURES.inverse_root(x.entries())
         return Rows(found.middle, found.radius)
 
 

@@ -23,24 +23,22 @@ Cost: `moments_operations`. No step costs p³ d_mlp, and only signs and arcs cos
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from quadlens.display import short
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.exact import IntegerModel, finer
 from quadlens.model.margins import leads
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound
-from quadlens.proofs.arcs import PIECEWISE_LINEAR, ArcHints, neuron_groups
-from quadlens.proofs.brute import is_exact
-from quadlens.proofs.direct import prove_moments
+from quadlens.proofs.arcs import has_arcs, neuron_groups
+from quadlens.proofs.direct import MomentHints, prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, least_at, not_right
 from quadlens.proofs.moments_large import prove_large
-from quadlens.proofs.plan import ArcPlan, Group, correction_sizes, hidden_sums, plan_arcs
+from quadlens.proofs.plan import ArcHints, ArcPlan, Group, correction_sizes, hidden_sums, order_of, plan_arcs
 from quadlens.proofs.proof import MAX_WITNESSES, Mark, Proof, StrategyFacts, Term
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 from quadlens_checker import limits
@@ -70,27 +68,6 @@ def settling_operations(p: int, d_mlp: int) -> int:
     return 2 * p * d_mlp + 2 * d_mlp + 3 * p
 
 
-@short
-@dataclass(frozen=True, eq=False)
-class MomentHints:
-    """Arcs, the low-rank form with its coefficients in the order of the arcs, and the inputs settled by all logits."""
-
-    arcs: ArcHints
-    form: LowRank
-    order: Int[np.ndarray, " d_mlp"]
-    exact: tuple[tuple[int, int], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The arcs' hints, basis, coefficients and shift, and `exact` where there are such inputs."""
-        return {
-            **({"exact": [list(pair) for pair in self.exact]} if self.exact else {}),
-            **self.arcs.to_json(),
-            "basis": self.form.basis.tolist(),
-            "coefficients": self.form.coefficients[:, self.order].tolist(),
-            "shift": self.form.shift,
-        }
-
-
 @dataclass(frozen=True)
 class Moments:
     """Compact: its cost beyond signs does not grow with p · d_mlp · p, and its margin is within ρ of the true one."""
@@ -107,7 +84,7 @@ class Moments:
         """Certify every input whose low-rank score leads by more than ρ."""
         anatomy = anatomy_of(subject)
         config = anatomy.config
-        if config.activation not in PIECEWISE_LINEAR or not is_exact(config):
+        if not has_arcs(config):
             return prove_moments(self.facts.name, anatomy)
         if config.p > self.largest_integer_p and _suits_float64(anatomy.model):
             return prove_large(self.facts.name, anatomy.collapsed, anatomy.spectra)
@@ -128,7 +105,7 @@ class Moments:
     def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:
         """The theorem with one low-rank form."""
         p = exact.p
-        order = np.concatenate([group.neurons for group in groups])
+        order = order_of(groups)
         scores, rho, plan, spread = score_margins(exact, order, form)
         margins = scores.margins - rho
         certified = np.asarray(margins > 0, dtype=bool)
@@ -150,7 +127,7 @@ class Moments:
             margin=Fraction(int(margins[certified].min()), unit) if certified.any() else None,
             exact=False,
             witnesses=(),
-            hints=MomentHints(ArcHints(groups, plan), form, order),
+            hints=MomentHints(form, arcs=ArcHints(groups, plan)),
             operations=moments_operations(p, exact.d_mlp, form.rank, plan.counted_ends, plan.mispredicted),
             terms={"output residual": Term(Fraction(int(rho.max()), unit), least_at(-rho))},
             reason=reason,

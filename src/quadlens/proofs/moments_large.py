@@ -42,7 +42,7 @@ from quadlens.model.tables import FloatTables
 from quadlens.proofs.direct import SMALLEST_SLACK, Margins, brute_loss, claimed, spread_left
 from quadlens.proofs.enclosed import TRIGONOMETRY, UNIT, circle
 from quadlens.proofs.float_layer import FloatLayer, layer_of_floats
-from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes, group_by_frequency
+from quadlens.proofs.plan import ArcPlan, Signs, correction_sizes, group_by_frequency, order_of
 from quadlens.proofs.proof import Proof
 from quadlens.spectrum.cluster import NeuronSpectra
 
@@ -118,7 +118,7 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
     if collapsed.activation != "relu" or collapsed.S_a.any() or collapsed.S_b.any():
         raise ValueError("moments in float64 are for relu models without skip terms")
     p, layer = collapsed.p, layer_of_floats(collapsed)
-    order = np.concatenate([group.neurons for group in group_by_frequency(spectra.input)])
+    order = order_of(group_by_frequency(spectra.input))
     U_a, U_b = (np.ascontiguousarray(x[:, order]) for x in (collapsed.U_a, collapsed.U_b))
     tables = build_tables(layer, order, loud_frequencies(collapsed, spectra))
     groups = turn_and_group(tables, U_a, U_b)

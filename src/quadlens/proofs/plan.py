@@ -12,6 +12,7 @@ P splits into a table for a and a table for b, because pre_i(a,b) = U_a[a,i] + U
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -295,3 +296,35 @@ def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
         mine = np.flatnonzero(k_in == k)
         groups.append(Group(int(k), mine[np.argsort(phi[mine], kind="stable")]))
     return tuple(groups)
+
+
+def order_of(groups: tuple[Group, ...]) -> Int[np.ndarray, " d_mlp"]:
+    """The neurons of all groups, one group after the other."""
+    return np.concatenate([group.neurons for group in groups])
+
+
+@short
+@dataclass(frozen=True, eq=False)
+class ArcHints:
+    """The order of the neurons and the arcs.
+
+    Attributes:
+        groups: Frequency and neurons, in order around the circle.
+        plan: Predicted arcs of every input; the checker finds the mispredicted neurons itself.
+    """
+
+    groups: tuple[Group, ...]
+    plan: ArcPlan
+
+    @property
+    def order(self) -> Int[np.ndarray, " d_mlp"]:
+        """All neurons, in the order of the arcs."""
+        return order_of(self.groups)
+
+    def to_json(self) -> dict[str, Any]:
+        """Groups as {k, neurons}; arcs as one list of ends an input, row-major."""
+        splits = np.searchsorted(self.plan.end_row, np.arange(1, self.plan.inputs))
+        return {
+            "clusters": [{"k": group.k, "neurons": group.neurons.tolist()} for group in self.groups],
+            "arcs": [ends.tolist() for ends in np.split(self.plan.end, splits)],
+        }

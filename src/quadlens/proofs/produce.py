@@ -9,13 +9,14 @@ from quadlens.errors import BadConfig
 from quadlens.model.config import Config
 from quadlens.model.native import sha256
 from quadlens.model.weights import Weights
-from quadlens.proofs.arcs import ArcsStrategy, arcs_operations
+from quadlens.proofs.arcs import ArcsStrategy, arcs_operations, has_arcs
 from quadlens.proofs.brute import MOST_IN_INTEGERS, Brute, brute_force_cost, brute_force_operations, is_exact
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.checker_limits import model_obstacle
 from quadlens.proofs.deep import prove_deep
+from quadlens.proofs.direct import MomentHints
 from quadlens.proofs.float32 import Float32Bound, bound_float32
-from quadlens.proofs.moments import MomentHints, Moments
+from quadlens.proofs.moments import Moments
 from quadlens.proofs.operations import collapse_operations
 from quadlens.proofs.proof import Mark, Proof, Strategy, StrategyFacts, attempt
 from quadlens.proofs.thin import Thin
@@ -43,16 +44,16 @@ class Auto:
         """The proof of the strategy chosen, under that strategy's own name."""
         anatomy = anatomy_of(subject)
         config = anatomy.config
-        if config.activation not in ArcsStrategy.facts.activations or not is_exact(config):
+        if not has_arcs(config):
             return self._without_arcs(anatomy)
         proof = attempt(Moments(), anatomy)
         if proof.verdict != "CERTIFIED" and not proof.complete:
             arcs = ArcsStrategy().prove(anatomy)
             cheaper = arcs.operations <= brute_force_operations(config.p, config.d_mlp)
             return arcs if cheaper else Brute().prove(anatomy)
-        plan = proof.hints.arcs.plan if isinstance(proof.hints, MomentHints) else None
-        if plan is None:
+        if not isinstance(proof.hints, MomentHints) or proof.hints.arcs is None:
             return ArcsStrategy().prove(anatomy) if self.checkable else proof
+        plan = proof.hints.arcs.plan
         # Both strategies use the same plan, so what arcs would cost is known before they are tried.
         dearer = proof.operations > arcs_operations(config.p, config.d_mlp, plan.counted_ends, plan.mispredicted)
         return ArcsStrategy().prove(anatomy) if dearer else proof

@@ -49,11 +49,11 @@ from quadlens.model.evaluate import margins
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
 from quadlens.numbers import bound, significant
-from quadlens.proofs.arcs import ArcHints, neuron_groups
+from quadlens.proofs.arcs import neuron_groups
 from quadlens.proofs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
 from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, hint
 from quadlens.proofs.margins import MarginTally, least_at
-from quadlens.proofs.plan import ArcPlan, Group, Signs, correction_sizes, hidden_sums
+from quadlens.proofs.plan import ArcHints, ArcPlan, Group, Signs, correction_sizes, hidden_sums, order_of
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
 from quadlens.proofs.thin_cost import Counted, planes, settled_bounds, thin_items
 from quadlens.proofs.thin_streams import Side, Streams, sides, streams_of
@@ -230,7 +230,7 @@ class Thin:
         rho, loss = (sum_of_sides(x) for x in (rho_of(read, write, both), loss_of(read, write, both)))
         if leads is not None and (leads - np.asarray(rho + loss, dtype=float))[leads > 0].min(initial=0.0) < -SHORT:
             return None
-        order = np.concatenate([group.neurons for group in groups])
+        order = order_of(groups)
         lead, g, signs, plan = thin_margins(task, read, write, both, order)
         left = lead - rho - loss
         certified = np.asarray(left > 0, dtype=bool)

@@ -52,10 +52,6 @@ class Estimate:
     value: float
     how: str
 
-    def __add__(self, other: "Estimate") -> "Estimate":
-        _same_kind(self, other)
-        return Estimate(self.value + other.value, f"{self.how} + {other.how}")
-
 
 @dataclass(frozen=True)
 class UpperBound:
