@@ -34,7 +34,7 @@ from quadlens.proofs.proof import Mark, Proof, StrategyFacts, nothing_proved
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
 # The activations that `integer_model` can express.
-PIECEWISE_LINEAR = tuple(name for name, one in NONLINEARITIES.items() if one.is_piecewise_linear)
+PIECEWISE_LINEAR = tuple(name for name, nonlinearity in NONLINEARITIES.items() if nonlinearity.is_piecewise_linear)
 
 
 # A chain of neurons is made by their signs at about so many a, and all b.

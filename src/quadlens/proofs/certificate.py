@@ -248,7 +248,7 @@ def summary(certificate: Certificate) -> dict[str, Any]:
         "worst_inputs": {name: list(term.worst) for name, term in proof.terms.items() if term.worst is not None},
         "reason": proof.reason,
         "witnesses": [list(witness) for witness in proof.witnesses],
-        "tied": [list(one) for one in proof.tied],
+        "tied": [list(tie) for tie in proof.tied],
         "float32_error": double_above(certificate.float32.error),
         "float32_certified": certificate.float32_certified,
         "float32_reason": certificate.float32.why_not(proof.margin),

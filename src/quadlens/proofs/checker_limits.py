@@ -134,9 +134,9 @@ def _as_in_the_checker(model: Weights, exact: Tables[Dyadic]) -> tuple[Dyadic, l
     for h, bias in enumerate(value_biases(model, DYADICS)):
         of_U, of_S = (bias @ x for x in out)
         U_b = U_b + of_U.scaled(-exact.scale).repeated(U_b.shape[0])
-        for one in exact.gated:
-            rows = one.U[h].shape[0]
-            gates.append((one.U[h] + of_U.repeated(rows), one.S[h] + of_S.repeated(rows)))
+        for table in exact.gated:
+            rows = table.U[h].shape[0]
+            gates.append((table.U[h] + of_U.repeated(rows), table.S[h] + of_S.repeated(rows)))
     return U_b, gates
 
 

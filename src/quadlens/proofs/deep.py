@@ -57,33 +57,33 @@ def prove_deep(model: Weights) -> Proof:
     from quadlens.proofs.euclidean import EUCLIDEAN
 
     task, n = model.config.task, model.config.p
-    margins, shown, widest, checker, beyond = np.full((n, n), -np.inf), np.full((n, n), -1), 0.0, 0.0, 0
+    margins, leader, widest, checker, beyond = np.full((n, n), -np.inf), np.full((n, n), -1), 0.0, 0.0, 0
     with np.errstate(all="ignore"):
         for a in range(n):
             pairs = np.stack([np.full(n, a), np.arange(n)], axis=1)
             by_entry = forward(model, pairs, ENCLOSURES)
             checker = max(checker, float(np.nan_to_num(by_entry.radius, nan=np.inf).max()))
-            _take(by_entry, task.answers[a], margins[a], shown[a])
-            found = by_entry
+            _take(by_entry, task.answers[a], margins[a], leader[a])
+            logits = by_entry
             if not (margins[a] > SMALLEST_SLACK).all():
-                found = forward(model, pairs, EUCLIDEAN).entries()
-                _take(found, task.answers[a], margins[a], shown[a])
-            beyond += 0 if found.finite else n
-            widest = max(widest, float(found.radius.max()) if found.finite else 0.0)
+                logits = forward(model, pairs, EUCLIDEAN).entries()
+                _take(logits, task.answers[a], margins[a], leader[a])
+            beyond += 0 if logits.finite else n
+            widest = max(widest, float(logits.radius.max()) if logits.finite else 0.0)
     # In the checker only σ is as coarse as here; all else has 2^-100 where float64 has 2^-53.
     room = 2 * checker * (1.0 if NONLINEARITIES[model.config.activation].degree is None else 2.0**-20)
     claims, obstacle = Claims.of(margins, SMALLEST_SLACK, room), None
     certified = claims.certified
     if not claims.followed and certified.any():
         obstacle = f"the checker's own enclosure can lose {bound(room)} here, and some margin is not larger"
-    wrong = ~certified & (shown >= 0)
+    wrong = ~certified & (leader >= 0)
     left, shown_wrong = int((~certified).sum()), int(wrong.sum())
     return Proof(
         strategy="brute",
         certified=certified,
         margin=claims.margin,
         exact=False,
-        witnesses=listed(wrong, shown),
+        witnesses=listed(wrong, leader),
         hints=NoHints(),
         operations=deep_operations(model.config),
         terms={"rounding": Term(2 * Fraction(widest))},
@@ -94,7 +94,7 @@ def prove_deep(model: Weights) -> Proof:
 
 
 def _take(
-    logits: Enclosed, right: Int[np.ndarray, " n"], margins: Float[np.ndarray, " n"], shown: Int[np.ndarray, " n"]
+    logits: Enclosed, right: Int[np.ndarray, " n"], margins: Float[np.ndarray, " n"], leader: Int[np.ndarray, " n"]
 ) -> None:
     """Raise the margins to what these enclosures show, and note wrong answers that they show to lead."""
     if not logits.finite:
@@ -102,7 +102,7 @@ def _take(
     np.maximum(margins, _lead(logits, right), out=margins)
     rival = leads(logits.middle, right)[1]
     clear = _lead(logits, rival) > SMALLEST_SLACK
-    shown[clear] = rival[clear]
+    leader[clear] = rival[clear]
 
 
 def _reason(inputs: int, left: int, wrong: int, beyond: int) -> str | None:
@@ -168,16 +168,16 @@ def exponential(x: Enclosed) -> Enclosed:
     powers, step = _roots()
     # What is not a number ends with an infinite radius below, whatever stands here for it.
     k = np.nan_to_num(np.rint(np.clip(x.middle, LEAST, MOST) * (STEPS / math.log(2))))
-    r, one = x - Enclosed.exactly(k) * step, Enclosed.exactly(np.ones_like(k))
-    total = one
+    r, unit = x - Enclosed.exactly(k) * step, Enclosed.exactly(np.ones_like(k))
+    total = unit
     for j in range(DEGREE, 0, -1):
-        total = one + r * total * Enclosed.nearest(np.array([1.0 / j]))
+        total = unit + r * total * Enclosed.nearest(np.array([1.0 / j]))
     largest = r.magnitude()
     left_out = upward(3 * largest**13 / math.factorial(13))
     total = Enclosed(total.middle, np.where(largest <= 1, upward(total.radius + left_out), np.inf))
-    found = total * powers[(k % STEPS).astype(np.int64)]
+    unscaled = total * powers[(k % STEPS).astype(np.int64)]
     shift = np.floor(k / STEPS).astype(np.int64)
-    middle, radius = np.ldexp(found.middle, shift), upward(np.ldexp(found.radius, shift))
+    middle, radius = np.ldexp(unscaled.middle, shift), upward(np.ldexp(unscaled.radius, shift))
     low, high = x.upper() < LEAST, ~(x.upper() <= MOST)
     # e^-690 < 2^-995: 0 with a radius that holds it.
     return Enclosed(np.where(low, 0.0, middle), np.where(high, np.inf, np.where(low, 2.0**-990, radius)))
@@ -212,21 +212,21 @@ class Enclosures:
 
     def sigma(self, activation: Activation, x: Enclosed) -> Enclosed:
         """σ of enclosed numbers."""
-        one = NONLINEARITIES[activation]
-        if one.degree == 1:
-            return Enclosed(np.asarray(one.apply(x.middle)), x.radius)
-        if one.degree is not None:
+        nonlinearity = NONLINEARITIES[activation]
+        if nonlinearity.degree == 1:
+            return Enclosed(np.asarray(nonlinearity.apply(x.middle)), x.radius)
+        if nonlinearity.degree is not None:
             square = x * x
-            return square if one.degree == 2 else square * square
+            return square if nonlinearity.degree == 2 else square * square
         error = upward(STEEPEST * x.radius + CURVATURE / 8 * 4.0**-STEP_BITS + 2.0**-44)
         return Enclosed(np.asarray(tabulated(activation, FAR)(x.middle)), error)
 
     def softmax(self, scores: Sequence[Enclosed]) -> Sequence[Enclosed]:
         """1 / Σ_u e^(score_u - score_t) for each position t."""
-        one, found = Enclosed.exactly(np.ones((1, 1))), []
+        unit, shares = Enclosed.exactly(np.ones((1, 1))), []
         for score in scores:
-            found.append(one / sum_of(exponential(other - score) for other in scores))
-        return found
+            shares.append(unit / sum_of(exponential(other - score) for other in scores))
+        return shares
 
     def inner(self, x: Enclosed, y: Enclosed, divisor: float) -> Enclosed:
         """Of each row, Σ x y / divisor."""

@@ -163,10 +163,10 @@ def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     layer = float_layer(anatomy.tables)
     ops = direct_operations(anatomy.config, None, shared=layer.shared)
     n = layer.task.n
-    found = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
+    inputs = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
     for a in range(n):
-        found.settle(layer, a, np.arange(n), layer.hidden(a) @ layer.W_L.T + layer.skip(a))
-    return claimed(name, layer, found, brute_loss(layer), NoHints(), ops, checker_error(anatomy.model, anatomy.tables))
+        inputs.settle(layer, a, np.arange(n), layer.hidden(a) @ layer.W_L.T + layer.skip(a))
+    return claimed(name, layer, inputs, brute_loss(layer), NoHints(), ops, checker_error(anatomy.model, anatomy.tables))
 
 
 def prove_moments(name: str, anatomy: Anatomy) -> Proof:
@@ -197,7 +197,7 @@ def prove_moments(name: str, anatomy: Anatomy) -> Proof:
         return sparse
     # The sample promised more than holds for all inputs: with every coefficient more may be proved, or for less.
     whole = _of_rank(name, anatomy.config, checker, layer, low_rank(spectrum, best[1]), floor)
-    return min(sparse, whole, key=lambda one: (-int(one.certified.sum()), one.operations))
+    return min(sparse, whole, key=lambda proof: (-int(proof.certified.sum()), proof.operations))
 
 
 def _cheapest(config: Config, layer: FloatLayer, spectrum: OutputSpectrum, rank: int, floor: float) -> LowRank:
@@ -243,12 +243,12 @@ def _of_rank(name: str, config: Config, checker: CheckerError, layer: FloatLayer
     spread, n, m = spread_left(layer, R, M), layer.d_mlp, form.rank
     loss = 2 * _logit_error(layer, np.abs(R) @ np.abs(M), rounding(n + m + 8))
     loss += float(spread @ layer.error + rounding(n + 3) * (spread @ layer.size + UNDERFLOW))
-    found = _margins(layer, R, M, spread, floor + 4 * max(loss, brute_loss(layer)))
-    loss = max(loss, brute_loss(layer)) if found.exact.any() else loss
-    pairs = tuple((int(a), int(b)) for a, b in np.argwhere(found.exact))
+    inputs = _margins(layer, R, M, spread, floor + 4 * max(loss, brute_loss(layer)))
+    loss = max(loss, brute_loss(layer)) if inputs.exact.any() else loss
+    pairs = tuple((int(a), int(b)) for a, b in np.argwhere(inputs.exact))
     ops = direct_operations(config, m, len(pairs), form.terms, layer.shared)
     residual = float(spread.sum()) * UPWARD
-    return claimed(name, layer, found, loss, MomentHints(form, pairs), ops, checker, m, residual)
+    return claimed(name, layer, inputs, loss, MomentHints(form, pairs), ops, checker, m, residual)
 
 
 def brute_loss(layer: FloatLayer) -> float:
@@ -294,22 +294,22 @@ def _margins(
     Once more than a quarter of all inputs are below it, no more are settled.
     """
     n = layer.task.n
-    found = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
+    inputs = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
     for a in range(n):
         hidden, skip = layer.hidden(a), layer.skip(a)
         rho = np.abs(hidden) @ spread
-        lead, found.rival[a] = leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])
-        found.margins[a], found.rho = lead - rho, max(found.rho, float(rho.max()))
-        few = np.flatnonzero(found.margins[a] <= floor)
-        if len(few) and found.exact.sum() + len(few) <= n * n / SETTLED_SHARE:
-            found.settle(layer, a, few, hidden[few] @ layer.W_L.T + skip[few])
-    return found
+        lead, inputs.rival[a] = leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])
+        inputs.margins[a], inputs.rho = lead - rho, max(inputs.rho, float(rho.max()))
+        few = np.flatnonzero(inputs.margins[a] <= floor)
+        if len(few) and inputs.exact.sum() + len(few) <= n * n / SETTLED_SHARE:
+            inputs.settle(layer, a, few, hidden[few] @ layer.W_L.T + skip[few])
+    return inputs
 
 
 def claimed(
     name: str,
     layer: FloatLayer,
-    found: Margins,
+    inputs: Margins,
     loss: float,
     hints: Hints | None,
     operations: int,
@@ -322,7 +322,7 @@ def claimed(
     Args:
         name: Of the strategy.
         layer: The model.
-        found: Margins as computed.
+        inputs: What is found about them.
         loss: What is lost of any of them.
         hints: For the checker.
         operations: What the proof cost.
@@ -336,27 +336,27 @@ def claimed(
     if checker is not None:
         checker_lost = checker.loss(float(np.ptp(layer.W_L, axis=0).sum()) * UPWARD + UNDERFLOW, residual)
         obstacle = checker.refusal
-    claims = Claims.of(found.margins, max(SMALLEST_SLACK, 3 * loss), 2 * checker_lost)
+    claims = Claims.of(inputs.margins, max(SMALLEST_SLACK, 3 * loss), 2 * checker_lost)
     if not claims.followed:
         obstacle = obstacle or (
             f"the checker's own enclosure can lose {bound(checker_lost)} here, and some margin is not twice as large"
         )
     certified = claims.certified
-    wrong = ~certified & (found.clear > claims.slack)
+    wrong = ~certified & (inputs.clear > claims.slack)
     terms = {"rounding": Term(Fraction(loss))}
     if rank is not None:
-        terms = {"output residual": Term(Fraction(found.rho) + Fraction(loss))} | terms
+        terms = {"output residual": Term(Fraction(inputs.rho) + Fraction(loss))} | terms
     return Proof(
         strategy=name,
         certified=certified,
         margin=claims.margin,
         exact=False,
-        witnesses=listed(wrong, found.rival),
+        witnesses=listed(wrong, inputs.rival),
         hints=hints,
         operations=operations,
         terms=terms,
-        reason=_reason(found, certified, wrong, layer, rank),
-        complete=bool((certified | found.exact).all()),
+        reason=_reason(inputs, certified, wrong, layer, rank),
+        complete=bool((certified | inputs.exact).all()),
         obstacle=obstacle,
     )
 
@@ -403,7 +403,7 @@ class Claims:
 
 
 def _reason(
-    found: Margins,
+    inputs: Margins,
     certified: Bool[np.ndarray, "n n"],
     wrong: Bool[np.ndarray, "n n"],
     layer: FloatLayer,
@@ -412,9 +412,9 @@ def _reason(
     if certified.all():
         return None
     left, task = int((~certified).sum()), layer.task
-    a, b = least_at(found.margins)
-    right, rival, margin = int(task.answers[a, b]), int(found.rival[a, b]), float(found.margins[a, b])
-    if found.exact[a, b]:
+    a, b = least_at(inputs.margins)
+    right, rival, margin = int(task.answers[a, b]), int(inputs.rival[a, b]), float(inputs.margins[a, b])
+    if inputs.exact[a, b]:
         worst = lead_in_words(right, rival, margin)
     else:
         least = significant(margin, "down", 4)

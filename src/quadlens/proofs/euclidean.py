@@ -150,13 +150,13 @@ class Euclidean:
 
     def sigma(self, activation: Activation, x: Rows) -> Rows:
         """σ of every entry: its steepest slope between middle and truth, and an error of its own in each entry."""
-        one, root = NONLINEARITIES[activation], math.sqrt(x.shape[1])
-        if one.degree == 1:
-            return Rows(np.asarray(one.apply(x.middle)), x.radius)
-        if one.degree is not None:
+        nonlinearity, root = NONLINEARITIES[activation], math.sqrt(x.shape[1])
+        if nonlinearity.degree == 1:
+            return Rows(np.asarray(nonlinearity.apply(x.middle)), x.radius)
+        if nonlinearity.degree is not None:
             middle = FLOATS.sigma(activation, x.middle)
             most = upward(np.abs(x.middle).max(axis=1, keepdims=True) + x.radius)
-            slope = one.degree * most ** (one.degree - 1)
+            slope = nonlinearity.degree * most ** (nonlinearity.degree - 1)
             return Rows(middle, upward(upward(slope) * x.radius + 8 * UNIT * lengths(middle) + root * ABSOLUTE))
         own = root * (CURVATURE / 8 * 4.0**-STEP_BITS + 2.0**-44)
         return Rows(np.asarray(tabulated(activation, FAR)(x.middle)), upward(STEEPEST * x.radius + own))
@@ -177,8 +177,8 @@ class Euclidean:
 
     def inverse_root(self, x: Rows) -> Rows:
         """1 / √x of columns."""
-        found = ENCLOSURES.inverse_root(x.entries())
-        return Rows(found.middle, found.radius)
+        roots = ENCLOSURES.inverse_root(x.entries())
+        return Rows(roots.middle, roots.radius)
 
 
 EUCLIDEAN: Ring[Rows] = Euclidean()

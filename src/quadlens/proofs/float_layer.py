@@ -142,9 +142,9 @@ class FloatLayer:
 
     def _through(self, a: int, name: str) -> Float[np.ndarray, "p _"]:
         total = getattr(self, f"{name}_a")[a] + getattr(self, f"{name}_b")
-        for one in self.gated:
-            X, Y = getattr(one, name)
-            for h, weights in enumerate(one.weights[:, a]):
+        for weighed in self.gated:
+            X, Y = getattr(weighed, name)
+            for h, weights in enumerate(weighed.weights[:, a]):
                 of_a, of_b = None if X is None else X[h, a][None], None if Y is None else Y[h]
                 term = of_b if of_a is None else of_a if of_b is None else of_a + of_b
                 total = total + weights[:, None] * term
@@ -164,14 +164,14 @@ def float_layer(exact: Tables[Dyadic]) -> FloatLayer:
         OverflowError: for tables beyond float64.
         BadWeights: for scores so far apart that no gate can be enclosed.
     """
-    found = _gated(exact)
-    U_a, U_b, W_L, S_a, S_b = (x.to_floats() for x in (exact.U_a, found.U_b, exact.W_L, exact.S_a, found.S_b))
-    return _bounded(exact, U_a, U_b, W_L, S_a, S_b, found)
+    gates = _gated(exact)
+    U_a, U_b, W_L, S_a, S_b = (x.to_floats() for x in (exact.U_a, gates.U_b, exact.W_L, exact.S_a, gates.S_b))
+    return _bounded(exact, U_a, U_b, W_L, S_a, S_b, gates)
 
 
 def layer_of_floats(exact: FloatTables) -> FloatLayer:
     """The same of tables in float64 that are exact and have no gates: the weights of an MLP."""
-    nothing = _Found((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
+    nothing = _Gates((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
     return _bounded(exact, exact.U_a, exact.U_b, exact.W_L, exact.S_a, exact.S_b, nothing)
 
 
@@ -182,19 +182,19 @@ def _bounded(
     W_L: Float[np.ndarray, "p d_mlp"],
     S_a: Float[np.ndarray, "p p"],
     S_b: Float[np.ndarray, "p p"],
-    found: "_Found",
+    gates: "_Gates",
 ) -> FloatLayer:
     """The tables with the bounds of the theorem."""
-    scale = (abs(exact.scale) + found.epsilon) * UPWARD
-    roundings = rounding(2 + sum(len(one.weights) for one in found.gated) * 2 + 12)
+    scale = (abs(exact.scale) + gates.epsilon) * UPWARD
+    roundings = rounding(2 + sum(len(weighed.weights) for weighed in gates.gated) * 2 + 12)
 
     def bounds(of_a: Any, of_b: Any, weighed: Any) -> tuple[Any, Any]:
         """B and δ of the theorem, one number per column."""
         largest = (np.abs(of_a).max(axis=0) + np.abs(of_b).max(axis=0) + scale * weighed) * UPWARD + UNDERFLOW
-        return 1.01 * largest, (found.epsilon * weighed + roundings * largest + found.omega) * UPWARD
+        return 1.01 * largest, (gates.epsilon * weighed + roundings * largest + gates.omega) * UPWARD
 
-    B, delta = bounds(U_a, U_b, found.V_U)
-    skip_B, skip_delta = bounds(S_a, S_b, found.V_S)
+    B, delta = bounds(U_a, U_b, gates.V_U)
+    skip_B, skip_delta = bounds(S_a, S_b, gates.V_S)
     sigma, error, size = enclosed_activation(exact.activation, B, delta)
     return FloatLayer(
         task=exact.task,
@@ -204,18 +204,18 @@ def _bounded(
         W_L=W_L,
         S_a=S_a,
         S_b=S_b,
-        gated=found.gated,
+        gated=gates.gated,
         sigma=sigma,
         error=error,
         size=size,
         skip_error=float(skip_delta.max()),
         skip_size=float(skip_B.max()),
-        shared=found.omega > 0,
+        shared=gates.omega > 0,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Gates:
     """The gated tables, what else comes from b, ε and ω of the theorem, and V for pre-activations and skip terms."""
 
     gated: tuple[Weighed, ...]
@@ -227,9 +227,9 @@ class _Found:
     V_S: Any
 
 
-def _gated(exact: Tables[Dyadic]) -> _Found:
+def _gated(exact: Tables[Dyadic]) -> _Gates:
     if not exact.gated:
-        return _Found((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
+        return _Gates((), exact.U_b, exact.S_b, 0.0, 0.0, 0.0, 0.0)
     p, seen = exact.p, len(exact.gated)
     tables, constant = _without_equals(exact)
     if constant is None and seen == 2:
@@ -238,14 +238,14 @@ def _gated(exact: Tables[Dyadic]) -> _Found:
     if constant is not None:
         U_b, S_b = (x + (y if y.shape[0] == p else y.repeated(p)) for x, y in zip((U_b, S_b), constant, strict=True))
     U, S = (
-        [np.stack([x.to_floats() for x in one]) for one in each]
+        [np.stack([x.to_floats() for x in heads]) for heads in each]
         for each in zip(*((t.U, t.S) for t in tables), strict=True)
     )
     V_U, V_S = (sum(np.abs(x).max(axis=1).sum(axis=0) for x in each) for each in (U, S))
     if (shared := _shared_weights(exact)) is not None:
         w, powers = shared
         (X, Y), (X_S, Y_S) = ([e[:, :, None] * x for e, x in zip(powers, each, strict=True)] for each in (U, S))
-        return _Found((Weighed(w, (X, Y), (X_S, Y_S)),), U_b, S_b, 0.0, 2.0**-500, V_U, V_S)
+        return _Gates((Weighed(w, (X, Y), (X_S, Y_S)),), U_b, S_b, 0.0, 2.0**-500, V_U, V_S)
     gates, epsilon = enclosed_gates(exact, 1 if seen == 2 else len(tables))
     if not epsilon < LARGEST_EPSILON:
         raise BadWeights("attention scores are too large for a tight enclosure of the softmax")
@@ -253,10 +253,10 @@ def _gated(exact: Tables[Dyadic]) -> _Found:
         pairs: tuple[Weighed, ...] = (Weighed(gates[0], (U[0], -U[1]), (S[0], -S[1])),)
     else:
         pairs = tuple(
-            Weighed(gate, (u, None), (s, None)) if one.position == 0 else Weighed(gate, (None, u), (None, s))
-            for one, gate, u, s in zip(tables, gates, U, S, strict=True)
+            Weighed(gate, (u, None), (s, None)) if table.position == 0 else Weighed(gate, (None, u), (None, s))
+            for table, gate, u, s in zip(tables, gates, U, S, strict=True)
         )
-    return _Found(pairs, U_b, S_b, epsilon, 0.0, V_U, V_S)
+    return _Gates(pairs, U_b, S_b, epsilon, 0.0, V_U, V_S)
 
 
 def _summed(tables: Heads[Dyadic], scale: float) -> Dyadic:
@@ -270,13 +270,13 @@ def _shared_weights(exact: Tables[Dyadic]) -> tuple[Any, list[Any]] | None:
     from flint import arb, fmpq
 
     p = exact.p
-    shapes = [one.scores[0].shape for one in exact.gated]
+    shapes = [table.scores[0].shape for table in exact.gated]
     if shapes != [(p, 1), (1, p), (1, 1)] or not 2.0**-100 <= abs(exact.scale) <= 2.0**100:
         return None
     over, under = exact.divisor.as_integer_ratio()
     w, powers = [], []
     with precision(EXPONENTIAL_BITS):
-        for scores in zip(*(one.scores for one in exact.gated), strict=True):
+        for scores in zip(*(table.scores for table in exact.gated), strict=True):
             exact_scores = [[fmpq(int(n) * under, over << x.shift) for n in x.numerators.entries()] for x in scores]
             top = max(max(x) for x in exact_scores)
             if float(arb(top - min(min(x) for x in exact_scores)).upper()) > LARGEST_SHARED_RANGE:
@@ -305,7 +305,8 @@ def _without_equals(exact: Tables[Dyadic]) -> tuple[tuple[Gated[Dyadic], ...], t
         return tuple(x - y.repeated(x.shape[0]) for x, y in zip(tables, equals, strict=True))
 
     others = tuple(
-        Gated[Dyadic](one.position, one.scores, less(one.U, last.U), less(one.S, last.S)) for one in exact.gated[:-1]
+        Gated[Dyadic](table.position, table.scores, less(table.U, last.U), less(table.S, last.S))
+        for table in exact.gated[:-1]
     )
     return others, (_summed(last.U, exact.scale), _summed(last.S, exact.scale))
 
@@ -350,11 +351,11 @@ def enclosed_activation(
     activation: Activation, B: Float[np.ndarray, " d_mlp"], delta: Float[np.ndarray, " d_mlp"]
 ) -> tuple[Callable[[Any], Any], Float[np.ndarray, " d_mlp"], Float[np.ndarray, " d_mlp"]]:
     """σ̄, η_i and A_i for arguments within δ_i of the true ones, all at most B_i."""
-    one = NONLINEARITIES[activation]
-    if one.degree is not None:
-        d = one.degree
+    nonlinearity = NONLINEARITIES[activation]
+    if nonlinearity.degree is not None:
+        d = nonlinearity.degree
         error = (d * B ** (d - 1) * delta + rounding(d) * B**d) * UPWARD + UNDERFLOW
-        return one.apply, error, B**d * UPWARD + error
+        return nonlinearity.apply, error, B**d * UPWARD + error
     reach = NEAR if B.max() < NEAR else FAR
     error = (STEEPEST * delta + CURVATURE / 8 * 4.0**-STEP_BITS + 2.0**-44) * UPWARD
     return tabulated(activation, reach), error, B + 1 + error
@@ -369,14 +370,14 @@ def tabulated(activation: Activation, reach: int) -> Callable[[Any], Any]:
     """
     from flint import arb, fmpq
 
-    one, unit = NONLINEARITIES[activation], 1 << STEP_BITS
-    if one.far is None:
+    nonlinearity, unit = NONLINEARITIES[activation], 1 << STEP_BITS
+    if nonlinearity.far is None:
         raise ValueError(f"{activation} is exact, and needs no table")
     with precision(EXPONENTIAL_BITS):
-        balls = [one.enclose(arb(fmpq(j, unit))) for j in range(-reach * unit, reach * unit + 1)]
+        balls = [nonlinearity.enclose(arb(fmpq(j, unit))) for j in range(-reach * unit, reach * unit + 1)]
         if not all(float(x.rad()) < 2.0**-50 for x in balls):
             raise ValueError(f"Arb's enclosure of {activation} is wider than 2^-50")
-        values, far = np.array([float(x.mid()) for x in balls]), one.far
+        values, far = np.array([float(x.mid()) for x in balls]), nonlinearity.far
     steps = np.diff(values)
 
     def sigma(x: Any) -> Any:

@@ -145,8 +145,8 @@ def settle(proof: Proof, exact: IntegerModel) -> Proof:
     known = [] if proof.margin is None else [proof.margin]
     margin = min([*known, *(Fraction(lead, 1 << exact.shift) for lead in margins[margins > 0])], default=None)
     answered = [(*pair, int(c)) for pair, c in zip(pairs, rival, strict=True)]
-    tied = tuple(one for one, lead in zip(answered, margins, strict=True) if lead == 0)
-    witnesses = tuple(one for one, lead in zip(answered, margins, strict=True) if lead < 0)
+    tied = tuple(answer for answer, lead in zip(answered, margins, strict=True) if lead == 0)
+    witnesses = tuple(answer for answer, lead in zip(answered, margins, strict=True) if lead < 0)
     return replace(
         proof,
         certified=certified,

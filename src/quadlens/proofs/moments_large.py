@@ -125,15 +125,15 @@ def prove_large(strategy: str, collapsed: FloatTables, spectra: NeuronSpectra) -
     lost = max(bound_rounding(tables, groups, collapsed.d_mlp), brute_loss(layer))
     lead, delta = group_margins(tables, groups)
     apart = np.subtract.outer(np.arange(p), np.arange(p)) % p
-    found = Margins((lead - groups.rho)[apart], (layer.task.answers + delta[apart]) % p, float(groups.rho.max()))
+    inputs = Margins((lead - groups.rho)[apart], (layer.task.answers + delta[apart]) % p, float(groups.rho.max()))
     left = np.flatnonzero(lead - groups.rho <= max(SMALLEST_SLACK, 4 * lost))
     settled = left if len(left) <= p / SETTLED_SHARE else left[:0]
     for group in settled:
         a, b = np.nonzero(apart == group)
-        found.settle(layer, a, b, layer.sigma(layer.U_a[a] + layer.U_b[b]) @ layer.W_L.T)
+        inputs.settle(layer, a, b, layer.sigma(layer.U_a[a] + layer.U_b[b]) @ layer.W_L.T)
     keys = len(tables.cos)
     operations = moments_large_operations(p, len(order), keys, groups.counted, groups.corrected, len(settled))
-    return claimed(strategy, layer, found, lost, None, operations, None, rank=2 * keys)
+    return claimed(strategy, layer, inputs, lost, None, operations, None, rank=2 * keys)
 
 
 def loud_frequencies(collapsed: FloatTables, spectra: NeuronSpectra) -> Int[np.ndarray, " K"]:

@@ -293,8 +293,8 @@ def group_by_frequency(spectrum: AmplitudePhase) -> tuple[Group, ...]:
     _, phi = spectrum.at(k_in)
     groups = []
     for k in np.unique(k_in):
-        mine = np.flatnonzero(k_in == k)
-        groups.append(Group(int(k), mine[np.argsort(phi[mine], kind="stable")]))
+        members = np.flatnonzero(k_in == k)
+        groups.append(Group(int(k), members[np.argsort(phi[members], kind="stable")]))
     return tuple(groups)
 
 

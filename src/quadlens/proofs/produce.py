@@ -194,9 +194,18 @@ def best_certificate(certificates: Iterable[Certificate], checkable: bool = Fals
         certificates: Of one model.
         checkable: To keep: only those that prove something and that the checker can follow. None when there is none.
     """
-    usable = [one for one in certificates if not checkable or (one.checkable and one.proof.margin is not None)]
+    usable = [
+        certificate
+        for certificate in certificates
+        if not checkable or (certificate.checkable and certificate.proof.margin is not None)
+    ]
     return min(usable, key=_weakness, default=None)
 
 
-def _weakness(one: Certificate) -> tuple[int, bool, bool, int]:
-    return -one.certified_inputs, not one.checkable, not one.float32_certified, one.total_flops
+def _weakness(certificate: Certificate) -> tuple[int, bool, bool, int]:
+    return (
+        -certificate.certified_inputs,
+        not certificate.checkable,
+        not certificate.float32_certified,
+        certificate.total_flops,
+    )

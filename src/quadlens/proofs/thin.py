@@ -361,7 +361,9 @@ def thin_margins(
             score = score + coordinate * H[f, c]
         tally.take(c, score)
     exact = np.vectorize(lambda n: Fraction(int(n), 1 << whole), otypes=[object])
-    coordinates = np.stack([np.array([[int(x) / (1 << shift) for x in row] for row in one]) for one in g], axis=-1)
+    coordinates = np.stack(
+        [np.array([[int(x) / (1 << shift) for x in row] for row in coordinate]) for coordinate in g], axis=-1
+    )
     return exact(tally.answers(whole).margins), coordinates, signs, plan
 
 

@@ -114,7 +114,7 @@ def sides(streams: Streams, P: Dyadic, P_out: Dyadic, Q: Dyadic) -> tuple[Side, 
     longer, tilted = max(Fraction(1), D), P.transposed() @ P_out
     one_more = Dyadic.from_floats(2 * np.eye(P.shape[1])) - P.transposed() @ P
     beyond = T @ P_out - (T @ P) @ tilted
-    found = []
+    both = []
     for X, mean, E, alpha, read in zip(streams.X, streams.means, streams.E, streams.alpha, streams.read, strict=True):
         p, _ = X.shape
         centred, C = X - mean.repeated(p), E @ Q
@@ -137,8 +137,8 @@ def sides(streams: Streams, P: Dyadic, P_out: Dyadic, Q: Dyadic) -> tuple[Side, 
             near + x + ((e if read else 0) + constant) * longer
             for near, x, e in zip(_within(C, gram), rest, left_of_E, strict=True)
         ]
-        found.append(Side(A, lengths(A), Y, skip + through @ tilted, rest))
-    return found[0], found[1]
+        both.append(Side(A, lengths(A), Y, skip + through @ tilted, rest))
+    return both[0], both[1]
 
 
 def _within(C: Dyadic, gram: Dyadic) -> list[Fraction]:

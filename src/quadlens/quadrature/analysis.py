@@ -105,12 +105,12 @@ class Bounds(Displayed):
     clusters: tuple[ClusterBounds | NoBound, ...]
 
     def _facts(self) -> dict[str, object]:
-        worst = {one.k: shown(one.relative_exact_psi, 4) for one in self.bounded}
+        worst = {cluster.k: shown(cluster.relative_exact_psi, 4) for cluster in self.bounded}
         return {"p": self.p, "relative_exact_psi": worst, "clusters_without_bound": len(self.unbounded)}
 
     def _repr_html_(self) -> str:
         """The relative errors, one row per cluster, for a notebook."""
-        rows = [[str(value) for value in one._facts().values()] for one in self.bounded]
+        rows = [[str(value) for value in cluster._facts().values()] for cluster in self.bounded]
         header = ["k", "neurons", "paper's bound", "moment bound", "exact"]
         title = "Error of each cluster as a quadrature rule, relative to the integral's mean size"
         return Table(title, header, rows)._repr_html_()
@@ -156,7 +156,7 @@ def bounds(
         raise BadConfig(f"phases = {phases!r}; expected one of {', '.join(PHASES)}")
     anatomy = anatomy_of(model)
     clusters = anatomy.clusters if phases == "all" else anatomy.attention_clusters
-    return Bounds(model.config.p, tuple(cluster_bounds(one, moments, brute_force_limit) for one in clusters))
+    return Bounds(model.config.p, tuple(cluster_bounds(cluster, moments, brute_force_limit) for cluster in clusters))
 
 
 def cluster_bounds(

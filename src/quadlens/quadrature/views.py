@@ -178,7 +178,7 @@ def _own_table(clusters: tuple[ClusterBounds, ...]) -> ClaimTable:
     rows = tuple(
         Row(name, claims, None)
         for name in names
-        if len(claims := tuple(claim for one in by_cluster if (claim := one[name]) is not None)) == len(clusters)
+        if len(claims := tuple(claim for named in by_cluster if (claim := named[name]) is not None)) == len(clusters)
     )
     return ClaimTable(
         "beyond_the_paper", "Beyond the paper", tuple(cluster.k for cluster in clusters), (), rows, LEGEND
