@@ -55,7 +55,7 @@ from quadlens.proofs.float_layer import (
     rounding,
 )
 from quadlens.proofs.low_rank import LowRank, OutputSpectrum, low_rank, output_spectrum, turned, without_least
-from quadlens.proofs.margins import lead_in_words, least_at, listed, proved_wrong
+from quadlens.proofs.margins import lead_in_words, least_at, listed, not_proved, proved_wrong
 from quadlens.proofs.operations import score_count
 from quadlens.proofs.plan import ArcHints
 from quadlens.proofs.proof import Hints, NoHints, Proof, Term
@@ -411,7 +411,7 @@ def _reason(
 ) -> str | None:
     if certified.all():
         return None
-    left, task = int((~certified).sum()), layer.task
+    task = layer.task
     a, b = least_at(inputs.margins)
     right, rival, margin = int(task.answers[a, b]), int(inputs.rival[a, b]), float(inputs.margins[a, b])
     if inputs.exact[a, b]:
@@ -419,5 +419,5 @@ def _reason(
     else:
         least = significant(margin, "down", 4)
         worst = f"all that a score of rank {rank} shows of the lead of {right} over {rival} is ≥ {least}"
-    words = f"{left} of {certified.size} inputs are not proved; the worst is {task.question(a, b)}, where {worst}"
+    words = f"{not_proved(task, certified, (a, b))} {worst}"
     return f"{words}; {proved_wrong(int(wrong.sum()))}" if rank is None or wrong.any() else words

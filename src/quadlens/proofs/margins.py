@@ -101,6 +101,12 @@ def not_right(task: Task, wrong: int, tied: int, examples: Sequence[tuple[int, i
     )
 
 
+def not_proved(task: Task, certified: Bool[np.ndarray, "p p"], worst: tuple[int, int]) -> str:
+    """How many inputs are left out and which is the worst, of which something is to be said."""
+    left = int((~certified).sum())
+    return f"{left} of {certified.size} inputs are not proved; the worst is {task.question(*worst)}, where"
+
+
 def proved_wrong(count: int) -> str:
     """How many inputs are proved wrong, with the verb that goes with it."""
     return f"{count:,} {'is' if count == 1 else 'are'} proved wrong"

@@ -36,7 +36,7 @@ from quadlens.numbers import bound
 from quadlens.proofs.arcs import has_arcs, neuron_groups
 from quadlens.proofs.direct import MomentHints, prove_moments
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
-from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, least_at, not_right
+from quadlens.proofs.margins import ExactAnswers, MarginTally, lead_in_words, least_at, not_proved, not_right
 from quadlens.proofs.moments_large import prove_large
 from quadlens.proofs.plan import ArcHints, ArcPlan, Group, correction_sizes, hidden_sums, order_of, plan_arcs
 from quadlens.proofs.proof import MAX_WITNESSES, Mark, Proof, StrategyFacts, Term
@@ -115,10 +115,8 @@ class Moments:
             a, b = least_at(margins)
             lead = lead_in_words(int(exact.task.answers[a, b]), int(scores.rival[a, b]), scores.margins[a, b] / unit)
             reason = (
-                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
-                f"{exact.task.question(a, b)}, where {lead} by the score of rank {form.rank} "
-                f"and the term 'output residual' may take "
-                f"{bound(Fraction(int(rho[a, b]), unit))} "
+                f"{not_proved(exact.task, certified, (a, b))} {lead} by the score of rank {form.rank} "
+                f"and the term 'output residual' may take {bound(Fraction(int(rho[a, b]), unit))} "
                 f"(most of it by neurons {_largest(exact, order, spread, a, b)})"
             )
         return Proof(

@@ -52,7 +52,7 @@ from quadlens.numbers import bound, significant
 from quadlens.proofs.arcs import neuron_groups
 from quadlens.proofs.dyadic_norms import defect, left_out, lengths, norm, squares, up, up_root
 from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, hint
-from quadlens.proofs.margins import MarginTally, least_at
+from quadlens.proofs.margins import MarginTally, least_at, not_proved
 from quadlens.proofs.plan import ArcHints, ArcPlan, Group, Signs, correction_sizes, hidden_sums, order_of
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
 from quadlens.proofs.thin_cost import Counted, planes, settled_bounds, thin_items
@@ -220,7 +220,7 @@ class Thin:
         leads: Float[np.ndarray, "p p"] | None,
     ) -> Proof | None:
         """The theorem along so many directions; None where what is left out clearly exceeds the true leads, if any."""
-        p, task = model.config.p, model.config.task
+        task = model.config.task
         P_out, turns = writing_directions(model, groups, r_out)
         write = writing(model, streams, P_out, turns)
         P, added = reading_directions(model, streams, write, r)
@@ -238,10 +238,9 @@ class Thin:
         if not certified.all():
             a, b = least_at(left)
             reason = (
-                f"{int((~certified).sum())} of {p * p} inputs are not proved; the worst is "
-                f"{model.config.task.question(a, b)}, where the score leads by "
-                f"{significant(lead[a, b], 'down', 4)}, and the terms 'output residual' and 'input residual' may "
-                f"take {bound(rho[a, b])} and {bound(loss[a, b])} along {r} and {r_out} directions"
+                f"{not_proved(task, certified, (a, b))} the score leads by {significant(lead[a, b], 'down', 4)}, and "
+                f"the terms 'output residual' and 'input residual' may take {bound(rho[a, b])} and "
+                f"{bound(loss[a, b])} along {r} and {r_out} directions"
             )
         margin = min(left[certified]) if certified.any() else None
         needed = np.asarray(rho + loss, dtype=float) + float(margin or 0)
