@@ -41,6 +41,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from quadlens.display import short
 from quadlens.model.config import Config
 from quadlens.model.margins import leads
 from quadlens.numbers import bound, significant
@@ -75,6 +76,7 @@ LARGEST_EXACT = 2.0**53
 SMALLEST = 2.0**-1074
 
 
+@short
 @dataclass(frozen=True, eq=False)
 class MomentHints:
     """The low-rank form of W_L, the inputs settled by every logit, and the arcs where sums are taken by them."""
