@@ -579,6 +579,12 @@ def test_attention_rates_beside_the_published_ones(tmp_path: Path) -> None:
     assert [(row["initial_rule"], row["models"]) for row in value["verdicts"]] == 3 * [("gpt2", 1)] + 3 * [("zhong", 2)]
 
 
+def test_attention_rates_from_before_there_was_a_choice_of_initial_weights(tmp_path: Path) -> None:
+    shipped = attention.read(None)
+    shipped.drop("initial_rule").write_parquet(tmp_path / "attention.parquet")
+    assert set(attention.read(tmp_path / "attention.parquet")["initial_rule"]) == {"gpt2"}
+
+
 def test_published_attention_rates_are_all_there() -> None:
     assert sum(one.runs for one in attention.published()) == 2373
     assert all(list(one.quantiles[name]) == sorted(one.quantiles[name]) for one in attention.published()

@@ -103,6 +103,8 @@ def read(path: Path | None) -> "polars.DataFrame":
     path = path or data_directory() / SHIPPED
     try:
         frame = build(Store(path)) if path.is_dir() else pl.read_parquet(path)
+        if "initial_rule" not in frame.columns:  # a file from before there was a choice
+            frame = frame.with_columns(initial_rule=pl.lit("gpt2")).select(schema().names())
     except (OSError, KeyError, pl.exceptions.PolarsError) as error:
         raise BadFile(f"{path} is not a dataset of attention rates: {str(error).splitlines()[0]}") from None
     if dict(frame.schema) != dict(schema()) or frame.is_empty():

@@ -176,6 +176,11 @@ def read(path: Path) -> "polars.DataFrame":
         raise BadFile(f"{path}: no such file or directory; give the directory of a sweep") from None
     except (OSError, pl.exceptions.PolarsError) as error:
         raise BadFile(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from None
+    # Datasets from before the lens had controls have no columns of it.
+    absent = {name: kind for name, kind in lens_schema().items() if name not in frame.columns}
+    if len(absent) == len(lens_schema()):
+        empty = [pl.lit(None, dtype=kind).alias(name) for name, kind in absent.items()]
+        frame = frame.with_columns(empty).select(name for name in schema() if name in {*frame.columns, *absent})
     if dict(frame.schema) != dict(schema()):
         raise BadFile(f"{path} is not the dataset of a sweep of this version; rebuild it from the sweep's directory")
     return _known_proofs(frame)
