@@ -4,9 +4,11 @@ import contextlib
 import functools
 import inspect
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, ForwardRef, Literal, get_args, get_origin
 
 import jaxtyping
@@ -71,6 +73,9 @@ settings.register_profile("quick", settings.get_profile("default"), max_examples
 settings.load_profile(os.environ.get("QUADLENS_HYPOTHESIS", "default"))
 
 
+SLOW_FILE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--quick`: the tests of the working day."""
     parser.addoption("--quick", action="store_true", help="Leave out what is slow; few examples of each property.")
@@ -80,6 +85,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Few examples when it has to be quick."""
     if config.getoption("--quick"):
         settings.load_profile("quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """When it has to be quick, files that are slow as a whole are not even read: they load PyTorch, Ray, browsers."""
+    if config.getoption("--quick") and collection_path.suffix == ".py":
+        return True if SLOW_FILE.search(collection_path.read_text(encoding="utf-8")) else None
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

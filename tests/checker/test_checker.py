@@ -97,6 +97,7 @@ HYPOTHESES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(STORED.glob("*.json")), ids=lambda path: path.stem)
 def test_stored_certificates_of_every_version_are_verified_with_their_own_words(path: Path) -> None:
     version, name, _ = path.stem.split(".")
@@ -676,6 +677,7 @@ def test_one_file_writes_itself(alone: Words, tmp_path: Path) -> None:
     assert (tmp_path / "copy.pyz").read_bytes() == archive()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code"), [(["--help"], 0), (["-h"], 0), ([], 2), (["one"], 2), (["1", "2", "3"], 2), (["no", "file"], 2)]
 )
@@ -703,6 +705,7 @@ COMMAND_LINE = {
 }
 
 
+@pytest.mark.slow
 def test_quadlens_check_loads_nothing_of_the_producer(folder: Path) -> None:
     """The command line and the checker; no NumPy, and no module of quadlens that reads, analyses or proves."""
     program = "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"

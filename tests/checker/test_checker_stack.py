@@ -70,6 +70,7 @@ def verdict(folder: Path, model: bytes, certificate: Any) -> tuple[str, str]:
     return report.verdict, report.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.1, 0.5, 3.0])
 def test_integers_enclose_200_bits(size: float) -> None:
     rng = np.random.default_rng(0)
@@ -84,6 +85,7 @@ def test_integers_enclose_200_bits(size: float) -> None:
                 assert all(bool(x <= arb(fmpq(error, 1 << F))) for x in off), (config, a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", networks()[::3], ids=str)
 def test_certificates_are_verified(config: Config, tmp_path: Path) -> None:
     model, certificate = certified(config)

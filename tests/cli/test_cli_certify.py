@@ -90,6 +90,7 @@ def test_the_verdict_is_the_first_word(cli: Cli, folder: Path) -> None:
     assert (code, out.split(":")[0], err) == (0, "VERIFIED", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["arcs", "brute", "auto"])
 def test_a_wrong_model_gets_witnesses_that_evaluate_replays(cli: Cli, folder: Path, strategy: str) -> None:
     certificate, model = folder / "wrong.json", folder / "wrong.safetensors"

@@ -315,6 +315,7 @@ print(count)
     assert int(_child(code)) > 30
 
 
+@pytest.mark.slow
 def test_commands_work_without_torch(folder: Path) -> None:
     code = """
 import sys

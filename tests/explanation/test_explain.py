@@ -99,6 +99,7 @@ def test_all_weights_zero() -> None:
     assert "The logits do not vary at all." in view["summary"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [build_transformer, build_mlp])
 @pytest.mark.parametrize(("p", "keys", "neurons"), [(59, (2, 10, 11, 27), 512), (113, (5,), 64), (15, (1, 4), 58)])
 def test_a_hand_built_model_is_explained_exactly(build, p: int, keys: tuple[int, ...], neurons: int) -> None:  # type: ignore[no-untyped-def]

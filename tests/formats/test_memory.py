@@ -13,7 +13,10 @@ from quadlens.model.evaluate import all_pairs
 from quadlens.model.formats.memory import Feed, from_transformer, is_transformer_lens
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore")  # TransformerLens and what it imports warn about themselves
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+]  # TransformerLens and what it imports warn about themselves
 
 WIDTHS = {"n_layers": 1, "d_model": 12, "d_head": 3, "n_heads": 2, "d_mlp": 10, "act_fn": "relu"}
 PLAIN = WIDTHS | {"normalization_type": None, "n_ctx": 3, "d_vocab": 8, "d_vocab_out": 7}
@@ -115,7 +118,6 @@ FEEDS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "known", "feed"), FEEDS)
 def test_hooked_transformers_are_read_as_they_run(changes: Any, known: Any, feed: Feed) -> None:
     imported = agrees(hooked(**changes), feed, **known)
@@ -166,7 +168,6 @@ def test_a_study_says_first_how_many_inputs_are_right(capsys: pytest.CaptureFixt
     assert quadlens.study(model, task="subtract").config.task.name == "subtract"
 
 
-@pytest.mark.slow
 def test_another_feed_that_is_right_more_often_is_named() -> None:
     """The bundled model, exported with 60 answers for 60 tokens: by default it would be asked a + b mod 60."""
     mine = quadlens.load("pizza")

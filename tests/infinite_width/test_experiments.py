@@ -59,6 +59,7 @@ def rebuilt(one: Any) -> FloatTables:
     return Tables(task_by_name("add", n), "relu", U_a, U_b * (k > 0), W_L * (k > 0), zero, zero)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "shared", "joint"), [(79, 0.456, 0.719), (96, 0.723, 0.971)])
 def test_doubled_keys_of_the_population(seed: int, shared: float, joint: float) -> None:
     """Seeds 79 and 96 answer everything and do not integrate; their chain read jointly says most of what they do."""

@@ -202,6 +202,7 @@ def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
             np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("softmax", [None, Softmax(1.0, 1.7), Softmax(0.4, 2.0, causal=False)])
 def test_gradients_through_several_layers_by_finite_differences(softmax: Softmax | None) -> None:
     model = random_deep(config_of(3, 3, softmax, activation="gelu", b_token_offset=5))

@@ -78,11 +78,10 @@ def low_rank_pair(activation: str, equals: bool, seed: int, noise: float) -> tup
     return network.replace(None, **near), simple.replace(None, **few)
 
 
-@pytest.mark.parametrize("pair", [random_pair, pytest.param(low_rank_pair, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [random_pair, low_rank_pair])
 @pytest.mark.parametrize("activation", ["relu", "abs"])
-@pytest.mark.parametrize(
-    ("equals", "noise"), [pytest.param(False, 1.0, marks=pytest.mark.slow), (True, 0.01), (False, 1e-6)]
-)
+@pytest.mark.parametrize(("equals", "noise"), [(False, 1.0), (True, 0.01), (False, 1e-6)])
 def test_no_bound_is_below_the_worst_case(pair, activation: str, equals: bool, noise: float) -> None:  # type: ignore[no-untyped-def]
     """Of every term and of the whole difference, at every complexity, with biases, positions and '='."""
     network, simple = pair(activation, equals, 3, noise)

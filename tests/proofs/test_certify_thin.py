@@ -144,6 +144,7 @@ def test_thin_never_claims_more_than_is_true(model: Weights) -> None:
     check_sound(Thin().prove(model), true_margins(model))
 
 
+@pytest.mark.slow
 def test_a_clean_transformer_is_proved_whole() -> None:
     model = build_transformer(Recipe(31, (3, 7, 11, 13), 300, noise=0.001))
     proof = Thin().prove(model)

@@ -89,6 +89,7 @@ def forward_float32(model: Weights) -> np.ndarray:
     return np.asarray(((middle + neurons @ w["W_out"] + w["b_out"]) @ w["W_U"] + w["b_U"])[:, :3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("heads", "width"), [(503, 1), (1, 503), (40, 13)])
 def test_float32_counts_every_addition_of_attention(heads: int, width: int, tmp_path: Path) -> None:
     model = adder(heads, width, lost=500, size=8e-5)
@@ -208,6 +209,7 @@ def test_what_is_quoted_as_at_most_is_not_below_the_proved_end() -> None:
         assert worst >= max(ends), name
 
 
+@pytest.mark.slow
 def test_what_auto_saves_the_checker_reads_for_weights_of_any_size(tmp_path: Path) -> None:
     model = build_mlp(Recipe(31, (3, 7, 11), 32, noise=0.0005))
     for size in (1.0, 1e20, 1e23, 1e24, 1e30):
