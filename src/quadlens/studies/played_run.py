@@ -49,12 +49,14 @@ class PlayedRun:
         epochs: Of the snapshots that have weights.
         steps: The steps of the six arrays, one row per snapshot.
         codes: The integers of the six arrays, one tuple per snapshot.
+        file: What it was read from, unchanged; None where it was made here.
     """
 
     history: RunHistory
     epochs: tuple[int, ...]
     steps: tuple[tuple[float, ...], ...]
     codes: tuple[tuple[np.ndarray, ...], ...]
+    file: bytes | None = None
 
     def arrays(self) -> list[tuple[Float[np.ndarray, "rows columns"], ...]]:
         """The six arrays of every snapshot that has weights."""
@@ -65,7 +67,9 @@ class PlayedRun:
         return arrays
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """The file; the one it was read from, where there is one, since packing takes seconds."""
+        if self.file is not None:
+            return self.file
         p, d = self.codes[0][0].shape
         weights = [{"epoch": epoch, "steps": steps} for epoch, steps in zip(self.epochs, self.steps, strict=True)]
         header = {"format": FORMAT, "p": p, "d_mlp": d, "weights": weights, "history": self.history.to_dict()}
@@ -159,11 +163,11 @@ class _Weights:
     steps: tuple[float, float, float, float, float, float]
 
 
-def _inflated(path: Path) -> bytes:
+def _inflated(path: Path, file: bytes) -> bytes:
     """The content of a file that zlib compressed, as far as that is whole and not too large."""
     machine = zlib.decompressobj()
     try:
-        content = machine.decompress(read_limited(path, MAX_BYTES), MAX_BYTES)
+        content = machine.decompress(file, MAX_BYTES)
         why = "cut short, or too large" if machine.unconsumed_tail or not machine.eof else None
     except zlib.error as error:
         why = str(error)
@@ -174,7 +178,8 @@ def _inflated(path: Path) -> bytes:
 
 def read_run(path: Path) -> PlayedRun:
     """The run in a file that `to_bytes` made; a damaged one is refused."""
-    content = _inflated(path)
+    file = read_limited(path, MAX_BYTES)
+    content = _inflated(path, file)
     try:
         start = 8 + int.from_bytes(content[:8], "little")
         header = parse_json(content[8:start], "its header", strict=True)
@@ -210,4 +215,4 @@ def read_run(path: Path) -> PlayedRun:
                 raise ValueError("epochs that do not ascend from 0 on")
     except (ValueError, KeyError, TypeError, AttributeError, BadConfig, BadFile) as error:
         raise BadFile(f"{path} is not a run to be played ({error}); make it again with quadlens history -o") from None
-    return PlayedRun(history, epochs, steps, tuple(codes))
+    return PlayedRun(history, epochs, steps, tuple(codes), file)
