@@ -40,7 +40,9 @@ class Typeset:
 def typeset() -> Typeset:
     """What the package ships."""
     value = json.loads((files("quadlens") / "data" / "typeset.json").read_text(encoding="utf-8"))
-    entries = (Entry(one["name"], one["term"], tuple(one["words"]), one["meaning"]) for one in value["glossary"])
+    entries = (
+        Entry(entry["name"], entry["term"], tuple(entry["words"]), entry["meaning"]) for entry in value["glossary"]
+    )
     return Typeset(value["formulas"], tuple(entries))
 
 

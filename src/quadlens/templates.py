@@ -21,7 +21,7 @@ def environment(**options: Any) -> "Environment":
 
     made = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, **options)
     printed = (at_least, at_most, bound, cost, decimals, doubles, fit, listed, margin, percent)
-    made.filters.update({one.__name__: _of_number(one) for one in printed})
+    made.filters.update({function.__name__: _of_number(function) for function in printed})
     made.filters["f"] = format
     made.filters["median"] = lambda values: float(np.median(values))
     return made

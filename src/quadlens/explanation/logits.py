@@ -90,7 +90,7 @@ class LogitExplanation(Displayed):
 
     def _facts(self) -> dict[str, object]:
         both = {"all logits": self.r2.all_logits, "absolute part": self.r2.abs_component}
-        words = {name: {"pizza": one.pizza, "clock": one.clock} for name, one in both.items()}
+        words = {name: {"pizza": fit.pizza, "clock": fit.clock} for name, fit in both.items()}
         return {
             f"R² of {name}": ", ".join(f"{form} {'none' if r2 is None else f'{r2:.4f}'}" for form, r2 in forms.items())
             for name, forms in words.items()
@@ -136,8 +136,8 @@ class LogitExplanation(Displayed):
         identity, measures = self.identity, self.algorithm
         rows = {
             **{
-                name: f"R² {decimals(one.r2)}, {one.correct} of {one.inputs} inputs right"
-                for name, one in forms.items()
+                name: f"R² {decimals(form.r2)}, {form.correct} of {form.inputs} inputs right"
+                for name, form in forms.items()
             },
             **({"skip connection's share of variance": decimals(self.skip_share, 4)} if self.skip_share else {}),
             "identity part held by c-2a, c-2b": f"{decimals(identity.of_a.share)}, {decimals(identity.of_b.share)}",

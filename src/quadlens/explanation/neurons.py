@@ -196,7 +196,7 @@ def explain_neurons(anatomy: Anatomy) -> NeuronExplanation:
         harmonics=harmonics,
         harmonic_fits=harmonic_fits(harmonics, ~roles.dead),
         doubling=secondary_doubling(harmonics, ~roles.dead),
-        cluster_doubling=tuple(secondary_doubling(harmonics, np.isin(every, one.neurons)) for one in clusters),
+        cluster_doubling=tuple(secondary_doubling(harmonics, np.isin(every, cluster.neurons)) for cluster in clusters),
     )
 
 

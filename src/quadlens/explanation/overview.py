@@ -124,12 +124,12 @@ class Overview:
     @property
     def key_irreps(self) -> tuple[IrrepShare, ...]:
         """Those with at least 1 % of W_L."""
-        return tuple(one for one in self.irreps or () if is_key(one.share_W_L))
+        return tuple(share for share in self.irreps or () if is_key(share.share_W_L))
 
     @property
     def key_irreps_rank(self) -> int:
         """How many directions they have room for."""
-        return sum(one.irrep.rank for one in self.key_irreps)
+        return sum(share.irrep.rank for share in self.key_irreps)
 
     def facts(self) -> dict[str, object]:
         """In a few words."""
@@ -137,7 +137,7 @@ class Overview:
             "attention": self.attention,
             "right": f"{self.evaluation.correct} of {self.evaluation.pairs}",
             "key_frequencies": self.key_frequencies,
-            "key_irreps": None if self.irreps is None else ", ".join(one.irrep.name for one in self.key_irreps),
+            "key_irreps": None if self.irreps is None else ", ".join(share.irrep.name for share in self.key_irreps),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,11 +147,11 @@ class Overview:
             "n_layers": self.layers,
             "key_frequencies": None if self.key_frequencies is None else list(self.key_frequencies),
             "key_neurons": list(self.key_neurons),
-            "key_irreps": None if no_group else [as_dict(IRREPS, one) for one in self.key_irreps],
+            "key_irreps": None if no_group else [as_dict(IRREPS, share) for share in self.key_irreps],
             "key_irreps_rank": None if no_group else self.key_irreps_rank,
             "rank_W_L": self.rank,
             "additive_share": self.additive_share,
-            "attention_ranges": [dataclasses.asdict(one) for one in self.attention_ranges],
+            "attention_ranges": [dataclasses.asdict(ranges) for ranges in self.attention_ranges],
             "correct": self.evaluation.correct,
             "accuracy": self.evaluation.accuracy,
             "algorithm": None if self.algorithm is None else self.algorithm.to_dict(),
@@ -249,7 +249,7 @@ def _irrep_shares(model: Weights, layer: FloatTables) -> tuple[IrrepShare, ...]:
         IrrepShare(irrep, float(W_L[i]), float(embedded[i]), None if logits is None else float(logits[i]))
         for i, irrep in enumerate(irreps.parts)
     ]
-    return tuple(sorted(shares, key=lambda one: -one.share_W_L))
+    return tuple(sorted(shares, key=lambda share: -share.share_W_L))
 
 
 def _token_vectors(model: Weights) -> Float[np.ndarray, "n d"]:

@@ -217,7 +217,7 @@ def beside_paper(explanation: Explanation) -> tuple[Table, ...]:
     if logits is None or explanation.key_frequencies != tuple(k for k, _ in paper.key_neurons):
         return ()
     form, r2 = logits.forms.by_parts, logits.r2
-    sizes = {one.k: len(one.neurons) for one in explanation.clusters}
+    sizes = {cluster.k: len(cluster.neurons) for cluster in explanation.clusters}
     rows = [
         ("neurons", *(str(sizes[k]) for k in explanation.key_frequencies)),
         ("neurons, the paper", *(str(count) for _, count in paper.key_neurons)),

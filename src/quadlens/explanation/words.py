@@ -159,7 +159,7 @@ def _answers(explanation: Explanation, overview: Overview) -> str:
 def _overview(overview: Overview) -> list[str]:
     sentences, deep = [], overview.layers > 1
     if gated := overview.attention in ("softmax", "mixture"):
-        widest = max(overview.attention_ranges, key=lambda one: one.high - one.low)
+        widest = max(overview.attention_ranges, key=lambda ranges: ranges.high - ranges.low)
         place = f" of layer {widest.layer}" if deep else ""
         sentences.append(
             f"Attention is a {overview.attention}; the weight that varies most, of head {widest.head}{place} on "
@@ -185,7 +185,7 @@ def _overview(overview: Overview) -> list[str]:
 def _irreps(overview: Overview) -> str:
     if overview.irreps is None:
         return "Its table is not a group's, so there are no irreps."
-    named = ", ".join(f"{one.irrep.name} {decimals(100 * one.share_W_L, 1)} %" for one in overview.key_irreps)
+    named = ", ".join(f"{share.irrep.name} {decimals(100 * share.share_W_L, 1)} %" for share in overview.key_irreps)
     room = overview.key_irreps_rank
     return (
         f"W_L is made of {named or 'no irrep in particular'} (those with at least 1 % each), which have room "

@@ -90,7 +90,7 @@ def build_page(
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
     absent = absences(study)
-    missing, digest = {name for one in absent for name in one["views"]}, sha256(weights)
+    missing, digest = {name for part in absent for name in part["views"]}, sha256(weights)
     # Of all that a view can say: the page may open a model of another kind.
     sentences = {
         view.name: [view.title, *(view.how_to_read(activation, each) for activation in WORDS for each in (True, False))]
@@ -106,7 +106,7 @@ def build_page(
         title=SAID["page"]["titles"][not has_rectangles(study)],
         intro=introduction(study),
         claims=None if study.lens_if_any is None else study.lens_if_any.claims.to_html(),
-        absent=" ".join(filled(one["why"], task) for one in absent),
+        absent=" ".join(filled(part["why"], task) for part in absent),
         sha=digest,
         style=asset("style.css").replace("{{palette}}", palette()),
         script=script(),

@@ -42,9 +42,9 @@ class View:
         return how.format_map(vars(WORDS[activation]))
 
 
-VIEWS = tuple(View(**one) for one in SAID["views"])
+VIEWS = tuple(View(**view) for view in SAID["views"])
 ABSENT = {
-    key: {**one, "why": one["why"].replace("{largest}", str(LARGEST_SHARED))} for key, one in SAID["absent"].items()
+    key: {**part, "why": part["why"].replace("{largest}", str(LARGEST_SHARED))} for key, part in SAID["absent"].items()
 }
 
 

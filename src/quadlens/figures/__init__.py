@@ -18,7 +18,7 @@ def _functions() -> dict[str, str]:
     from quadlens.figures.registry import entries
 
     drawn = (entry["draw"].split(".") for entry in entries().values())
-    return {function: module for module, function in sorted(drawn, key=lambda one: str(one[1]))}
+    return {function: module for module, function in sorted(drawn, key=lambda item: str(item[1]))}
 
 
 def __getattr__(name: str) -> Any:

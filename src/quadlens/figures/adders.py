@@ -74,7 +74,7 @@ def _row(panel: "Axes", axis: Axis, row: int) -> None:
     width = points[-1] - points[0]
     taken = points[0] - width
     there = [value for value in range(2 * base) if axis.low[row, value] <= axis.high[row, value]]
-    for value in sorted(there, key=lambda one: axis.low[row, one] + axis.high[row, one]):
+    for value in sorted(there, key=lambda column: axis.low[row, column] + axis.high[row, column]):
         low, high = axis.low[row, value], axis.high[row, value]
         least = 0.0018 * width  # an interval thinner than a line would not be seen
         low, high = min(low, (low + high - least) / 2), max(high, (low + high + least) / 2)

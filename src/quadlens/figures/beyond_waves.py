@@ -45,7 +45,7 @@ def _gate_ranges(study: Study) -> Values | None:
         return None
     values = all_gates(layer)
     ends = zip(layer.gated, values.min(axis=(2, 3)), values.max(axis=(2, 3)), strict=True)
-    positions = [{"name": POSITIONS[one.position], "low": low, "high": high} for one, low, high in ends]
+    positions = [{"name": POSITIONS[table.position], "low": low, "high": high} for table, low, high in ends]
     return {"heads": drawn_heads(values), "all_heads": layer.heads, "positions": positions}
 
 
@@ -56,7 +56,7 @@ def gates(study: Study, ax: Target = None) -> "Figure":
     if not layer.gated:
         raise BadConfig("this model's attention does not depend on the tokens, so it has no gates to draw")
     values = all_gates(layer)
-    heads, seen = drawn_heads(values), [POSITIONS[one.position] for one in layer.gated]
+    heads, seen = drawn_heads(values), [POSITIONS[table.position] for table in layer.gated]
     size = (2.1 * len(seen) + 1.2, 2.0 * len(heads) + 0.3)
     with canvas(ax, size, len(heads) * len(seen), columns=len(seen), sharex=True, sharey=True) as drawn:
         low, high = min(0.0, layer.scale), max(0.0, layer.scale)

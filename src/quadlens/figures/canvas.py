@@ -97,12 +97,14 @@ def _given(ax: Any, panels: int, projections: tuple[str | None, ...]) -> "list[A
     from matplotlib.axes import Axes
 
     axes = list(ax.ravel()) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, Sequence) else [ax]
-    if not all(isinstance(one, Axes) for one in axes):
-        came = next(type(one).__name__ for one in axes if not isinstance(one, Axes))
+    if not all(isinstance(axis, Axes) for axis in axes):
+        came = next(type(axis).__name__ for axis in axes if not isinstance(axis, Axes))
     elif len(axes) != panels:
         came = f"{len(axes)} axes"
     else:
-        wrong = [n for n, (one, kind) in enumerate(zip(axes, projections, strict=True)) if kind not in (None, one.name)]
+        wrong = [
+            n for n, (axis, kind) in enumerate(zip(axes, projections, strict=True)) if kind not in (None, axis.name)
+        ]
         if not wrong:
             return axes
         came = f"axes {wrong[0]} without projection={projections[wrong[0]]!r}"

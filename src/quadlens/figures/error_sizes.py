@@ -38,7 +38,7 @@ def _rules(study: Study) -> tuple[ClusterBounds, ...]:
 
 
 def _baselines(study: Study) -> Values | None:
-    sizes = sorted({f"{one.baseline.middle:.3f}" for one in study.clusters})
+    sizes = sorted({f"{cluster.baseline.middle:.3f}" for cluster in study.clusters})
     return {"sizes": list(dict.fromkeys((sizes[0], sizes[-1])))} if sizes else None
 
 
@@ -87,7 +87,7 @@ def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
 
 
 def _all_heights(study: Study) -> Values | None:
-    return {"heights": {one.k: heights(one) for one in study.clusters}} if study.clusters else None
+    return {"heights": {cluster.k: heights(cluster) for cluster in study.clusters}} if study.clusters else None
 
 
 @figure("One axes per key frequency that is a quadrature rule", values=_all_heights)
@@ -116,8 +116,10 @@ def error_waterfall(study: Study, ax: Target = None) -> "Figure":
 
 
 def _even_moments(study: Study) -> Values | None:
-    series = [(one, moments_of(one.scheme, DRAWN)) for one in study.clusters]
-    even_moments = [{"cluster": one, "size": x.size[x.order > 0], "order": x.order[x.order > 0]} for one, x in series]
+    series = [(cluster, moments_of(cluster.scheme, DRAWN)) for cluster in study.clusters]
+    even_moments = [
+        {"cluster": cluster, "size": x.size[x.order > 0], "order": x.order[x.order > 0]} for cluster, x in series
+    ]
     return {"order": 2 * DRAWN + 2, "moments": even_moments} if even_moments else None
 
 
@@ -137,7 +139,7 @@ def moments(study: Study, ax: Target = None) -> "Figure":
             axis.plot(series.order[keep] + moved, size, "o", ms=4, color=colour, label=f"k = {cluster.k}")
             axis.axhline(cluster.neurons**-0.5, color=CONCEPT_COLOURS["bound"], lw=0.9, ls="--")
         axis.set(yscale="log", xlabel="order n of the moment", ylabel=r"$|\sum w_i\, e^{in\varphi_i}|\,/\,2\pi$")
-        smallest = min(float(moments_of(one.scheme, DRAWN).size.max()) for one in clusters)
+        smallest = min(float(moments_of(cluster.scheme, DRAWN).size.max()) for cluster in clusters)
         axis.set_ylim(max(FLOOR, min(1e-4, smallest / 10)), 1.6)
         axis.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
         return drawn.figure

@@ -38,8 +38,8 @@ def _first_sum(study: Study) -> Values | None:
 
 def _errors(study: Study) -> list[Values]:
     """Each cluster with the worst error of its sums."""
-    with_errors = [(one, error_of(one, study.config.activation)) for one in _relu_clusters(study)]
-    return [{"k": one.k, "cluster": one, "error": error} for one, error in with_errors]
+    with_errors = [(cluster, error_of(cluster, study.config.activation)) for cluster in _relu_clusters(study)]
+    return [{"k": cluster.k, "cluster": cluster, "error": error} for cluster, error in with_errors]
 
 
 @figure("Two axes", values=_first_sum, k=CLUSTER)

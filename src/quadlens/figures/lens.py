@@ -170,14 +170,14 @@ def _lens_of(study: Study) -> Lens:
 
 def _strongest(lens: Lens) -> tuple[LensCluster, ...]:
     """The clusters to draw, in order of k."""
-    largest = sorted(lens.clusters, key=lambda one: -float(np.abs(one.reading.limit).max()))[:MAX_FREQUENCIES]
-    return tuple(sorted(largest, key=lambda one: one.k))
+    largest = sorted(lens.clusters, key=lambda cluster: -float(np.abs(cluster.reading.limit).max()))[:MAX_FREQUENCIES]
+    return tuple(sorted(largest, key=lambda cluster: cluster.k))
 
 
 def _chained(lens: Lens) -> tuple[LensCluster, ...]:
     """The strongest clusters whose keys are doubles of each other."""
     keys = {k for chain in lens.chains for k in chain}
-    return tuple(one for one in _strongest(lens) if one.k in keys)
+    return tuple(cluster for cluster in _strongest(lens) if cluster.k in keys)
 
 
 def _cluster_of(study: Study, k: int | None) -> LensCluster:

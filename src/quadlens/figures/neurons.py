@@ -138,7 +138,7 @@ def freqcount(study: Study, ax: Target = None) -> "Figure":
     with canvas(ax, (6.8, 3.0)) as drawn:
         (axis,) = drawn.axes
         k = np.arange(1, len(every) + 1)
-        colours = [frequency_colour(int(one), study.keys) for one in k]
+        colours = [frequency_colour(int(frequency), study.keys) for frequency in k]
         axis.bar(k, every, color=colours, width=0.8)
         if stray.any():
             axis.bar(k, stray, color=CONCEPT_COLOURS["wrong"], width=0.8, label="write another frequency")
@@ -147,7 +147,7 @@ def freqcount(study: Study, ax: Target = None) -> "Figure":
             spot = (float(frequency), float(every[frequency - 1]))
             axis.annotate(str(every[frequency - 1]), spot, (0, 2), "data", "offset points", ha="center", fontsize=8)
         step = 1 if len(k) <= LABELLED else len(k) // LABELLED + 1
-        axis.set_xticks(k[::step], [str(one) for one in k[::step]], fontsize=8)
+        axis.set_xticks(k[::step], [str(frequency) for frequency in k[::step]], fontsize=8)
         axis.set(xlabel="primary input frequency k", ylabel="neurons")
         axis.set(xlim=(0.3, len(k) + 0.7), ylim=(0, max(int(every.max()), 1) * 1.12))
         axis.grid(visible=False, axis="x")

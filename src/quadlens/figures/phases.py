@@ -26,13 +26,13 @@ def _drawn_clusters(study: Study) -> list[Values]:
     explanation = study.explanation
     chosen = [cluster.k for cluster in study.clusters] or study.strongest_keys
     both = zip(explanation.clusters, explanation.phases, strict=True)
-    return [{"k": one.k, "cluster": one, "phases": phases} for one, phases in both if one.k in chosen]
+    return [{"k": cluster.k, "cluster": cluster, "phases": phases} for cluster, phases in both if cluster.k in chosen]
 
 
 @figure(k="The cluster's frequency; the first key frequency if None.", values=_drawn_clusters)
 def angles(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw output phase ψ against input phase φ of one cluster, one dot per neuron; the lines are ψ = 2φ."""
-    clusters = {one.k: one for one in study.explanation.clusters}
+    clusters = {cluster.k: cluster for cluster in study.explanation.clusters}
     k = next((key for key in study.keys if key in clusters), None) if k is None else k
     if k is None or k not in clusters:
         raise BadConfig(f"no cluster of this model has frequency {k}; there are: {listed(tuple(clusters))}")

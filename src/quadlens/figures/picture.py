@@ -94,7 +94,7 @@ class Family:
             return ()
         values = self.values(study)
         each = (values,) if isinstance(values, Mapping) else values or ()
-        return tuple(self._picture(study, one) for one in each)
+        return tuple(self._picture(study, of_picture) for of_picture in each)
 
     def _picture(self, study: Study, values: Values) -> Picture:
         def filled(template: str) -> str:

@@ -171,7 +171,9 @@ def this_model(study: Study, label: str) -> float | None:
     values = {
         "freqstrengthmul": explanation.roles.variance_input[alive],
         "uoutstrengthmul": explanation.roles.variance_output[alive],
-        "nibound": np.array([one.rows.total_abs_bound_half.value for one in study.clusters]),
-        "primsecr2": np.array([one.phase_r2 for one in explanation.cluster_doubling if one.phase_r2 is not None]),
+        "nibound": np.array([cluster.rows.total_abs_bound_half.value for cluster in study.clusters]),
+        "primsecr2": np.array(
+            [doubling.phase_r2 for doubling in explanation.cluster_doubling if doubling.phase_r2 is not None]
+        ),
     }[label]
     return float(np.median(values)) if len(values) else None

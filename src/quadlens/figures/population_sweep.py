@@ -148,10 +148,10 @@ def draw_by_rate(frame: "polars.DataFrame") -> "Figure":
         panels = drawn.axes
         names = ("gradient_symmetricity", "distance_irrelevance", "symmetric_part", "cost_share")
         words = ("gradient symmetricity", "distance irrelevance", "symmetric part", "proof's operations / brute force")
-        edges = np.array([*(one.low for one in bins), 1.0])
+        edges = np.array([*(tenth.low for tenth in bins), 1.0])
         for axis, name, label in zip(panels, names, words, strict=True):
             if name in bins[0].quantiles:
-                low, middle, high = (np.array([one.quantiles[name][i] for one in bins]) for i in (0, 2, 4))
+                low, middle, high = (np.array([tenth.quantiles[name][i] for tenth in bins]) for i in (0, 2, 4))
                 axis.fill_between(edges, [*low, low[-1]], [*high, high[-1]], step="post", color="0.85", lw=0)
                 axis.stairs(middle, edges, color="0.5", lw=1, baseline=None, label="published median")
             for (rule,), models in frame.group_by("initial_rule", maintain_order=True):

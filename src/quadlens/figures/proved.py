@@ -67,14 +67,14 @@ def _upper(claim: UpperBound | Exact) -> float:
 def rule_points(clusters: tuple[ClusterBounds, ...]) -> list[tuple[str, int, float, str]]:
     """(name, operations over all clusters, worst relative bound, concept) of each way to bound the quadrature error."""
     ways: tuple[tuple[str, str, Callable[[ClusterBounds], UpperBound | Exact]], ...] = (
-        ("Lipschitz, full period", "bound", lambda one: one.rows.total_abs_bound_full),
-        ("Lipschitz, half period", "bound", lambda one: one.rows.total_abs_bound_half),
-        ("moments", "bound", lambda one: one.moment_bound_psi),
-        ("exact", "exact", lambda one: one.exact_psi.absolute),
+        ("Lipschitz, full period", "bound", lambda cluster: cluster.rows.total_abs_bound_full),
+        ("Lipschitz, half period", "bound", lambda cluster: cluster.rows.total_abs_bound_half),
+        ("moments", "bound", lambda cluster: cluster.moment_bound_psi),
+        ("exact", "exact", lambda cluster: cluster.exact_psi.absolute),
     )
     points = []
     for name, concept, claim_of in ways:
-        claims = [(claim_of(one), one.baseline) for one in clusters]
+        claims = [(claim_of(cluster), cluster.baseline) for cluster in clusters]
         worst = max(_upper(claim.relative_to(baseline)) for claim, baseline in claims)
         points.append((name, sum(claim.cost.operations for claim, _ in claims), worst, concept))
     return points
@@ -139,7 +139,9 @@ def draw_strategies(certificates: Sequence[Certificate], ax: Target = None) -> "
                 (double_below(certificate.proof.margin) or 0.0),
             )
         share.set(ylabel="inputs proved right, %", ylim=(0, 105))
-        top = 1.1 * max(((double_below(one.proof.margin) or 0.0) for one in certificates), default=0) or 1
+        top = (
+            1.1 * max(((double_below(certificate.proof.margin) or 0.0) for certificate in certificates), default=0) or 1
+        )
         margin.set(ylabel="margin proved, logits", ylim=(0, top))
         for axis in drawn.axes:
             axis.set(xscale="log", xlabel="operations, collapse included")

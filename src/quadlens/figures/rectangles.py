@@ -106,7 +106,7 @@ def band(layout: Rectangles) -> Float[np.ndarray, "n 6 2"]:
 
 
 def _first_boxes(study: Study) -> list[Values]:
-    return [{"cluster": one, "density": box_density(one.scheme)} for one in study.clusters[:1]]
+    return [{"cluster": cluster, "density": box_density(cluster.scheme)} for cluster in study.clusters[:1]]
 
 
 @figure("Two axes", values=_first_boxes, k=CLUSTER)

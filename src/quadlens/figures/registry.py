@@ -65,10 +65,12 @@ def chosen_pictures(study: Study, names: list[str]) -> tuple[Picture, ...]:
     by_family = pictures_by_family(study, families_of(names))
     pictures, chosen = [picture for many in by_family.values() for picture in many], []
     for name in names:
-        named = [one for one in pictures if name in (one.name, one.label)] or list(by_family.get(name, ()))
+        named = [picture for picture in pictures if name in (picture.name, picture.label)] or list(
+            by_family.get(name, ())
+        )
         if not named:
             raise BadConfig(f"no figure of this model is named {name}; there are: {_names_of(study)}")
-        chosen += [one for one in named if one not in chosen]
+        chosen += [picture for picture in named if picture not in chosen]
     return tuple(chosen)
 
 
@@ -76,6 +78,6 @@ def _names_of(study: Study) -> str:
     """Every name this model has a picture of; proofs are not run for it, their figures are there all the same."""
     by_family = pictures_by_family(study, WITHOUT_PROOFS)
     names = {name for name, many in by_family.items() if many} | {
-        one.name for many in by_family.values() for one in many
+        picture.name for many in by_family.values() for picture in many
     }
     return ", ".join(sorted(names | {family.name for family in FIGURES if family.needs_proofs}))

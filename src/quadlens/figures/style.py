@@ -133,5 +133,7 @@ def write_figures(
     figures: "Iterable[tuple[str, Figure]]", directory: Path, kinds: tuple[FigureFormat, ...]
 ) -> list[Path]:
     """Write `name.kind` for every figure and kind as they are drawn, all of them or none; returns the paths."""
-    contents = ((directory / f"{name}.{kind}", figure_bytes(one, kind)) for name, one in figures for kind in kinds)
+    contents = (
+        (directory / f"{name}.{kind}", figure_bytes(figure, kind)) for name, figure in figures for kind in kinds
+    )
     return write_together(directory, contents)

@@ -87,13 +87,18 @@ class Comparison(Displayed):
 
     def _cluster_row(self, k: int) -> list[str]:
         lenses = [
-            {one.k: one for one in study.lens_if_any.clusters} if study.lens_if_any else {} for study in self._both
+            {cluster.k: cluster for cluster in study.lens_if_any.clusters} if study.lens_if_any else {}
+            for study in self._both
         ]
-        bounds = [{one.k: one for one in study.bounds.bounded} if study.bounds else {} for study in self._both]
-        neurons = [str(one[k].neurons) if k in one else NONE for one in lenses]
-        errors = [at_most(one[k].relative_exact_psi.upper, 4) if k in one else NONE for one in bounds]
-        angles = [decimals(one[k].r2_angles, 4, "down") if k in one else NONE for one in lenses]
-        waves = [percent(one[k].reading.cluster.fourier["sum_waves"]) if k in one else NONE for one in lenses]
+        bounds = [
+            {cluster.k: cluster for cluster in study.bounds.bounded} if study.bounds else {} for study in self._both
+        ]
+        neurons = [str(of_model[k].neurons) if k in of_model else NONE for of_model in lenses]
+        errors = [at_most(of_model[k].relative_exact_psi.upper, 4) if k in of_model else NONE for of_model in bounds]
+        angles = [decimals(of_model[k].r2_angles, 4, "down") if k in of_model else NONE for of_model in lenses]
+        waves = [
+            percent(of_model[k].reading.cluster.fourier["sum_waves"]) if k in of_model else NONE for of_model in lenses
+        ]
         return [str(k), *neurons, *waves, *errors, *angles]
 
     @property
@@ -151,7 +156,7 @@ def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
 
 
 def _keys(study: Study) -> tuple[int, ...]:
-    return tuple(one.k for one in study.lens_if_any.clusters) if study.lens_if_any else study.keys
+    return tuple(cluster.k for cluster in study.lens_if_any.clusters) if study.lens_if_any else study.keys
 
 
 def _config_facts(study: Study) -> dict[str, str]:
@@ -182,9 +187,9 @@ def _layer_facts(study: Study) -> dict[str, str]:
     if lens is None:
         overview = study.explanation.overview
         shares = () if overview is None else overview.key_irreps[:6]
-        return {"key irreps": ", ".join(f"{one.irrep.name} ({percent(one.share_W_L)})" for one in shares) or NONE}
+        return {"key irreps": ", ".join(f"{share.irrep.name} ({percent(share.share_W_L)})" for share in shares) or NONE}
     return {
-        "key frequencies": listed(tuple(one.k for one in lens.clusters)) or "none",
+        "key frequencies": listed(tuple(cluster.k for cluster in lens.clusters)) or "none",
         "integrates": {True: "yes", False: "not shown", None: NONE}[lens.integrates],
         "R² of the shared functions": decimals(lens.r2.shared, 4, "down"),
         "with output phases permuted": decimals(lens.controls.shared_permuted, 4),

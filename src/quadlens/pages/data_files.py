@@ -25,8 +25,8 @@ def data_files(study: Study) -> dict[str, bytes]:
     files = {
         "data/evaluation.json": json_bytes(asdict(study.evaluation)),
         "data/margins.csv": _margins(study),
-        "data/population.json": json_bytes({name: one.to_dict() for name, one in populations.items()}),
-        "data/certificates.json": json_bytes([summary(one) for one in study.certificates]),
+        "data/population.json": json_bytes({name: population.to_dict() for name, population in populations.items()}),
+        "data/certificates.json": json_bytes([summary(certificate) for certificate in study.certificates]),
     }
     if study.no_waves is None:
         files["data/neurons.csv"] = study.explanation.neuron_frame().write_csv().encode()
@@ -104,7 +104,7 @@ def _gates(layer: FloatTables) -> bytes:
         for i, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         for head in range(layer.heads)
     ]
-    return csv_bytes(("a", "b", "head", *(f"on_{POSITIONS[one.position]}" for one in layer.gated)), rows)
+    return csv_bytes(("a", "b", "head", *(f"on_{POSITIONS[table.position]}" for table in layer.gated)), rows)
 
 
 def _irreps(study: Study) -> bytes:

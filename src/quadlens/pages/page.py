@@ -68,7 +68,7 @@ def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None 
         paper_models=MODELS,
         paper_models_in_figures=MODELS_IN_FIGURES,
         explorer=explorer,
-        addresses={name: one.address for name, one in rendered.items()},
-        sizes={name: size_of(one) for name, one in rendered.items()},
+        addresses={name: picture.address for name, picture in rendered.items()},
+        sizes={name: size_of(picture) for name, picture in rendered.items()},
         glossary=typeset().entries,
     )

@@ -169,4 +169,6 @@ def _few_colours(png: bytes) -> bytes:
 
 def figure_files(rendered: dict[str, Rendered]) -> dict[str, bytes]:
     """`figures/NAME.FORMAT` of every picture and format."""
-    return {f"figures/{one.name}.{kind}": content for one in rendered.values() for kind, content in one.files}
+    return {
+        f"figures/{picture.name}.{kind}": content for picture in rendered.values() for kind, content in picture.files
+    }

@@ -26,13 +26,13 @@ def sequence_report(study: Study, progress: Callable[[str], None]) -> tuple[dict
         *((name, getattr(config, name)) for name in ("d_model", "n_heads", "d_head", "d_value", "d_mlp")),
     ]
     progress("the picture")
-    rendered = {one.name: rendered_picture(one) for one in pictures}
+    rendered = {picture.name: rendered_picture(picture) for picture in pictures}
     page = template("sequence.html.j2").render(
         study=study,
         task=config.task,
         sentences=explanation.sentences(),
         facts=facts,
-        pictures=[(one, rendered[one.name].address, size_of(rendered[one.name])) for one in pictures],
+        pictures=[(picture, rendered[picture.name].address, size_of(rendered[picture.name])) for picture in pictures],
         certificate=certificate,
         more=[] if certificate is None else _beside_the_statement(certificate),
     )

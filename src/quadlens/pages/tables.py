@@ -108,8 +108,8 @@ def page_tables(study: Study) -> tuple[PageTable, ...]:
 def table_files(study: Study) -> dict[str, bytes]:
     """`tables/NAME.csv` of every table, and `tables/NAME.tex` of the paper's own."""
     tables = page_tables(study)
-    latex = {f"tables/{one.name}.tex": one.latex.encode() for one in tables if one.latex is not None}
-    return {f"tables/{one.name}.csv": one.csv.encode() for one in tables} | latex
+    latex = {f"tables/{table.name}.tex": table.latex.encode() for table in tables if table.latex is not None}
+    return {f"tables/{table.name}.csv": table.csv.encode() for table in tables} | latex
 
 
 def bound_tables(study: Study) -> tuple[PageTable, ...]:
@@ -179,7 +179,10 @@ def model_table(study: Study) -> PageTable:
             rows.append((name, decimals(logits.skip_share, 4), f"mostly below {limit}"))
     key_phases = [phases for phases in explanation.phases if phases.k in study.keys]
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
-    widths = ", ".join(f"{one.spacing.width_mean:.3f} ± {one.spacing.width_std:.3f}" for one in key_phases[:8]) or NONE
+    widths = (
+        ", ".join(f"{phases.spacing.width_mean:.3f} ± {phases.spacing.width_std:.3f}" for phases in key_phases[:8])
+        or NONE
+    )
     first, doubled = paper.key_neurons[0][0], "{} to {} (population)".format(*paper.doubled)
     rows += [
         ("least R² of ψ = 2φ", fit(least), f"above {paper.angle_r2} (k = {first})"),

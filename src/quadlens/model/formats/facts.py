@@ -24,20 +24,20 @@ class Missing:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._told: list[str] = []
+        self._unknown: list[str] = []
         self._settings: list[str] = []
 
     def add(self, what: str, how: str, *settings: str) -> None:
         """Note that `what` is not known; `how` says how to give it, by these settings."""
-        self._told.append(f"{what}: {how}")
+        self._unknown.append(f"{what}: {how}")
         self._settings += settings
 
     def __bool__(self) -> bool:
-        return bool(self._told)
+        return bool(self._unknown)
 
     def error(self) -> BadConfig:
         """The refusal that tells them all."""
-        words = f"{self._source}: the weights do not say {'; nor '.join(self._told)}"
+        words = f"{self._source}: the weights do not say {'; nor '.join(self._unknown)}"
         return BadConfig(words, settings=self._settings)
 
 

@@ -96,7 +96,7 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
     ends = len(layers) > 1 and isinstance(parts[-1], Linear) and layers[-2].activation is not None
     if not ends:
         raise BadConfig(
-            f"{source}: its parts are {told(parts)}; expected linear layers, at least one activation among them, a "
+            f"{source}: its parts are {in_words(parts)}; expected linear layers, at least one activation among them, a "
             "linear layer right after the last of these and nothing behind it but logits"
         )
     *before, last, out = layers
@@ -158,7 +158,7 @@ def _layers(parts: Sequence[Part], source: str) -> list[_Layer]:
                 layers.append(_Layer(np.eye(width), None, pending, getattr(part, "activation", None)))
             pending = part if isinstance(part, Normed) else None
         else:
-            raise BadConfig(f"{source}: its parts are {told(parts)}; expected a linear layer or an embedding first")
+            raise BadConfig(f"{source}: its parts are {in_words(parts)}; expected a linear layer or an embedding first")
     return layers
 
 
@@ -173,7 +173,7 @@ def _merged(layers: list[_Layer]) -> list[_Layer]:
     return merged
 
 
-def told(parts: Sequence[Part]) -> str:
+def in_words(parts: Sequence[Part]) -> str:
     """The parts in a few words, linear layers with their widths."""
     widths = {id(x): f" [{x.W.shape[0]} to {x.W.shape[1]}]" for x in parts if isinstance(x, Linear)}
     words = [x.activation if isinstance(x, Sigma) else f"{x.name}{widths.get(id(x), '')}" for x in parts]

@@ -13,7 +13,7 @@ from quadlens.errors import BadConfig, BadWeights, QuadlensError, WrongArgument,
 from quadlens.model.activation import Activation, recognise_activation
 from quadlens.model.config import check_size
 from quadlens.model.formats.agreement import check_agreement
-from quadlens.model.formats.layers import Linear, Normed, Part, Sigma, embedded, mlp_of, multiplied_out, told
+from quadlens.model.formats.layers import Linear, Normed, Part, Sigma, embedded, in_words, mlp_of, multiplied_out
 from quadlens.model.formats.mlps import mapped_parts
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.tasks import with_task
@@ -80,7 +80,7 @@ def from_module(
         except QuadlensError as error:
             errors.append(error)
             continue
-        notes = (f"n = {n}: the shapes", f"fed {FED[inputs]}: inputs={inputs!r}", f"layers {told(reading)}")
+        notes = (f"n = {n}: the shapes", f"fed {FED[inputs]}: inputs={inputs!r}", f"layers {in_words(reading)}")
         return with_task(
             Imported(model, "module", (*notes, *multiplied_out(whole, model), note)), Hints(task=task), source
         )

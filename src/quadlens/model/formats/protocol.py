@@ -97,8 +97,8 @@ class Imported(Displayed):
     def summary(self) -> str:
         """How many inputs are answered right, then the notes."""
         right = f"{self.correct} of {self.pairs} inputs"
-        told = [f"  {note}" for note in self.notes if not note.startswith(right)]
-        return "\n".join([f"{right} right ({self.model.config.task.words})", *told])
+        notes = [f"  {note}" for note in self.notes if not note.startswith(right)]
+        return "\n".join([f"{right} right ({self.model.config.task.words})", *notes])
 
     def _facts(self) -> dict[str, object]:
         right = f"{self.correct} of {self.pairs}"
@@ -153,6 +153,6 @@ class Marked:
         for names in self.marks:
             absent = [name for name in names if name not in checkpoint.tensors]
             reasons = (f"no {absent[0]}",) if absent else tuple(f"has {name}" for name in names)
-            told = (*reasons, f"but {beside[0]} lies beside it") if beside and not absent else reasons
-            sniffs.append(Sniff(0.0 if absent else 0.5 if beside else 1.0, told))
+            clauses = (*reasons, f"but {beside[0]} lies beside it") if beside and not absent else reasons
+            sniffs.append(Sniff(0.0 if absent else 0.5 if beside else 1.0, clauses))
         return max(sniffs, key=lambda sniff: sniff.confidence)
