@@ -86,12 +86,17 @@ def quick_margins(model: Weights) -> Truth:
 
 
 def check_sound(proof: Proof, truth: Truth) -> None:
-    """What is certified is right, with at least the margin claimed; what is called wrong or tied is that."""
+    """What is certified is right, with at least the margin claimed; what is called wrong or tied is that.
+
+    A complete proof leaves out only what is not right.
+    """
     for a, row in enumerate(truth):
         for b, margin in enumerate(row):
             if proof.certified[a, b]:
                 assert proof.margin is not None
                 assert margin >= proof.margin > 0
+            elif proof.complete:
+                assert margin <= 0
     for a, b, answered in proof.witnesses:
         assert truth[a][b] < 0
         assert answered != truth.answers[a][b]

@@ -188,6 +188,23 @@ def test_auto_takes_the_cheap_proof_unless_it_is_to_be_checked() -> None:
     assert known.proof.operations < saved.proof.operations
 
 
+def test_auto_goes_on_with_arcs_where_float64_leaves_an_input_open() -> None:
+    """A margin that float64 moments settle neither way: their proof is not complete, and `auto` proves it by arcs."""
+    wrong = plant_error(build_mlp(Recipe(31, (3, 7, 11, 13), 200, noise=0.001, scale=0.1)), 5, 20)
+    lifted = wrong.W_out.copy()
+    lifted[-1, 26] += float(true_margins(wrong)[5][20]) / 2 - 2.0**-22  # the neuron fires with 2
+    model = wrong.replace(W_out=lifted)
+    truth = true_margins(model)
+    assert 0 < truth[5][20] < 2**-20
+    left = Moments(largest_integer_p=0).prove(model)
+    check_sound(left, truth)
+    assert (left.uncertified, left.complete) == (((5, 20),), False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Moments, "__init__", partialmethod(Moments.__init__, largest_integer_p=0))
+        decided = certify(model, "auto")
+    assert (decided.proof.strategy, decided.verdict) == ("arcs", "CERTIFIED")
+
+
 def test_large_models_take_the_float64_path() -> None:
     keys = (10, 71, 8, 104, 108, 42, 19, 82)
     model = build_mlp(Recipe(251, keys, 128, noise=0.001))

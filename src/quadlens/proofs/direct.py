@@ -135,7 +135,8 @@ def direct_operations(
     each of its roundings or comparisons, 20 where it is not rational. Skip terms join the scores, n³. Brute force:
     2 n³ d_mlp, margins n³. Moments with t coefficients that are not 0 (None for all, m d_mlp): the remainder of W_L
     2 t n and its spread 3 n d_mlp; h and ρ 2 n² (t + d_mlp); scores 2 m n³, margins n³ and ρ taken off n². An input
-    settled: 2 n d_mlp + 2 n. `shared` is false where scores read at '=' are too far apart for e in the tables.
+    settled: 2 n d_mlp + 2 n. `shared` is false where scores read at '=' are too far apart for e in the tables. Bounds
+    on rounding are left out: sums over tables, and |R| |M| of moments, 2 t n.
     """
     n, d = config.p, config.d_mlp
     columns, gates, parts = d + n, 0, 1
@@ -358,7 +359,7 @@ def claimed(
         operations=operations,
         terms=terms,
         reason=_reason(inputs, certified, wrong, layer, rank),
-        complete=bool((certified | inputs.exact).all()),
+        complete=bool((certified | wrong).all()),
         obstacle=obstacle,
     )
 

@@ -60,6 +60,7 @@ def moments_large_operations(p: int, d_mlp: int, keys: int, ends: int, mispredic
     Signs and arcs 2 p² d_mlp; remainder (4|K| + 2) p d_mlp + d_mlp; sums over active neurons
     (2|K| + 1)(4 p d_mlp + 2 F + 2 Q) + Q; turning 6|K| p² and the extremes of groups (2|K| + 1) p²; scores of groups
     4|K| p (p-1), the smallest over δ p (p-1), less ρ and rounding p. Each group settled p (2 p d_mlp + 2 d_mlp + p).
+    What bounds the rounding of W_L's remainder, 4|K| p d_mlp once more, is left out, as in `direct_operations`.
     """
     remainder = (4 * keys + 2) * p * d_mlp + d_mlp
     sums = (2 * keys + 1) * (4 * p * d_mlp + 2 * ends + 2 * mispredicted) + mispredicted
