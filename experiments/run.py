@@ -188,7 +188,7 @@ def values_of(run: Run, study: Study) -> dict[str, Any]:
         "lens": document,
         "rules": guarded(lambda: rules(study)),
         "bounds": guarded(lambda: bounds_without_claims(study)),
-        "measures": guarded(lambda: algorithm_measures(study.model, layer, right_logits(layer)).to_dict()),
+        "measures": guarded(lambda: algorithm_measures(study.model, right_logits(layer)).to_dict()),
         "product_waves": changed,
         "swaps": guarded(lambda: [vars(one) for one in swap_activations(layer)]),
         "gates": guarded(lambda: gate_waves(layer)) if layer.gated else None,

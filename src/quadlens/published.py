@@ -121,6 +121,7 @@ class PopulationSummary:
             for name, bins in self.histograms
         }
         return {
+            "models": self.models,
             **dict(self.facts),
             "number_of_key_frequencies": {str(number): models for number, models in self.key_counts},
             "neurons_per_frequency_1_to_29": list(self.neurons_per_frequency),

@@ -242,3 +242,12 @@ def test_softmax_of_a_config() -> None:
         assert isinstance(read.model.config.softmax, Softmax)
         assert read.model.config.softmax.divisor == divisor
         assert f"scores divided by {divisor:.6g}: {said}" in read.notes
+        assert refused_gap(state, config) == pytest.approx(refused_gap(state, {"attn_scale": divisor}), rel=1e-2)
+    assert refused_gap(state, {"attn_scale": 60.0}) < refused_gap(state, None) / 5
+
+
+def refused_gap(state: dict[str, np.ndarray], config: dict[str, Any] | None) -> float:
+    """How far the constant ⅓ is from the file's own attention, which depends on what its scores are divided by."""
+    with pytest.raises(BadConfig, match="by the checkpoint's own W_Q and W_K") as caught:
+        from_state_dict(state, config=config, attention=(1 / 3,) * 3, activation="relu", p=31)
+    return float(str(caught.value).partition("a difference of ")[2].split(". ")[0])

@@ -250,6 +250,13 @@ def test_a_run_file_that_is_not_odd(tmp_path: Path) -> None:
     assert read_run(tmp_path / "m.run").history.keys == (5, 9, 11)
 
 
+def test_a_run_file_with_more_behind_its_end(tmp_path: Path) -> None:
+    """Of which a browser would play nothing."""
+    (tmp_path / "m.run").write_bytes(odd_run(lambda h: None) + b"more")
+    with pytest.raises(BadFile, match=r"is not a run to be played \(something lies behind its end\)"):
+        read_run(tmp_path / "m.run")
+
+
 def test_snapshots_of_another_modulus(tmp_path: Path) -> None:
     from quadlens.training.outputs import RunFiles, save_snapshot
 

@@ -26,7 +26,7 @@ from quadlens.logits.algorithm import (
     token_span,
 )
 from quadlens.model import Recipe, Weights, build_mlp, build_transformer
-from quadlens.model.config import Softmax
+from quadlens.model.config import Config, Hidden, Softmax
 from quadlens.training.config import TrainConfig
 from quadlens.training.initial import start_of
 from strategies import mlps, odd_moduli, seeds, transformers
@@ -70,7 +70,7 @@ def test_gradients_by_finite_differences(model: Weights, data: st.DataObject) ->
     value = abs(logit(model, x_a, x_b, c))
     # Differences of two logits lose the digits of the logit itself.
     assume(size != 0 and min(np.linalg.norm(of_a), np.linalg.norm(of_b)) * step >= 1e-9 * value)
-    (cosine,) = gradients(model, collapsed, np.array([[a, b, c]])).cosines()
+    (cosine,) = gradients(model, np.array([[a, b, c]])).cosines()
     assert cosine == pytest.approx(of_a @ of_b / size, abs=1e-3)
 
 
@@ -81,7 +81,7 @@ def test_gradients_of_an_mlp_are_those_of_its_one_hot_tokens(model: Weights, dat
     pre = model.W_a[a] + model.W_b[b]
     slope = {"relu": (pre > 0) * 1.0, "abs": np.sign(pre), "square": 2 * pre}[model.config.activation]
     of_a, of_b = model.W_a @ (slope * model.W_out[:, c]), model.W_b @ (slope * model.W_out[:, c])
-    cosines = gradients(model, model.collapse(), np.array([[a, b, c]])).cosines()
+    cosines = gradients(model, np.array([[a, b, c]])).cosines()
     size = np.linalg.norm(of_a) * np.linalg.norm(of_b)
     assert len(cosines) == (size > 0)
     if size > 0:
@@ -134,7 +134,7 @@ def test_the_span_is_where_tokens_differ(model: Weights, seed: int) -> None:
     """Projecting on the differences of embedding vectors, by least squares on those differences."""
     collapsed = model.collapse()
     triples = draw_triples(collapsed.p, np.random.default_rng(seed), 5)
-    both = gradients(model, collapsed, triples)
+    both = gradients(model, triples)
     span = token_span(model)
     W_E = model.W_E.astype(np.float64)
     tokens = [W_E[: collapsed.p], W_E[model.config.b_token_offset :][: collapsed.p]]
@@ -159,7 +159,7 @@ def test_a_hand_built_pizza_has_the_measures_of_a_pizza(build) -> None:  # type:
     model = build(Recipe(59, (3, 5, 7), 300))
     collapsed = model.collapse()
     parts = take_apart(collapsed, (3, 5, 7))
-    measures = algorithm_measures(model, collapsed, parts.correct_logit, np.random.default_rng(0))
+    measures = algorithm_measures(model, parts.correct_logit, np.random.default_rng(0))
     assert measures.gradient_symmetricity_in_span == pytest.approx(1, abs=1e-6)
     assert measures.distance_irrelevance is not None
     assert measures.distance_irrelevance < 0.05
@@ -188,7 +188,7 @@ def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
     biases = {name: rng.standard_normal(x.shape) for name, x in model.tensors.items() if name.startswith("b_")}
     model = Weights(model.config, **{**model.tensors, **biases})
     triples = np.array([[1, 3, 2], [4, 0, 4], [2, 2, 1]])
-    both = gradients(model, model.collapse(), triples)
+    both = gradients(model, triples)
     for row, (a, b, c) in enumerate(triples):
         for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
 
@@ -207,7 +207,7 @@ def test_gradients_through_softmax_by_finite_differences(equals: bool) -> None:
 def test_gradients_through_several_layers_by_finite_differences(softmax: Softmax | None) -> None:
     model = random_deep(config_of(3, 3, softmax, activation="gelu", b_token_offset=5))
     triples = np.array([[1, 3, 2], [4, 0, 4]])
-    both = gradients(model, model.collapse(), triples)
+    both = gradients(model, triples)
     for row, (a, b, c) in enumerate(triples):
         for token, expected in ((a, both.of_a[row]), (b + 5, both.of_b[row])):
 
@@ -218,6 +218,26 @@ def test_gradients_through_several_layers_by_finite_differences(softmax: Softmax
 
             measured = numeric_gradient(value, model.W_E[token].copy(), 1e-5)
             np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_through_hidden_layers_of_an_mlp_by_finite_differences() -> None:
+    """A step along coordinate j of the one-hot token a adds a bit of row j of W_a to its row a."""
+    hidden = (Hidden(6, None), Hidden(7, "tanh"))
+    model = random_deep(Config.mlp(5, 8, "gelu", hidden=hidden))
+    biases = {name: np.arange(len(x)) / 7 for name, x in model.tensors.items() if "b_" in name}
+    model = model.replace(**biases)
+    triples = np.array([[1, 3, 2], [4, 0, 4], [2, 2, 1]])
+    both = gradients(model, triples)
+    for row, (a, b, c) in enumerate(triples):
+        for name, token, expected in (("W_a", a, both.of_a[row]), ("W_b", b, both.of_b[row])):
+
+            def value(x: np.ndarray, name: str = name, token: int = token, a: int = a, b: int = b, c: int = c) -> float:
+                W = model.tensors[name].copy()
+                W[token] = x @ model.tensors[name]
+                return float(model.replace(**{name: W}).forward(np.array([[a, b]]))[0, c])
+
+            measured = numeric_gradient(value, np.eye(5)[token], 1e-5)
+            np.testing.assert_allclose(expected, measured, rtol=1e-5, atol=1e-8)
 
 
 def test_the_published_triples_are_the_first_hundred_after_a_shuffle() -> None:
@@ -253,7 +273,7 @@ def test_published_values_of_public_checkpoints(run: str) -> None:
         right[a] = logits[b, (a + b) % 59]
         logits[b, (a + b) % 59] = -np.inf
         wrong[a] = logits.max(axis=1)
-    found = algorithm_measures(model, layer, right)
+    found = algorithm_measures(model, right)
     symmetricity, irrelevance, circular = PUBLISHED[run]
     assert found.triples == 100
     assert found.gradient_symmetricity == pytest.approx(symmetricity, abs=1e-4)

@@ -1,6 +1,7 @@
 """Norms, and MLPs of several hidden layers with biases: against PyTorch and TransformerLens, as tables, in files."""
 
 import dataclasses
+import pickle
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ from quadlens.model.evaluate import all_pairs
 from quadlens.model.forward import forward
 from quadlens.model.native import from_bytes, to_bytes
 from quadlens.model.norm import Norm, Norms
+from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
 from quadlens.proofs.deep import ENCLOSURES
 from quadlens.proofs.enclosed import Enclosed
@@ -160,6 +162,8 @@ def test_tables_are_the_forward_pass(config: Config) -> None:
     logits, layer = model.forward(pairs), model.collapse()
     np.testing.assert_allclose(np.concatenate([layer.logits(a) for a in range(5)]), logits, rtol=0, atol=1e-12)
     np.testing.assert_allclose(layer.pair_logits(pairs), logits, rtol=0, atol=1e-12)
+    there: FloatTables = pickle.loads(pickle.dumps(layer))  # as a report's processes get it
+    np.testing.assert_array_equal(there.pair_logits(pairs), layer.pair_logits(pairs))
 
 
 @pytest.mark.parametrize("softmax", [False, True])

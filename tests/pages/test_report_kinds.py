@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from model.test_deep import config_of, random_deep
 from quadlens.figures import gates, irreps
 from quadlens.figures.beyond_waves import all_gates
 from quadlens.figures.registry import all_pictures
@@ -140,6 +141,12 @@ def test_a_whole_report_of_a_group_with_softmax_attention(tmp_path: Path) -> Non
     rows = (tmp_path / "report/data/gates.csv").read_text().splitlines()
     assert rows[0] == "a,b,head,on_a,on_b,on_="
     assert len(rows) == 1 + 36 * 2
+
+
+def test_several_layers_are_drawn_by_other_processes(tmp_path: Path) -> None:
+    model = random_deep(config_of(2, 2, Softmax(0.5, 2.0)))
+    written = report(study_of(model, "deep"), tmp_path / "report", proofs=False, workers=2)
+    assert {f"figures/strength.{kind}" for kind in ("svg", "png", "pdf")} <= set(written.files)
 
 
 def test_gates_drawn_are_the_models_own() -> None:

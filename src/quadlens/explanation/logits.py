@@ -160,7 +160,7 @@ def explain_logits(anatomy: Anatomy, rng: np.random.Generator | None) -> LogitEx
         forms=forms,
         identity=identity_component(collapsed, keys),
         weak_spots=weak_spots(parts, forms.by_parts),
-        algorithm=algorithm_measures(anatomy.model, collapsed, parts.correct_logit, rng),
+        algorithm=algorithm_measures(anatomy.model, parts.correct_logit, rng),
     )
 
 

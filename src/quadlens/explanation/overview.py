@@ -104,8 +104,8 @@ class Overview:
         key_neurons: How many neurons read and write each of them; of several layers, write it most.
         irreps: Shares of every irrep in W_L, largest first; None where the table is no group's.
         layers: Number of layers.
-        algorithm: The measures of Zhong et al.; None without a cyclic relabelling, with norms or several hidden layers
-            of an MLP, and where n is too large to look.
+        algorithm: The measures of Zhong et al.; None without a cyclic relabelling, with norms, and where n is too large
+            to look.
         norms: What the norms before the last MLP and before the unembedding multiply by; None where there is none.
     """
 
@@ -182,8 +182,9 @@ def look_over(anatomy: Anatomy, progress: Callable[[str], None]) -> Overview:
             clusters = find_clusters(spectra)
             keys = key_frequencies(clusters)
             counts = tuple(len(cluster.neurons) for cluster in clusters if cluster.k in keys)
-    # Gradients go back through blocks of a transformer, not through norms.
-    measured = config.task.cyclic is not None and layer.p <= LARGEST_N and not config.norms and not config.hidden
+    # Gradients go back through blocks and layers, not through norms.
+    normed = bool(config.norms) or any(hidden.norm for hidden in config.hidden)
+    measured = config.task.cyclic is not None and layer.p <= LARGEST_N and not normed
     W_L = layer.W_L - layer.W_L.mean(axis=0)
     energy = np.cumsum(np.square(np.linalg.svd(W_L, compute_uv=False)))
     progress("attention")
@@ -205,7 +206,7 @@ def look_over(anatomy: Anatomy, progress: Callable[[str], None]) -> Overview:
         key_neurons=counts,
         irreps=irreps,
         layers=config.depth,
-        algorithm=algorithm_measures(anatomy.model, layer, right_logits(layer)) if measured else None,
+        algorithm=algorithm_measures(anatomy.model, right_logits(layer)) if measured else None,
         norms=norm_factors(layer),
     )
 

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.display import short
-from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.gradients import token_gradients
+from quadlens.model.gradients import one_hot_gradients, token_gradients
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
 from quadlens.spectrum.amplitude_phase import amplitude_phase
@@ -128,20 +127,19 @@ def right_logits(layer: FloatTables) -> Float[np.ndarray, "p p"]:
 
 def algorithm_measures(
     model: Weights,
-    layer: FloatTables,
     correct_logit: Float[np.ndarray, "p p"],
     rng: np.random.Generator | None = None,
 ) -> AlgorithmMeasures:
     """All three measures as published; with `rng`, of 1,000 triples that it draws instead of their 100."""
-    triples = published_triples(layer.p) if rng is None else draw_triples(layer.p, rng, SAMPLES)
-    both = gradients(model, layer, triples)
+    triples = published_triples(model.config.p) if rng is None else draw_triples(model.config.p, rng, SAMPLES)
+    both = gradients(model, triples)
     cosine, inside = both.cosines(), both.in_span(both.span).cosines()
     return AlgorithmMeasures(
         gradient_symmetricity=float(cosine.mean()) if len(cosine) else None,
         gradient_symmetricity_in_span=float(inside.mean()) if len(inside) else None,
         triples=len(cosine),
         distance_irrelevance=distance_irrelevance(correct_logit),
-        circularity=circularity(vocabulary(model), layer.p),
+        circularity=circularity(vocabulary(model), model.config.p),
     )
 
 
@@ -245,13 +243,12 @@ class Gradients:
         return Gradients(self.of_a @ basis.T, self.of_b @ basis.T, np.eye(len(basis)))
 
 
-def gradients(model: Weights, layer: FloatTables, triples: Int[np.ndarray, "n 3"]) -> Gradients:
+def gradients(model: Weights, triples: Int[np.ndarray, "n 3"]) -> Gradients:
     """Both gradients of each triple; an MLP's tokens are one-hot: its gradients are over p coordinates, all of use."""
+    pairs, c = triples[:, :2], triples[:, 2]
     if model.config.has_stream:
-        return Gradients(*token_gradients(model, triples[:, :2], triples[:, 2]), token_span(model))
-    a, b, c = triples.T
-    through = NONLINEARITIES[layer.activation].derivative(layer.U_a[a] + layer.U_b[b]) * layer.W_L[c]
-    return Gradients(through @ layer.U_a.T, through @ layer.U_b.T, np.eye(layer.p))
+        return Gradients(*token_gradients(model, pairs, c), token_span(model))
+    return Gradients(*one_hot_gradients(model, pairs, c), np.eye(model.config.p))
 
 
 def token_span(model: Weights) -> Float[np.ndarray, "r d"]:

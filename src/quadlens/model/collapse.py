@@ -12,6 +12,7 @@ norm's weight and C = I - 1/d what takes the mean off, I for an RMSNorm.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +86,7 @@ def _of_stream(weights: Weights, ring: Ring[R]) -> _Parts:
         wide, square = np.zeros((p, config.d_mlp)), np.zeros((p, p))
         after: Any = ring.repeated(b_out @ W_U, p)
         return _Parts(
-            wide, wide.copy(), W_out @ W_U, square, after, bias, constant, before=_earlier(weights, into, out)
+            wide, wide.copy(), W_out @ W_U, square, after, bias, constant, before=_Earlier(weights, into, out)
         )
     from_a, from_b = attended_streams(weights, ring)
     after = from_b + ring.repeated(b_out, p)
@@ -103,7 +104,7 @@ def _of_one_hot(weights: Weights, ring: Ring[R]) -> _Parts:
         return _Parts(ring.of(weights.W_a), ring.of(weights.W_b), ring.of(out), S_a, S_b, b_in, constant)
     wide = np.zeros((p, config.d_mlp))
     into, bias = _folded(config.norms.mlp, last["W_in"], b_in, last, "ln2")
-    before = _earlier(weights, into, np.zeros((len(into), p)))
+    before = _Earlier(weights, into, np.zeros((len(into), p)))
     return _Parts(wide, wide.copy(), out, S_a, S_b, bias, constant, before=before)
 
 
@@ -121,16 +122,22 @@ def _sizes(weights: Weights, bias: Array, constant: Array) -> Sizes | None:
     norms = weights.config.norms
     if norms.mlp is None and norms.final is None:
         return None
+    return Sizes(_Factors(weights), bias, constant)
 
-    def of(pairs: Pairs) -> tuple[Array, Array]:
-        streams = _ends(weights, pairs)
+
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """Pairs to r and f of `tables.py`; a value, not a closure, so that tables can be handed to another process."""
+
+    weights: Weights
+
+    def __call__(self, pairs: Pairs) -> tuple[Array, Array]:
+        norms, streams = self.weights.config.norms, _ends(self.weights, pairs)
         factors = [
             np.ones((len(pairs), 1)) if norm is None else inverse_size(FLOATS, norm, centred(FLOATS, norm, stream))
             for norm, stream in zip((norms.mlp, norms.final), streams, strict=True)
         ]
         return factors[0][:, 0], factors[1][:, 0]
-
-    return Sizes(of, bias, constant)
 
 
 def attended_streams(weights: Weights, ring: Ring[R], thrifty: bool = False) -> tuple[Any, Any]:
@@ -282,14 +289,17 @@ def _scores(ring: Ring[Any], query: Any, read: int, key: Any, position: int) -> 
     return product if position == 0 or (position, read) == (2, 1) else ring.transposed(product)
 
 
-def _earlier(weights: Weights, W_in: Array, W_U: Array) -> Before:
-    """What the blocks before the last bring to its neurons, and past them to the logits."""
+@dataclass(frozen=True, eq=False)
+class _Earlier:
+    """Pairs to what the blocks before the last bring to its neurons, and past them to the logits."""
 
-    def before(pairs: Pairs) -> tuple[Array, Array]:
-        read, _ = _ends(weights, pairs)
-        return read @ W_in, read @ W_U
+    weights: Weights
+    W_in: Array
+    W_U: Array
 
-    return before
+    def __call__(self, pairs: Pairs) -> tuple[Array, Array]:
+        read, _ = _ends(self.weights, pairs)
+        return read @ self.W_in, read @ self.W_U
 
 
 def _ends(weights: Weights, pairs: Pairs) -> tuple[Float[np.ndarray, "n _"], Float[np.ndarray, "n _"]]:

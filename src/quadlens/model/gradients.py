@@ -1,4 +1,4 @@
-"""Gradients of logits by the embedding vectors of a and b, back through every block, in float64."""
+"""Gradients of logits by the vectors of a and b, embedded or one-hot, back through every layer, in float64."""
 
 from collections.abc import Mapping
 
@@ -29,6 +29,26 @@ def token_gradients(
         g = g + (g @ block["W_out"].T * slope) @ block["W_in"].T
         g = g + _back_through_attention(config, block, step, g)
     return g[:, 0], g[:, 1]
+
+
+def one_hot_gradients(
+    weights: Weights, pairs: Pairs, c: Int[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "n p"], Float[np.ndarray, "n p"]]:
+    """The same of an MLP without norms, by the p coordinates of each one-hot token."""
+    config, (a, b) = weights.config, pairs.T
+    W_a, W_b = weights.W_a.astype(np.float64), weights.W_b.astype(np.float64)
+    x, slopes = W_a[a] + (W_b[b] + (weights.b_in if config.bias else 0.0)), []
+    for number, activation in enumerate([*(layer.activation for layer in config.hidden), config.activation]):
+        if number:
+            x = x @ weights.blocks[number]["W_in"] + weights.blocks[number]["b_in"]
+        sigma = None if activation is None else NONLINEARITIES[activation]
+        slopes.append(1.0 if sigma is None else sigma.derivative(x))
+        x = x if sigma is None else sigma.apply(x)
+    g = weights.W_out.T.astype(np.float64)[c]
+    for block, slope in zip(weights.blocks[:0:-1], slopes[:0:-1], strict=True):
+        g = (slope * g) @ block["W_in"].T
+    g = slopes[0] * g
+    return g @ W_a.T, g @ W_b.T
 
 
 def _back_through_attention(config: Config, block: Mapping[str, Array], step: Step[Array], g: Streams) -> Streams:

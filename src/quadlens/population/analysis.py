@@ -109,7 +109,7 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
     config, layer = study.config, study.anatomy.layer
     if config.attends is None or config.task.cyclic is None:
         return None
-    measures = algorithm_measures(study.model, layer, right_logits(layer))
+    measures = algorithm_measures(study.model, right_logits(layer))
     lens = study.lens_if_any
     return {
         "gradient_symmetricity": measures.gradient_symmetricity,

@@ -169,6 +169,8 @@ def _inflated(path: Path, file: bytes) -> bytes:
     try:
         content = machine.decompress(file, MAX_BYTES)
         why = "cut short, or too large" if machine.unconsumed_tail or not machine.eof else None
+        # A browser refuses a stream with anything behind its end.
+        why = "something lies behind its end" if machine.unused_data else why
     except zlib.error as error:
         why = str(error)
     if why is not None:

@@ -200,13 +200,14 @@ def known_norm(
     if kind is None or (written is None and eps is None):
         has = f"it has {', '.join(held[:3])}; " if held else ""
         kinds = ", ".join(NORM_KINDS)
-        missing.add("the norm", f"{has}give a config that has normalization_type ({kinds}) and eps", "config")
+        asked_for = f"normalization_type ({kinds})" + (" and eps" if eps is None else "")
+        missing.add("the norm", f"{has}give a config that has {asked_for}", "config")
         return None
     if kind not in NORM_KINDS or (held and kind.endswith("Pre")):
         beside = f", and the weights have {', '.join(held[:3])}" if held else ""
         raise BadConfig(
             f"{source}: normalization_type is {str(kind)[:40]!r} in {hints.sidecar_name}{beside}; expected one of "
-            f"{', '.join(NORM_KINDS)}, Pre being without weights"
+            f"{', '.join(NORM_KINDS)}, Pre being without weights, or null where there is none"
         )
     added = eps if written is None else written
     return Norm("layer" if kind.startswith("LN") else "rms", finite_number(hints.sidecar_name, "eps", added))

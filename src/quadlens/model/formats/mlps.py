@@ -184,7 +184,11 @@ def _two_hidden_layers(checkpoint: Checkpoint, hints: Hints, format_name: str) -
         model = Weights.with_zero_biases(Config.mlp(p, d_mlp, activation, hidden=hidden), **weights)
     except QuadlensError as error:
         raise error.about(source) from None
-    notes = (f"p = {p}: the shapes", f"{by_config}: two hidden layers", f"activation {activation}: {said}")
+    notes = (
+        f"p = {p}: the shapes",
+        f"{by_config}: a linear embedding, then two hidden layers",
+        f"activation {activation}: {said}",
+    )
     return Imported(model, format_name, notes)
 
 

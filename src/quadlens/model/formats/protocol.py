@@ -151,8 +151,8 @@ class Marked:
         beside = [name for name in self.others if name in checkpoint.tensors]
         sniffs = []
         for names in self.marks:
-            absent = [name for name in names if name not in checkpoint.tensors]
-            reasons = (f"no {absent[0]}",) if absent else tuple(f"has {name}" for name in names)
-            clauses = (*reasons, f"but {beside[0]} lies beside it") if beside and not absent else reasons
-            sniffs.append(Sniff(0.0 if absent else 0.5 if beside else 1.0, clauses))
-        return max(sniffs, key=lambda sniff: sniff.confidence)
+            if all(name in checkpoint.tensors for name in names):
+                clauses = (*(f"has {name}" for name in names), *(f"but {name} lies beside it" for name in beside[:1]))
+                sniffs.append(Sniff(0.5 if beside else 1.0, clauses))
+        wanted = " and no ".join(" with ".join(names[:2]) for names in self.marks)
+        return max(sniffs, key=lambda sniff: sniff.confidence, default=Sniff(0.0, (f"no {wanted}",)))

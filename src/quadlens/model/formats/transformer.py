@@ -145,12 +145,13 @@ def read_transformer(
     }
     by_program = None if facts.program is None else f"as in {facts.program}"
     means = by_program or "which softmax means here; attn_scale in a config says another"
-    # Where attention is constant there are no scores, whatever a config says of them.
-    softmax = isinstance(attention[0], SoftmaxAttention)
-    divisor, divisor_said = known_divisor(hints, d_head, means) if softmax else (math.sqrt(d_head), "")
+    # Where attention is constant by the file's own config there are no scores, whatever else it says of them.
+    softmax, by_config = isinstance(attention[0], SoftmaxAttention), facts.attention[1] is not None
+    scored = softmax or not by_config
+    divisor, divisor_said = known_divisor(hints, d_head, means) if scored else (math.sqrt(d_head), "")
     read_position = None if position is None else position[0]
     reading = _Reading(source, weights, fields, read_position, divisor, facts.mix, facts.causal)
-    model, attention_said = reading.model(*attention, by_config=facts.attention[1] is not None)
+    model, attention_said = reading.model(*attention, by_config)
     last = by_program or "the last position, from which attention looks"
     read_at = ("a", "b", "'='")[model.config.read_position]
     notes = [
