@@ -110,8 +110,8 @@ def test_a_small_adder_learns_to_add_and_is_saved(tmp_path: Path) -> None:
     settings = {
         "task": "add:2",
         "p": 3,
-        "d_model": 12,
-        "d_mlp": 16,
+        "d_model": 24,  # wide enough that it learns from every seed, and so on every processor
+        "d_mlp": 64,
         "d_head": 8,
         "epochs": 900,
         "lr": 1e-2,
@@ -122,7 +122,7 @@ def test_a_small_adder_learns_to_add_and_is_saved(tmp_path: Path) -> None:
     done = quadlens("train", "--preset", "adder", "--threads", "1", *words, "-o", str(output))
     assert done.code == 0, done.err
     assert "10010 of 10010 words tried right" in done.out
-    assert "training add:2 in base 3, 16 neurons, seed 0 on 256 new words a step" in done.err
+    assert "training add:2 in base 3, 64 neurons, seed 0 on 256 new words a step" in done.err
     model = load(output)
     task = expand(config_of(model))
     every = np.stack(np.meshgrid(*(np.arange(n) for n in task.alphabets), indexing="ij"), -1).reshape(-1, task.letters)
