@@ -8,7 +8,6 @@ import json
 import math
 import os
 import stat
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +88,7 @@ def parse_toml(content: bytes | str, where: str) -> dict[str, Any]:
     Raises:
         BadFile: as `parse_json`.
     """
+    import tomllib
 
     def read() -> Any:
         text = content if isinstance(content, str) else content.decode("utf-8")

@@ -17,7 +17,6 @@ from quadlens_checker.direct import by_moments as by_direct_moments
 from quadlens_checker.model_file import Config, Tensors, read_model
 from quadlens_checker.moments import by_moments
 from quadlens_checker.reading import Clock, Rejected, TimedOut, integers, keys, parse_json, rational, read_file, require
-from quadlens_checker.sequence_verdict import verify_cells
 from quadlens_checker.stack import Stack, by_stack, read_stack
 from quadlens_checker.tasks import Table, check_task
 from quadlens_checker.thin import by_thin, cut_down
@@ -135,6 +134,8 @@ def float32_reason(certificate: Any) -> str | None:
 def verify(certificate: Any, content: bytes, clock: Clock) -> None:
     """Raise `Rejected` unless every claim of the certificate is proved; `cost` must be three numbers, not more."""
     if isinstance(certificate, dict) and certificate.get("strategy") == "cells":
+        from quadlens_checker.sequence_verdict import verify_cells  # an eighth of the time of a short check to import
+
         verify_cells(certificate, content, clock)
         return
     top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"

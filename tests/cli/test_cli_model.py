@@ -291,7 +291,7 @@ print(sorted(set({HEAVY!r}) & set(sys.modules)))
 @pytest.mark.slow
 def test_everything_but_training_imports_without_torch() -> None:
     """As after `pip install .`: extras cannot be imported, and no room minds."""
-    extras = ["torch", "numba", "joblib", "threadpoolctl", "transformer_lens", "onnx", "onnxruntime"]
+    extras = ["torch", "numba", "joblib", "transformer_lens", "onnx", "onnxruntime"]
     code = f"""
 import importlib, importlib.abc, pkgutil, sys
 

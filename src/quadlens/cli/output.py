@@ -46,7 +46,7 @@ class Output:
             return
         from rich.console import Console
 
-        render(Console(highlight=False))
+        render(Console(highlight=False, emoji=False))
 
     def say(self, value: Mapping[str, Any], *lines: str) -> None:
         """Print `value` as JSON, or lines as they are: a name in them is no markup, and a long one is not broken."""

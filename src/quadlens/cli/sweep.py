@@ -126,7 +126,7 @@ def work_backend(name: str, address: str | None, processes: int | None) -> "Back
         raise BadConfig("--address was given with --backend local; add --backend ray")
     if name == "ray" and address is not None and processes is not None:
         raise BadConfig("--processes was given with --address; a cluster has the cores it has")
-    if any(find_spec(module) is None for module in ("torch", "numba", "threadpoolctl", "joblib")):
+    if any(find_spec(module) is None for module in ("torch", "numba", "joblib")):
         raise MissingExtra("training", "train")
     from quadlens.population.backends import LocalBackend, RayBackend
 

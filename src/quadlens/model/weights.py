@@ -133,7 +133,7 @@ class Weights(Displayed):
 def check_arrays(arrays: Mapping[str, Any]) -> None:
     """Refuse weights that are no NumPy arrays, as tensors of other libraries, or that hide numbers behind a mask."""
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        if not isinstance(array, np.ndarray) or hasattr(array, "mask"):  # naming numpy.ma would import it
             raise WrongArgument(
                 f"{name}: got {kind_of(array)}; expected a NumPy array, as tensor.detach().cpu().numpy() gives it; "
                 "a whole state dict, of tensors or arrays, goes to quadlens.from_state_dict(state, …)"

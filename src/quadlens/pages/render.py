@@ -56,9 +56,12 @@ def drawers(workers: int) -> "Iterator[ProcessPoolExecutor | None]":
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
+    from threadpoolctl import threadpool_limits
+
+    # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork. Every core draws, so
+    # that threads of one product would wait for one another, and wait busily: a third of the report's time.
     context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
-    with ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
+    with threadpool_limits(1), ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
         try:
             with deaf_to_interrupts():
                 for _ in range(workers):
@@ -125,7 +128,9 @@ def _begin() -> None:
     import matplotlib.backends.backend_agg
     import matplotlib.backends.backend_pdf
     import matplotlib.backends.backend_svg  # noqa: F401
+    from threadpoolctl import threadpool_limits
 
+    threadpool_limits(1)
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 
