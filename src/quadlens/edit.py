@@ -234,7 +234,9 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
 def _anatomy(model: "ModelLike") -> Anatomy:
     from quadlens.studies import study_of
 
-    return study_of(model).anatomy
+    anatomy = study_of(model).anatomy
+    anatomy.model.config.need_pairs("this network reads sequences of tokens; expected one that answers pairs")
+    return anatomy
 
 
 def _scaled(model: Weights, gain: Float[np.ndarray, " d_mlp"]) -> Weights:

@@ -170,7 +170,7 @@ def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Outp
     study = study_of(model)
     check_directory(output)
     certificates, points = [], []
-    for name in strategies(study.config):
+    for name in strategies(study.anatomy.config):
         out.note(f"proving with {name}")
         began = time.perf_counter()
         certificate = study.certify(name)

@@ -81,7 +81,7 @@ def build_page(
             another shape.
     """
     study = study_of(model)
-    weights, config, task = study.model, study.config, study.config.task
+    weights, config, task = study.model, study.anatomy.config, study.anatomy.config.task
     if config.p > LARGEST_P:
         raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
     if config.no_tables is not None:

@@ -37,7 +37,8 @@ def collapse(weights: Weights, ring: Ring[R]) -> Tables[R]:
         BadConfig: for several blocks or norms over another arithmetic than float64.
         BadWeights: when tables are too large for float64.
     """
-    config, p = weights.config, weights.config.p
+    config = weights.config.need_pairs()
+    p = config.p
     if config.no_tables is not None and ring is not FLOATS:
         raise BadConfig(f"{config.no_tables}: tables are in float64 alone; `evaluate`, `explain` and `lens` work")
     with np.errstate(over="ignore", invalid="ignore"):

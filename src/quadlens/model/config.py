@@ -390,8 +390,9 @@ class Config(Displayed):
         """
         raise BadConfig("this network answers pairs; expected one on sequences, with a SequenceConfig")
 
-    def need_pairs(self, why: str) -> None:
-        """Raise BadConfig with this sentence where a network does not answer pairs."""
+    def need_pairs(self, why: str = "") -> "Config":
+        """This config; of a network that does not answer pairs, raise BadConfig with a sentence of its own or this."""
+        return self
 
     def need_stream(self, why: str, settings: tuple[str, ...] = ()) -> None:
         """Raise BadConfig with this sentence where there is no residual stream that attention writes to."""

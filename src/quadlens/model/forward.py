@@ -62,7 +62,8 @@ def forward(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> R:
 
 def ends(weights: "Weights", pairs: "Pairs", ring: Ring[R]) -> Ends[R]:
     """The forward pass of each pair (a, b)."""
-    config, block, p = weights.config, weights.blocks[-1], weights.config.p
+    config = weights.config.need_pairs()
+    block, p = weights.blocks[-1], config.p
     if config.has_stream:
         *_, last = steps(weights, pairs, ring)
         x: Any = last.middle[config.read_position]

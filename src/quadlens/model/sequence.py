@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 import numpy as np
 
@@ -19,6 +19,10 @@ SequenceActivation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 # Without these there is no network; a bias left out is 0, and so are positions; a norm's weight left out is 1.
 REQUIRED = {"W_E", "W_Q", "W_K", "W_V", "W_O", "W_gate", "W_in", "W_out", "rope_cos", "rope_sin", "mask", "W_U"}
 MAX_WIDTH = 1 << 14
+NO_PAIRS = (
+    "this network reads sequences of tokens, and what is asked is for networks that answer pairs; `evaluate`, "
+    "`explain`, `certify` and `report` are for both"
+)
 MAX_SEQUENCE_WEIGHTS = 1 << 24
 
 
@@ -179,7 +183,7 @@ class SequenceConfig(Displayed):
         """This config, as the one that is asked for."""
         return self
 
-    def need_pairs(self, why: str) -> None:
+    def need_pairs(self, why: str = NO_PAIRS) -> NoReturn:
         """Raise BadConfig with this sentence: the network reads more than a pair."""
         raise BadConfig(why)
 

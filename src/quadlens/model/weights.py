@@ -108,9 +108,11 @@ class Weights(Displayed):
         """The network with another config, or with some other tensors."""
         return Weights(config or self.config, **{**self.tensors, **tensors})
 
-    def asked(self, task: Task) -> "Weights":
-        """The same weights, asked another task."""
-        return self.replace(replace(self.config, task=task))
+    def asked(self, task: Any) -> "Weights":
+        """The same weights, asked another task: a `Task`, and nothing else."""
+        if not isinstance(task, Task):
+            raise WrongArgument(f"task: got {kind_of(task)}; expected a Task, as quadlens.task('add', 59) is one")
+        return self.replace(replace(self.config.need_pairs(), task=task))
 
     def forward(self, pairs: Pairs) -> Float[np.ndarray, "n p"]:
         """Logits of each pair (a, b), computed the obvious way in float64: the oracle of every faster path."""

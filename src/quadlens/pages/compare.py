@@ -160,7 +160,7 @@ def _keys(study: Study) -> tuple[int, ...]:
 
 
 def _config_facts(study: Study) -> dict[str, str]:
-    config = study.config
+    config = study.anatomy.config
     return {
         "task": config.task.words,
         "elements": str(config.p),

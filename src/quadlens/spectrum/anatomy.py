@@ -36,8 +36,8 @@ class Anatomy:
 
     @property
     def config(self) -> Config:
-        """The model's config."""
-        return self.model.config
+        """The config of a model that answers pairs."""
+        return self.model.config.need_pairs()
 
     @cached_property
     def layer(self) -> FloatTables:

@@ -196,6 +196,7 @@ def history(
         return read_run(path.with_suffix(PLAYED)).history
     files = files_of(path)
     last = model_in(files[-1][1], activation)
+    last.config.need_pairs("these are snapshots of a network on sequences; expected one that answers pairs")
     train, keys = _training_pairs(path, last.config.p), _keys(study_of(last))
     snapshots = []
     for done, (epoch, file) in enumerate(files):

@@ -9,6 +9,7 @@ from quadlens.studies.study import Study
 if TYPE_CHECKING:
     import numpy as np
 
+    from quadlens.model.sequence import SequenceConfig
     from quadlens.sequences.certificate import SequenceCertificate
     from quadlens.sequences.evaluate import SequenceEvaluation
     from quadlens.sequences.explain import Axis, SequenceExplanation
@@ -20,10 +21,14 @@ class SequenceStudy(Study):
     on_sequences: ClassVar[bool] = True
 
     @property
+    def config(self) -> "SequenceConfig":  # type: ignore[override]
+        """The model's config."""
+        return self.model.config.need_sequences()
+
+    @property
     def sizes(self) -> dict[str, Any]:
         """Task and width, as reports have them in their manifest."""
-        config = self.model.config.need_sequences()
-        return {"task": config.task.name, "d_mlp": config.d_mlp}
+        return {"task": self.config.task.name, "d_mlp": self.config.d_mlp}
 
     @property
     def shown(self) -> dict[str, Any]:

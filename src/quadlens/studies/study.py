@@ -88,7 +88,7 @@ class Study(Displayed):
     @property
     def p(self) -> int:
         """Modulus."""
-        return self.config.p
+        return self.anatomy.config.p
 
     @property
     def collapsed(self) -> FloatTables:
@@ -135,10 +135,11 @@ class Study(Displayed):
     @cached_property
     def no_waves(self) -> str | None:
         """Why nothing can be said in terms of frequencies, as the end of a sentence; None where it can."""
-        if self.config.task.cyclic is None:
-            return f"no renaming of its elements turns {self.config.task.words} into addition, so it has no frequencies"
-        if self.config.no_collapse is not None:
-            return f"{self.config.no_collapse}, so that what reaches a neuron is not a part of a plus a part of b"
+        config = self.anatomy.config
+        if config.task.cyclic is None:
+            return f"no renaming of its elements turns {config.task.words} into addition, so it has no frequencies"
+        if config.no_collapse is not None:
+            return f"{config.no_collapse}, so that what reaches a neuron is not a part of a plus a part of b"
         return None
 
     @property
@@ -165,13 +166,13 @@ class Study(Displayed):
     @cached_property
     def irreps(self) -> Irreps | None:
         """The irreducible parts of the task's group; None for a cyclic one, which has frequencies, and for no group."""
-        task = self.config.task
+        task = self.anatomy.config.task
         return find_irreps(task) if task.cyclic is None and task.is_group else None
 
     @property
     def sizes(self) -> dict[str, Any]:
         """Modulus and width, as reports have them in their manifest."""
-        return {"p": self.p, "d_mlp": self.config.d_mlp}
+        return {"p": self.p, "d_mlp": self.anatomy.config.d_mlp}
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -221,7 +222,7 @@ class Study(Displayed):
     @cached_property
     def bounds(self) -> Bounds | None:
         """The clusters as quadrature rules; None where the activation has none, or the model has no frequencies."""
-        rules = self.no_waves is None and NONLINEARITIES[self.config.activation].is_piecewise_linear
+        rules = self.no_waves is None and NONLINEARITIES[self.anatomy.config.activation].is_piecewise_linear
         return bounds(self.anatomy) if rules else None
 
     @cached_property
@@ -251,7 +252,7 @@ class Study(Displayed):
     @cached_property
     def rules(self) -> RuleErrors | None:
         """Their worst errors; None where there is none."""
-        return rule_errors(self._key_rules, self.config.activation)
+        return rule_errors(self._key_rules, self.anatomy.config.activation)
 
     @cached_property
     def integration(self) -> Integration:
@@ -282,7 +283,7 @@ class Study(Displayed):
     @cached_property
     def proofs(self) -> tuple[Certificate, ...]:
         """One certificate per strategy, cheapest first; brute force only where no cheaper strategy is exact."""
-        tried = strategies(self.config, EXACT_LIMIT)
+        tried = strategies(self.anatomy.config, EXACT_LIMIT)
         certificates = [self.certify(name) for name in tried if name != "brute"]
         if "brute" in tried and not any(certificate.proof.exact for certificate in certificates):
             certificates.append(self.certify("brute"))
@@ -360,7 +361,7 @@ class Study(Displayed):
         return self
 
     def _check_size(self, what: str) -> None:
-        p, d_mlp = self.config.p, self.config.d_mlp
+        p, d_mlp = self.anatomy.config.p, self.anatomy.config.d_mlp
         if float(p) ** 3 * d_mlp > MAX_OPERATIONS:
             raise BadConfig(
                 f"{what}, and p = {p} with {d_mlp} neurons has too many; use explain without logits, and bounds"

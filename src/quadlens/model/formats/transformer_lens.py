@@ -280,7 +280,9 @@ def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[st
 
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
-    config = model.config
+    config = model.config.need_pairs(
+        f"networks on sequences are not written as {format_name} so far; use format=quadlens"
+    )
     if config.no_tables is not None:
         raise BadConfig(f"{config.no_tables}; only one layer without norms is written so far. Use quadlens")
     config.need_stream(f"{format_name} holds transformers; this model is an MLP: export it as onnx or quadlens")
