@@ -226,7 +226,7 @@ def from_module(
     inputs: Literal["one-hot", "concat", "sum", "pair"],
     map: Mapping[str, str] | None = None,
     activation: str | None = None,
-    task: "str | Task" = "add",
+    task: "str | Task | None" = None,
 ) -> "Study":
     """A study of a plain PyTorch module that maps a and b to logits, by the modules it holds.
 
@@ -241,7 +241,7 @@ def from_module(
         map: Which weight is which where the order of its parts does not say, as {"embed": "emb.weight", "hidden":
             "fc1", "out": "fc2"}; also `embed_b` of b's own embedding, `hidden2`, …, and `hidden_bias`, ….
         activation: Its name where the module holds none, as relu called in its code.
-        task: What it was trained for, as "add" or "S5", or a `quadlens.task(…)`.
+        task: What it was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when left out.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.

@@ -401,7 +401,7 @@ def test_verbs(tmp_path: Path) -> None:
             verb(path)
     report = quadlens.report(path, tmp_path / "report")
     page = report.page.read_text()
-    assert "the model has 2 layers, and the last reads what the neurons before it computed" in page
+    assert "the model has 2 layers, and the last reads what those before it compute" in page
     margin = f"at least {significant(proof.proof.margin, 'down', 4)}"
     for words in (proof.statement, margin, f"{proof.total_flops:,}"):
         assert words in re.sub("<[^>]*>", "", page)  # words of the glossary are links

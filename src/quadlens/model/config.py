@@ -344,7 +344,7 @@ class Config(Displayed):
     def no_tables(self) -> str | None:
         """Why tables and softmax alone do not say what the network computes, so that all of it is run; else None."""
         if self.depth > 1:
-            return f"the model has {self.depth} layers, and the last reads what the neurons before it computed"
+            return f"the model has {self.depth} layers, and the last reads what those before it compute"
         return (
             f"the model has {self.norms.words}, which divides by a size that depends on a and b" if self.norms else None
         )

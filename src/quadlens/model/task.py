@@ -264,6 +264,11 @@ def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | Non
     return task_from_table(table.astype(np.int64))
 
 
+def is_formula(name: str) -> bool:
+    """Whether a name is that of a formula, whatever the number of elements."""
+    return name.partition(":")[0] in {known.partition(":")[0] for known in FORMULAS.split(", ")}
+
+
 def task_by_name(name: str, n: int | None = None) -> Task:
     """The task called `name` on n elements; a group knows its own n.
 

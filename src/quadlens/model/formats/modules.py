@@ -39,7 +39,7 @@ def from_module(
     inputs: Inputs,
     map: Mapping[str, str] | None = None,
     activation: str | None = None,
-    task: str | Task = "add",
+    task: str | Task | None = None,
 ) -> Imported:
     """A plain PyTorch module as a model that every verb takes; the arguments are those of `quadlens.from_module`.
 

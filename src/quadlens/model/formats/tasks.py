@@ -41,7 +41,7 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
         correct, tried, note = sampled(imported.model)
         return dataclasses.replace(imported, notes=(*imported.notes, note), correct=correct, pairs=tried)
     model, own = imported.model, _Own(imported.model)
-    task, said = model.config.task, "neither the file nor a setting says another" if named is None else named[1]
+    task, said = model.config.task, "nothing says another" if named is None else named[1]
     try:
         if given is not None:
             task, said = given, "the setting task"

@@ -30,6 +30,7 @@ from quadlens.model.formats.transformer import RANKS, Facts, read_transformer
 from quadlens.model.native import METADATA_KEY
 from quadlens.model.norm import Norms
 from quadlens.model.sequence import REQUIRED, TaskSpec
+from quadlens.model.task import is_formula
 from quadlens.model.tensor_names import NORM_NAMES, PAIR_NAMES, QUERY_KEY, own_name
 from quadlens.model.weights import Weights
 
@@ -107,7 +108,9 @@ def _read(
         raise BadConfig(
             f"{checkpoint.source}: attention_dir is {str(direction)[:40]!r}; expected causal, bidirectional"
         )
-    facts = Facts(format_name, width, causal=direction != "bidirectional")
+    written = hints.of("task")
+    task = written if isinstance(written, str) and is_formula(written) else None
+    facts = Facts(format_name, width, causal=direction != "bidirectional", task=task)
     return read_transformer(checkpoint.source, weights, hints, facts, missing)
 
 
@@ -158,6 +161,9 @@ class TransformerLens:
 
         uniform, notes = uniform_softmax(model, self.name)
         state = {name: np.ascontiguousarray(array) for name, array in _hooked_state_dict(uniform).items()}
+        task = uniform.config.task
+        if not task.by_formula:
+            notes += (f"the config cannot say the task, {task.words}: give its table when the file is read again",)
         return Exported(save(state), _hooked_config(uniform.config), notes)
 
 
@@ -341,5 +347,6 @@ def _hooked_config(config: Config) -> Mapping[str, Any]:
         "attention": list(config.attention),
         "read_position": config.read_position,
         "b_token_offset": config.b_token_offset,
+        **({"task": config.task.name} if config.task.by_formula else {}),
         **({"equals_token": config.equals_token} if config.has_equals else {}),
     }

@@ -244,20 +244,20 @@ def built(
             task=task,
             **fields,
         )
-        _check_hints(hints, config)
+        check_hints(hints, config, "the program that wrote the file")
         model = Weights(config, **present)
     except QuadlensError as error:
         raise error.about(parts.source) from None
     return Imported(model, format_name, (*parts.notes, RESOLVED), task.name)
 
 
-def _check_hints(hints: Hints, config: SequenceConfig) -> None:
-    """Refuse what a network on sequences does not have, and another activation than the program's."""
+def check_hints(hints: Hints, config: SequenceConfig, who: str) -> None:
+    """Refuse what a network on sequences does not have, and another activation than its own, as `who` has it."""
     for name in ("p", "attention", "answers", "read_position"):
         if getattr(hints, name) is not None:
             raise BadConfig(
                 f"{name} was given, which a network on sequences does not have; leave it out", settings=(name,)
             )
     if hints.activation is not None and recognise_activation(hints.activation) != config.activation:
-        words = f"the activation is {hints.activation[:40]!r} by the setting, but {config.activation!r} in the program"
-        raise BadConfig(f"{words} that wrote the file; leave it out", settings=("activation",))
+        words = f"the activation is {hints.activation[:40]!r} by the setting, but {config.activation!r} in {who}"
+        raise BadConfig(f"{words}; leave it out", settings=("activation",))
