@@ -393,7 +393,7 @@ def test_refusals(tmp_path: Path) -> None:
     refused("expected finite weights", {**tensors, "z_hi_pos": np.full((1, 3), np.nan, np.float32)})
     refused("two tensors are its q_proj.weight", {**tensors, "q_proj.weight": np.ones((5, 3), np.float32)})
     refused("p was given, which a network on sequences does not have", hints=Hints(p=7))
-    refused("the activation is 'relu' by the setting, but 'gelu' in the program", hints=Hints(activation="relu"))
+    refused("activation is relu by the setting but gelu by the program", hints=Hints(activation="relu"))
     refused("the task is max:4 by the setting task but add:10", hints=Hints(task="max:4"))
     with pytest.raises(BadConfig, match="do not say which weights are tied, nor n_heads"):
         import_file(saved(tmp_path / "m.pt", {"model_state_dict": tensors}))

@@ -33,7 +33,8 @@ class Help(Command):
         from quadlens.proofs import STRATEGIES
 
         known = [f"{facts.name}: {facts.description}" for facts in (strategy.facts for strategy in STRATEGIES.values())]
-        self.help = "\n\n".join([(self.help or "").strip(), "Strategies:", *known])
+        words = "cells: networks on sequences, whatever the strategy: each step of decoding by cells of what it reads."
+        self.help = "\n\n".join([(self.help or "").strip(), "Strategies:", *known, words])
         super().format_help(ctx, formatter)
 
 

@@ -19,7 +19,13 @@ def evaluate(
     out: Output,
     model: ModelArgument = "pizza",
     sample: Annotated[
-        int | None, typer.Option("--sample", metavar="N", min=1, help="Try N random pairs instead of all p².")
+        int | None,
+        typer.Option(
+            "--sample",
+            metavar="N",
+            min=1,
+            help="Try N random inputs: of pairs instead of all p², of sequences instead of 10,010.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0,
     exact: Annotated[

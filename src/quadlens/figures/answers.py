@@ -92,7 +92,7 @@ def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None =
     p = study.p
     k = (study.keys or (None,))[0] if k is None else k
     if k is None:
-        raise BadConfig("this model has no key frequency; say which one to draw with k")
+        raise BadConfig("no key frequency is read off this model by its anatomy; say which one to draw with k")
     of_task = study.config.task
     a, b = example(of_task, k) if pair is None else pair
     if not (0 <= a < p and 0 <= b < p):

@@ -88,9 +88,13 @@ class Family:
     needs_proofs: bool = False
     needs_waves: bool = True
 
+    def is_of(self, study: Study) -> bool:
+        """Whether it is a figure of this kind of network, pairs or sequences."""
+        return bool(vars(self.draw)["is_of"](study))
+
     def of(self, study: Study) -> tuple[Picture, ...]:
         """Its pictures of one model; () where the model has none."""
-        if not vars(self.draw)["is_of"](study) or (self.needs_waves and study.no_waves is not None):
+        if not self.is_of(study) or (self.needs_waves and study.no_waves is not None):
             return ()
         values = self.values(study)
         each = (values,) if isinstance(values, Mapping) else values or ()

@@ -80,4 +80,5 @@ def _names_of(study: Study) -> str:
     names = {name for name, many in by_family.items() if many} | {
         picture.name for many in by_family.values() for picture in many
     }
-    return ", ".join(sorted(names | {family.name for family in FIGURES if family.needs_proofs}))
+    proved = {family.name for family in FIGURES if family.needs_proofs and family.is_of(study)}
+    return ", ".join(sorted(names | proved))

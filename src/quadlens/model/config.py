@@ -356,6 +356,13 @@ class Config(Displayed):
         return self.no_tables or attention
 
     @property
+    def settings(self) -> dict[str, object]:
+        """What it says of each fact that a setting of an import could say; None where any is right."""
+        attention = f"softmax:{len(self.attention)}" if self.softmax else self.attention or "none"
+        facts = {"p": self.p, "activation": self.activation, "read_position": self.read_position}
+        return {**facts, "attention": attention, "answers": None}
+
+    @property
     def attention_kind(self) -> AttentionKind:
         """`constant`; `softmax` alone; or a `mixture` of both."""
         if self.softmax is None:

@@ -188,6 +188,11 @@ class SequenceConfig(Displayed):
         raise BadConfig(why)
 
     @property
+    def settings(self) -> dict[str, object]:
+        """What it says of each fact that a setting of an import could say; the others it has not."""
+        return {"activation": self.activation}
+
+    @property
     def task_tensors(self) -> dict[str, np.ndarray]:
         """What a file has of the task beside its JSON: nothing."""
         return {}

@@ -266,7 +266,7 @@ def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | Non
 
 def is_formula(name: str) -> bool:
     """Whether a name is that of a formula, whatever the number of elements."""
-    return name.partition(":")[0] in {known.partition(":")[0] for known in FORMULAS.split(", ")}
+    return name.startswith("linear:") or name in FORMULAS.split(", ")
 
 
 def task_by_name(name: str, n: int | None = None) -> Task:
@@ -284,7 +284,7 @@ def task_by_name(name: str, n: int | None = None) -> Task:
             raise BadConfig(f"the group {name} has {len(table)} elements, but the model has {n}")
         return Task(name, len(table), table)
     if n is None:
-        raise BadConfig(f"the task {name!r} needs a number of elements n")
+        raise BadConfig(f"the task {name!r} needs a number of elements n") if is_formula(name) else _unknown(name)
     return Task(name, n)
 
 
@@ -470,7 +470,15 @@ def _check_formula(name: str, n: int) -> None:
     elif name in ("add", "subtract") or name.startswith("linear:"):
         _coefficients(name, n)
     else:
-        raise BadConfig(f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5")
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> BadConfig:
+    of_sequences = re.fullmatch(r"(add|cumsum-sign|max):\d+", name)
+    more = f"; {name} is a task on sequences, which a file of such a network says itself" if of_sequences else ""
+    return BadConfig(
+        f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5{more}"
+    )
 
 
 def _is_prime(p: int) -> bool:

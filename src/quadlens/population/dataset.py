@@ -283,8 +283,9 @@ def filter_models(frame: "polars.DataFrame", conditions: Sequence[str]) -> "pola
             frame = frame.filter(pl.sql_expr(condition))
         except pl.exceptions.PolarsError as error:
             columns = [name for name, kind in frame.schema.items() if not kind.is_nested() and name != "manifest"]
+            reason = str(error).splitlines()[0].partition(";")[0]  # what follows is every column, in Python
             raise BadConfig(
-                f"the condition {condition!r}: {str(error).splitlines()[0]}; expected a condition in SQL such as p=59, "
+                f"the condition {condition!r}: {reason}; expected a condition in SQL such as p=59, "
                 f"'min_margin>10' or good_model, over the columns {', '.join(columns)}",
                 settings=("where",),
             ) from None

@@ -116,10 +116,10 @@ class Axis:
         )
         pairs = "no two intervals" if not self.overlapping else f"{self.overlapping} pairs of intervals"
         return (
-            f"At step {i}, {percent(self.share, 1, 'down')} of the variance of what attention brings lies along one "
-            f"axis, s. There s changes by {self.per_sum:.3g} per unit of x{i} + y{i}{before} (least squares over "
-            f"cells, R² {fit(self.r2)}). For each own digit every value of x{i} + y{i} + carry has an interval on the "
-            f"axis that holds s on all inputs; {pairs} of different right digits overlap."
+            f"Of the answer z{i}, {percent(self.share, 1, 'down')} of the variance of what attention brings lies along "
+            f"one axis, s. There s changes by {self.per_sum:.3g} per unit of x{i} + y{i}{before} (least squares over "
+            f"cells, R² {fit(self.r2)}). For each token that it is read at, every value of x{i} + y{i} + carry has an "
+            f"interval on the axis that holds s on all inputs; {pairs} of different right digits overlap."
         )
 
 

@@ -8,13 +8,17 @@ from typing import Any, TypeVar
 
 from quadlens.errors import BadConfig
 from quadlens.model.activation import ACTIVATIONS, Activation, recognise_activation
+from quadlens.model.config import Config
 from quadlens.model.formats.protocol import Hints, SoftmaxAttention
 from quadlens.model.norm import Norm
+from quadlens.model.sequence import SequenceConfig
 from quadlens.model.tensor_names import own_name
 
 T = TypeVar("T")
 # Who says a fact, and what; None where they do not say it.
 Claim = tuple[str, T | None]
+# Facts that settings can say of a network that says them itself.
+SETTINGS = ("p", "attention", "activation", "read_position", "answers")
 # What TransformerLens calls norms; those with Pre have no weights.
 NORM_KINDS = ("LN", "LNPre", "RMS", "RMSPre")
 
@@ -62,6 +66,26 @@ def agreed(what: str, source: str, claims: Sequence[Claim[T]], *settings: str) -
                 settings=settings,
             )
     return (spoken[0][1], spoken[0][0]) if spoken else None
+
+
+def check_settings(hints: Hints, config: Config | SequenceConfig, source: str, who: str) -> None:
+    """Refuse settings that say other than `who` does, or of what the network does not have.
+
+    Raises:
+        BadConfig: with the first of them.
+    """
+    own = config.settings
+    for name in SETTINGS:
+        given = getattr(hints, name)
+        if given is not None and name not in own:
+            raise BadConfig(
+                f"{name} was given, which {config.kind_words} does not have; leave it out", settings=(name,)
+            )
+        if name == "activation" and given is not None:
+            given = recognise_activation(given)
+        if isinstance(given, SoftmaxAttention):
+            given = f"softmax:{given.positions}" if given.positions or "softmax" not in str(own[name]) else own[name]
+        agreed(name.replace("_", " "), source, [("the setting", given), (who, own.get(name))], name)
 
 
 def _show(value: object) -> str:

@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
-from quadlens.model.activation import recognise_activation
 from quadlens.model.atomic import write_all_atomic
-from quadlens.model.config import Config
 from quadlens.model.formats.adders import ADDERS
-from quadlens.model.formats.adders.parts import check_hints
 from quadlens.model.formats.checkpoint import Checkpoint, checkpoint_in_memory, read_checkpoint
 from quadlens.model.formats.chughtai import Chughtai
-from quadlens.model.formats.facts import agreed, parse_attention
+from quadlens.model.formats.facts import check_settings, parse_attention
 from quadlens.model.formats.gbmi import Gbmi
 from quadlens.model.formats.mlps import He, TwoLayerMLP, ZhongLinear, read_mapped
 from quadlens.model.formats.nanda_layout import Nanda, Zhong
 from quadlens.model.formats.onnx_graph import write_onnx
-from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff, SoftmaxAttention
+from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, Sniff
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.transformer_lens import HookedSequence, TransformerLens, TransformerLens4
 from quadlens.model.native import METADATA_KEY, from_tensors, to_bytes
@@ -60,27 +57,8 @@ class QuadlensNative:
         """The model as it is; a setting can say no more than the file does."""
         header = str(checkpoint.extras.get(METADATA_KEY))
         model = from_tensors(dict(checkpoint.tensors), header, checkpoint.source)
-        if model.config.on_sequences:
-            check_hints(hints, model.config.need_sequences(), "the file")
-        else:
-            _check_settings(model.config, hints, checkpoint.source)
+        check_settings(hints, model.config, checkpoint.source, "the file")
         return Imported(model, self.name, task=model.config.task.name)
-
-
-def _check_settings(config: Config, hints: Hints, source: str) -> None:
-    """Refuse settings that contradict what a file of our own says."""
-    attention: object = config.attention or "none"
-    if config.softmax is not None:
-        whole = isinstance(hints.attention, SoftmaxAttention) and hints.attention.positions is None
-        attention = SoftmaxAttention(None if whole else len(config.attention))
-    activation = None if hints.activation is None else recognise_activation(hints.activation)
-    for name, given, own in (
-        ("p", hints.p, config.p),
-        ("activation", activation, config.activation),
-        ("attention", hints.attention, attention),
-        ("read_position", hints.read_position, config.read_position),
-    ):
-        agreed(name, source, [("the setting", given), ("the file", own)], name)
 
 
 _HOOKED = TransformerLens()

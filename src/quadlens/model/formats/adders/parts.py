@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadFile, QuadlensError
-from quadlens.model.activation import recognise_activation
 from quadlens.model.formats.checkpoint import Checkpoint
-from quadlens.model.formats.facts import Missing
+from quadlens.model.formats.facts import Missing, check_settings
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.native import told_names
 from quadlens.model.sequence import SequenceConfig, TaskSpec
@@ -244,20 +243,8 @@ def built(
             task=task,
             **fields,
         )
-        check_hints(hints, config, "the program that wrote the file")
         model = Weights(config, **present)
     except QuadlensError as error:
         raise error.about(parts.source) from None
+    check_settings(hints, config, parts.source, "the program that wrote the file")
     return Imported(model, format_name, (*parts.notes, RESOLVED), task.name)
-
-
-def check_hints(hints: Hints, config: SequenceConfig, who: str) -> None:
-    """Refuse what a network on sequences does not have, and another activation than its own, as `who` has it."""
-    for name in ("p", "attention", "answers", "read_position"):
-        if getattr(hints, name) is not None:
-            raise BadConfig(
-                f"{name} was given, which a network on sequences does not have; leave it out", settings=(name,)
-            )
-    if hints.activation is not None and recognise_activation(hints.activation) != config.activation:
-        words = f"the activation is {hints.activation[:40]!r} by the setting, but {config.activation!r} in {who}"
-        raise BadConfig(f"{words}; leave it out", settings=("activation",))
