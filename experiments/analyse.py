@@ -125,9 +125,17 @@ def page(
     if failed:
         verdict = f"Below its threshold: {', '.join(failed)}."
     if open_:
-        verdict += f" Above its threshold, but not significant with so few models: {', '.join(open_)}."
+        few = " with so few models" if len(models) < planned else ""
+        verdict += f" Above its threshold, but not significant{few}: {', '.join(open_)}."
     if len(used) < FEWEST:
         verdict = "Too few models are trained to test anything."
+    looks = (
+        "How many there are was decided by the clock. The analysis was run several times while models were being "
+        "trained, and which came next was chosen with results in view: the p-values do not correct for that."
+        if len(models) < planned
+        else "How many there are was decided before the first was trained. The analysis was also run when some were "
+        "there, and which came next was at times chosen with results in view."
+    )
     rows = [
         f"| {one.name} | {one.prediction} | {one.found} | {'yes' if one.reached else 'no'} | {pvalue(one.p)} | "
         f"{pvalue(p)} | {'confirmed' if ok else 'not confirmed'} |"
@@ -140,9 +148,7 @@ def page(
             f"{verdict.strip()} Registered in [{registered}](../registered/{registered}) before any of these "
             "models was trained. "
             f"{len(models)} of {planned} planned models are trained; {len(used)} of them answer every input and "
-            "are in the tests. How many there are was decided by the clock. The "
-            "analysis was run several times while models were being trained, and which came next was chosen with "
-            "results in view: the p-values do not correct for that. After such looks the amendments were written, "
+            f"are in the tests. {looks} After such looks the amendments were written, "
             "and p-values of 3b and 5b, for which the registration asks none, were taken out again.",
             "",
             "| test | prediction | found | threshold reached | p | p, Holm | |",

@@ -1,6 +1,7 @@
 """Product waves taken away from a hidden layer, or put into it, and what that does (registered/4_product_waves.md)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,14 @@ class Plane:
     def d_mlp(self) -> int:
         """Number of neurons."""
         return self.W_L.shape[1]
+
+    # No norm divides what is read or written by a size.
+    sizes: ClassVar[None] = None
+
+    @property
+    def size_table(self) -> np.ndarray:
+        """Factors of norms: 1."""
+        return np.ones((2, self.p, self.p))
 
     def pre(self, a: int) -> np.ndarray:
         """Pre-activations for one a, [b, neuron]."""

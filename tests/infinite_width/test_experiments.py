@@ -1,7 +1,9 @@
 """The registered experiments: the data are of registered models, and the pages are what the analysis makes of them."""
 
 import importlib
+import os
 import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -83,6 +85,47 @@ def test_the_pages_are_what_the_analysis_makes() -> None:
     for name, text in pages.items():
         assert (HERE / "results" / f"{name}.md").read_text(encoding="utf-8") == text
     assert analyse.summary(pages) in (ROOT / "docs" / "lens.md").read_text(encoding="utf-8")
+
+
+PLANE = """
+import sys
+
+import quadlens
+from product_waves import measured, plane_of
+from quadlens.infinite_width.inputs import inputs_of
+
+layer = quadlens.study(sys.argv[1]).anatomy.layer
+after = measured(plane_of(inputs_of(layer)))
+print(after["accuracy"], after["shared"] - quadlens.lens(sys.argv[1]).r2.shared)
+"""
+
+
+@pytest.mark.parametrize("name", ["pizza", "clock"])
+def test_a_layer_as_tables_is_the_layer(name: str) -> None:
+    """Product waves are taken away from it, and put into it: unchanged, it is what the lens reads of the network.
+
+    In a process of its own, for here types are checked, and a `Plane` only has what the lens needs of a layer.
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(HERE)))}
+    words = subprocess.run(
+        [sys.executable, "-c", PLANE, name], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert float(words[0]) == 1.0
+    assert abs(float(words[1])) < 1e-9
+
+
+def test_nothing_that_is_analysed_failed_to_be_measured() -> None:
+    """A measurement that raised is kept as {failed: …}; pages must not be made of what is left."""
+    data = importlib.import_module("data")
+    for path in sorted((HERE / "data").glob("[123]_*.parquet")):
+        values = data.read(path).values
+        failed = [name for name in ("lens", "bounds", "measures", "swaps", "product_waves") if _failures(values[name])]
+        assert not failed, (path.name, failed)
+
+
+def _failures(value: Any) -> bool:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, dict) and "failed" in value) or any(map(_failures, inside))
 
 
 def test_predictions_were_committed_before_the_first_data() -> None:
