@@ -47,7 +47,7 @@ class Dyadic:
         integers >>= trailing
         exponents = np.where(integers == 0, 0, exponents + trailing)
         shift = max(0, -int(exponents.min(initial=0)))
-        entries = [int(n) << int(e + shift) for n, e in zip(integers, exponents, strict=True)]
+        entries = [n << e for n, e in zip(integers.tolist(), (exponents + shift).tolist(), strict=True)]
         rows, columns = array.shape
         return cls(_fmpz_mat(rows, columns, entries), shift)
 
