@@ -68,6 +68,14 @@ def test_a_table_is_not_in_a_config_and_that_is_said(tmp_path: Path) -> None:
     assert any("cannot say the task" in note for note in notes)
 
 
+def test_a_mixture_is_not_softmax_alone(tmp_path: Path) -> None:
+    mixed = quadlens.edit.mix_attention("clock", 0.5)
+    assert mixed.config.attention_kind == "mixture"
+    path = quadlens.save(mixed, tmp_path / "model.safetensors")
+    with pytest.raises(QuadlensError, match="attention is softmax by the setting but a mixture by the file"):
+        import_file(path, hints=Hints(attention=SoftmaxAttention()))
+
+
 def test_an_mlp_of_our_own_with_what_it_has(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save(build_mlp(Recipe(p=11, keys=(1, 4), neurons=24)), path)

@@ -62,6 +62,20 @@ def _make(folder: Path) -> tuple[Path, dict[str, Any]]:
     return folder / "out", json.loads(done.stdout)
 
 
+@pytest.mark.slow
+def test_files_do_not_depend_on_how_many_processes_draw(tmp_path: Path) -> None:
+    """Nor on threads: outside these tests a product may have as many as there are cores, and sums another order."""
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    reports = []
+    for workers in ("1", "2"):
+        words = ("report", "clock", "-o", str(tmp_path / workers), "--workers", workers, "--no-proofs", "--quiet")
+        subprocess.run([sys.executable, "-m", "quadlens", *words], env=environment, check=True)
+        files = sorted(path for path in (tmp_path / workers).rglob("*") if path.is_file())
+        reports.append({str(path.relative_to(tmp_path / workers)): path.read_bytes() for path in files})
+        del reports[-1]["manifest.json"]  # it has the command
+    assert reports[0] == reports[1]
+
+
 @pytest.fixture(scope="module")
 def pizza() -> Study:
     return study_of("pizza").without_proofs()

@@ -358,7 +358,8 @@ class Config(Displayed):
     @property
     def settings(self) -> dict[str, object]:
         """What it says of each fact that a setting of an import could say; None where any is right."""
-        attention = f"softmax:{len(self.attention)}" if self.softmax else self.attention or "none"
+        softmax = "a mixture" if self.attention_kind == "mixture" else f"softmax:{len(self.attention)}"
+        attention = softmax if self.softmax else self.attention or "none"
         facts = {"p": self.p, "activation": self.activation, "read_position": self.read_position}
         return {**facts, "attention": attention, "answers": None}
 
@@ -398,7 +399,7 @@ class Config(Displayed):
         raise BadConfig("this network answers pairs; expected one on sequences, with a SequenceConfig")
 
     def need_pairs(self, why: str = "") -> "Config":
-        """This config; of a network that does not answer pairs, raise BadConfig with a sentence of its own or this."""
+        """This config; that of a network on sequences raises BadConfig, with `why` or a sentence of its own."""
         return self
 
     def need_stream(self, why: str, settings: tuple[str, ...] = ()) -> None:

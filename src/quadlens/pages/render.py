@@ -49,17 +49,21 @@ class Rendered:
 
 @contextlib.contextmanager
 def drawers(workers: int) -> "Iterator[ProcessPoolExecutor | None]":
-    """Processes that draw, already importing what they need; None for one worker: then this process draws."""
+    """Processes that draw, already importing what they need; None for one worker: then this process draws.
+
+    Inside, products have one thread. Where every core draws, several would wait for one another, and wait busily: a
+    third of the report's time. And where one process draws, sums have the same order, and files the same bytes.
+    """
+    from threadpoolctl import threadpool_limits
+
     if workers <= 1:
-        yield None
+        with threadpool_limits(1):
+            yield None
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    from threadpoolctl import threadpool_limits
-
-    # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork. Every core draws, so
-    # that threads of one product would wait for one another, and wait busily: a third of the report's time.
+    # Fresh processes, not forks: polars and OpenBLAS have threads, which do not survive a fork.
     context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
     with threadpool_limits(1), ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
         try:

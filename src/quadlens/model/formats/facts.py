@@ -84,7 +84,8 @@ def check_settings(hints: Hints, config: Config | SequenceConfig, source: str, w
         if name == "activation" and given is not None:
             given = recognise_activation(given)
         if isinstance(given, SoftmaxAttention):
-            given = f"softmax:{given.positions}" if given.positions or "softmax" not in str(own[name]) else own[name]
+            whole = given.positions is None and str(own[name]).startswith("softmax")
+            given = own[name] if whole else f"softmax:{given.positions}" if given.positions else "softmax"
         agreed(name.replace("_", " "), source, [("the setting", given), (who, own.get(name))], name)
 
 
