@@ -190,7 +190,7 @@ def certificate_of(weights: Weights, margins: list[dict[tuple[int, ...], Any]]) 
     }
     return {
         "format": "quadlens-certificate",
-        "version": 3,
+        "version": 4,
         "strategy": "cells",
         "statement": statement(network.task.value, network.task.inputs, wrong, most, margin),
         "verdict": "WRONG" if example else "CERTIFIED" if not most else "PARTLY" if margin else "UNPROVED",

@@ -467,7 +467,7 @@ def test_what_no_coordinate_has_is_not_too_large_for_directions() -> None:
         margins, task = true_margins(weights, network), network.task.value
         right = {"kind": "right", "own": 2, "answer": 0, "box": []}
         certificate = {
-            "format": "quadlens-certificate", "version": 3, "strategy": "cells", "verdict": "CERTIFIED",
+            "format": "quadlens-certificate", "version": 4, "strategy": "cells", "verdict": "CERTIFIED",
             "statement": statement(task, 2, 0, 0, Fraction(1, 2)), "counter_example": None,
             "model": {"sha256": hashlib.sha256(content).hexdigest(), "task": task},
             "claims": {"inputs": 2, "certified_inputs": 2, "wrong_inputs": [0, 0], "margin": "1/2"},

@@ -29,6 +29,8 @@ from quadlens.sequences.tail import Tail
 from quadlens.sequences.union import in_union
 
 SequenceVerdict = Literal["CERTIFIED", "WRONG", "PARTLY", "UNPROVED"]
+# Of its certificates: since 4 the statement says that right tokens are not compared with one another.
+VERSION = 4
 # What is claimed of what is proved, so that a checker that bounds a little worse agrees.
 CLAIMED = 1 - 2.0**-13
 
@@ -140,8 +142,8 @@ class SequenceCertificate(Displayed):
             which = "all" if most == 0 else f"at least {self.certified_inputs:,} of the"
             text = (
                 f"On {which} {self.inputs:,} inputs of {words}, in real arithmetic on the stored weights, greedy "
-                "decoding is right: at every step the logit of a right token exceeds that of every other token, by at "
-                f"least {at_least(self.margin, 9)}."
+                "decoding is right: at every step the logit of a right token exceeds that of every token that is not "
+                f"right, by at least {at_least(self.margin, 9)}."
             )
         return text if most == 0 else f"{text} At least {least:,} and at most {most:,} inputs are answered wrongly."
 
@@ -176,7 +178,7 @@ class SequenceCertificate(Displayed):
         example = {"input": list(self.worst.word), "step": self.worst.step, "answered": self.worst_margin[2]}
         return {
             "format": "quadlens-certificate",
-            "version": 3,
+            "version": VERSION,
             "strategy": "cells",
             "statement": self.statement,
             "verdict": self.verdict,
