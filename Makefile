@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-INPUTS := pyproject.toml constraints.txt
+INPUTS := pyproject.toml src/quadlens_checker/pyproject.toml constraints.txt
 
-.PHONY: report test proved quick check format docs site bench clean
+.PHONY: report test proved quick check format docs site bench dist clean
 
 report: $(VENV)/.base
 	$(BIN)/quadlens report -o out/report
@@ -50,14 +50,20 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.base: $(INPUTS) | $(BIN)/python
-	$(PIP) -e .
+	$(PIP) -e src/quadlens_checker -e .
 	touch $@
 
 # torch first and pinned: a CPU build arrives where one is at hand, and nothing later asks for another.
 $(VENV)/.test: $(INPUTS) | $(BIN)/python
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[train,onnx,peers,cluster,docs,dev]'
+	$(PIP) -e src/quadlens_checker -e '.[train,onnx,peers,cluster,docs,dev]'
 	touch $@ $(VENV)/.base
+
+# Both distributions, as wheels and source archives, and the checker as one file.
+dist: $(VENV)/.test
+	$(BIN)/python -m build --outdir dist src/quadlens_checker
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m quadlens_checker --write dist/quadlens-checker.pyz
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .coverage out proved/build

@@ -1,11 +1,12 @@
 """Check a quadlens certificate against a model file, from scratch.
 
-Standard library only; imports nothing of the program that wrote the certificate, which reads `limits` and nothing else
-of this one. Every number is an integer or a
-rational; what is not (softmax, gelu) is enclosed in integers, and bounds are rounded to their safe side. The
-certificate's hints (an order of the neurons, arcs, a basis, directions, boxes) are tried, never trusted: what is
-verified is true whatever they say. The claim is that for all a, b but those listed, the logit of the right answer
-exceeds that of every other one in 0 … p-1 by at least the margin; of a network on sequences, that it decodes right.
+It needs the standard library only and imports nothing of the program that wrote the certificate.
+That program reads `limits` and nothing else of this one. Every number is an integer or a rational;
+softmax, GELU and the like are enclosed in integers, and bounds are rounded to their safe side. The
+certificate's hints (an order of the neurons, arcs, a basis, directions, boxes) are tried, never
+trusted: what is verified is true whatever they say. The claim is that for all a, b but those listed,
+the logit of the right answer exceeds that of every other one in 0 … p-1 by at least the margin; of a
+network on sequences, that it decodes right.
 
 Read `limits` (what is refused), `reading` and `model_file` (what comes from outside), `tasks`, `matrices` and
 `collapse` (the exact model), `exponential`, `gates` and `activations` (what is not rational), `arcs`, `moments`,
@@ -19,3 +20,5 @@ from quadlens_checker.guard import check
 from quadlens_checker.verdict import CheckReport
 
 __all__ = ["CheckReport", "check"]
+
+__version__ = "0.2.0"

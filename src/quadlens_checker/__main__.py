@@ -59,5 +59,10 @@ def main(arguments: list[str]) -> int:
     return report.exit_code
 
 
+def run() -> int:
+    """Check what the command line names; the installed command `quadlens-check`."""
+    return main(sys.argv[1:])
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run())

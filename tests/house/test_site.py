@@ -16,6 +16,7 @@ import nbformat
 import pytest
 
 import quadlens
+import quadlens_checker
 from places import ROOT
 
 pytestmark = pytest.mark.slow
@@ -145,8 +146,8 @@ def test_the_release_has_one_version_and_one_date() -> None:
     (version,) = re.findall(r"^version: (.*)$", cited, re.M)
     (day,) = re.findall(r'^date-released: "(.*)"$', cited, re.M)
     assert version == quadlens.__version__
-    first = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[0]
-    assert first == f"{version} ({day})"
+    sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert [section for section in sections if section != "Unreleased"][0] == f"{version} ({day})"
     for field in ("cff-version", "title", "message", "type", "license", "abstract", "authors", "references"):
         assert re.search(rf"^{field}:", cited, re.M), field
 
@@ -154,12 +155,18 @@ def test_the_release_has_one_version_and_one_date() -> None:
 @pytest.mark.timeout(900)
 def test_the_wheel_stands_alone(tmp_path: Path) -> None:
     """Built from the source archive, with every file of the tree in it; installed beside its dependencies alone."""
-    run(sys.executable, "-m", "build", "--outdir", tmp_path, ROOT)
-    (wheel,), (_,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    run(sys.executable, "-m", "build", "--outdir", tmp_path / "quadlens", ROOT)
+    run(sys.executable, "-m", "build", "--outdir", tmp_path / "checker", ROOT / "src" / "quadlens_checker")
+    (wheel,), (_,) = (tmp_path / "quadlens").glob("*.whl"), (tmp_path / "quadlens").glob("*.tar.gz")
+    (checker,), (_,) = (tmp_path / "checker").glob("*.whl"), (tmp_path / "checker").glob("*.tar.gz")
     assert quadlens.__version__ in wheel.name
+    assert quadlens_checker.__version__ in checker.name
     tree = [path for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     ours = {str(path.relative_to(ROOT / "src")) for path in tree if "egg-info" not in str(path)}
-    assert ours - set(zipfile.ZipFile(wheel).namelist()) == set()
+    ours -= {f"quadlens_checker/{name}" for name in ("pyproject.toml", "README.md")}
+    packed = {file: set(zipfile.ZipFile(file).namelist()) for file in (wheel, checker)}
+    assert ours - packed[wheel] - packed[checker] == set()
+    assert [name for name in packed[wheel] if name.startswith("quadlens_checker")] == []
     # Neither pip inside nor bytecode, which is more than half of the time that an environment takes.
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "empty")
     python, program = tmp_path / "empty" / "bin" / "python", tmp_path / "empty" / "bin" / "quadlens"
@@ -174,12 +181,12 @@ def test_the_wheel_stands_alone(tmp_path: Path) -> None:
         "-q",
         "--no-compile",
     )
-    run(*pip, "-c", ROOT / "constraints.txt", wheel, folder=tmp_path)
+    run(*pip, "-c", ROOT / "constraints.txt", checker, wheel, folder=tmp_path)
     assert run(program, "--version", folder=tmp_path).strip() == f"quadlens {quadlens.__version__}"
     assert "certify" in run(program, "--help", folder=tmp_path)
     run(program, "certify", "pizza", "-q", "-o", "c.json", folder=tmp_path)
     assert json.loads(run(program, "check", "c.json", "pizza", "--json", folder=tmp_path))["verdict"] == "VERIFIED"
-    run(python, "-m", "quadlens_checker", "--write", "checker.pyz", folder=tmp_path)
+    run(python.parent / "quadlens-check", "--write", "checker.pyz", folder=tmp_path)
     model = (
         python.parent.parent
         / "lib"
