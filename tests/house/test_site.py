@@ -147,7 +147,7 @@ def test_the_release_has_one_version_and_one_date() -> None:
     (day,) = re.findall(r'^date-released: "(.*)"$', cited, re.M)
     assert version == quadlens.__version__
     sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
-    assert [section for section in sections if section != "Unreleased"][0] == f"{version} ({day})"
+    assert next(section for section in sections if section != "Unreleased") == f"{version} ({day})"
     for field in ("cff-version", "title", "message", "type", "license", "abstract", "authors", "references"):
         assert re.search(rf"^{field}:", cited, re.M), field
 
