@@ -204,6 +204,35 @@ def test_hooks_and_other_code_are_found_by_the_comparison() -> None:
         from_transformer(Other())
 
 
+class Wider(StandIn):
+    """One that can be copied to float64, and adds something to its first logit."""
+
+    adds = 0.0
+
+    def double(self) -> "Wider":
+        self.weights = {name: x.double() for name, x in self.weights.items()}
+        return self
+
+    def __call__(self, tokens: Any) -> Any:
+        return super().__call__(tokens) + self.adds * torch.eye(7)[0]
+
+
+@pytest.mark.parametrize("offset", [0.0, 2e5])
+@pytest.mark.parametrize("kind", [hooked, Wider])
+def test_a_common_offset_hides_no_hook(kind: Any, offset: float) -> None:
+    """b_U moves all logits alike, which softmax does not see; a hook that adds 15 to one changes answers."""
+    model = kind()
+    with torch.no_grad():
+        model.state_dict()["unembed.b_U"] += offset
+    assert from_transformer(model).pairs == 49
+    if kind is Wider:
+        model.adds = 15.0
+    else:
+        model.unembed.register_forward_hook(lambda module, fed, logits: logits + 15 * torch.eye(7)[0])
+    with pytest.raises(BadConfig, match="not what it computes"):
+        from_transformer(model)
+
+
 def test_what_a_network_raises_is_told() -> None:
     class Raises(StandIn):
         def __call__(self, tokens: Any) -> Any:

@@ -232,6 +232,74 @@ def test_code_that_is_not_what_the_parts_say_is_refused() -> None:
         from_module(hooked, inputs="one-hot")
 
 
+def lookup(p: int, offset: float, gain: float = 10.0) -> Any:
+    """A one-hot network right on all inputs by a margin of `gain`, all its logits moved by the same offset."""
+    module = Chain(nn.Linear(2 * p, p * p), nn.ReLU(), nn.Linear(p * p, p))
+    first, last = torch.zeros(p * p, 2 * p), torch.zeros(p, p * p)
+    for a, b in all_pairs(p):
+        first[a * p + b, [a, p + b]] = 1
+        last[(a + b) % p, a * p + b] = gain
+    with torch.no_grad():
+        module[0].weight.copy_(first)
+        module[0].bias.fill_(-1.0)
+        module[2].weight.copy_(last)
+        module[2].bias.fill_(offset)
+    return module
+
+
+@pytest.mark.parametrize("offset", [0.0, 2e5, 1e6])
+def test_a_common_offset_hides_no_error(offset: float) -> None:
+    """Softmax does not see an offset of all logits, so it is no size to measure a difference by."""
+
+    class Adds(Chain):
+        def forward(self, x: Any) -> Any:
+            return self.through(x) + 15 * torch.eye(7)[0]
+
+    own = own_logits(Adds(*lookup(7, offset)), "one-hot", 7)
+    assert (own.argmax(axis=1) == all_pairs(7).sum(axis=1) % 7).sum() == 7
+    with pytest.raises(BadConfig, match="what its parts say is not what it computes"):
+        from_module(Adds(*lookup(7, offset)), inputs="one-hot")
+    assert from_module(lookup(7, offset), inputs="one-hot").correct == 49
+
+
+def test_small_logits_are_compared_by_their_own_size() -> None:
+    class Adds(Chain):
+        def forward(self, x: Any) -> Any:
+            return self.through(x) + 3e-5 * torch.eye(7)[0]
+
+    assert from_module(lookup(7, 0, 1e-5), inputs="one-hot").correct == 49
+    with pytest.raises(BadConfig, match="a logit less their mean that is"):
+        from_module(Adds(*lookup(7, 0, 1e-5)), inputs="one-hot")
+
+
+def test_answers_are_compared_where_logits_are_close() -> None:
+    """1e-5 of a logit's range decides an input that is a near tie; whoever decides it otherwise is another network."""
+
+    class Tips(Chain):
+        def forward(self, x: Any) -> Any:
+            return self.through(x) + 3e-4 * torch.eye(7)[0]
+
+    def near_tie(kind: Any) -> Any:
+        module = kind(*lookup(7, 0))
+        with torch.no_grad():
+            module[2].weight[0, 8] = 9.9999  # 1 + 1 = 2, by 0.0001
+        return module
+
+    assert from_module(near_tie(Chain.__mro__[1]), inputs="one-hot").correct == 49
+    with pytest.raises(BadConfig, match="answers 1 of 49 inputs otherwise, a = 1, b = 1 for one"):
+        from_module(near_tie(Tips), inputs="one-hot")
+
+
+def test_the_count_is_the_modules_own() -> None:
+    """In float32 an offset of 10⁹ rounds every logit to a multiple of 64: all tie, and none is right."""
+    imported = from_module(lookup(7, 1e9), inputs="one-hot")
+    own = lookup(7, 1e9)(torch.eye(7)[torch.from_numpy(all_pairs(7))].flatten(1)).detach().numpy()
+    assert (own == own[:, :1]).all()
+    assert imported.correct == 0
+    assert imported.summary().startswith("0 of 49 inputs right (a + b mod 7)\n")
+    assert "rounding in its own precision changes the answer to 49 inputs" in imported.summary()
+
+
 def test_modules_that_cannot_be_read() -> None:
     class Raises(Chain):
         def forward(self, x: Any) -> Any:

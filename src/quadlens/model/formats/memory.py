@@ -146,14 +146,14 @@ def from_transformer(
         return with_task(imported, hints, source)
 
     imported = read(feed)
-    notes = imported.notes
+    by_parts, compared = imported, "not compared with a forward pass: a state dict has none"
     if alive:
-        notes = (*notes, check_agreement(imported.model, _runs(model, feed), model, source))
-    else:
-        notes = (*notes, "not compared with a forward pass: a state dict has none")
-    if inputs is None and imported.correct != imported.pairs:
+        agreement = check_agreement(imported.model, _runs(model, feed), model, source)
+        imported, compared = agreement.counted(imported), agreement.note
+    notes = (*imported.notes, compared)
+    if inputs is None and by_parts.correct != by_parts.pairs:
         ns = [n] if p is not None or answers < vocabulary else [n, n - 1, n // 2, (n - 1) // 2]
-        notes += _better(read, feed, _others(feed, ns, vocabulary, n_ctx), imported)
+        notes += _better(read, feed, _others(feed, ns, vocabulary, n_ctx), by_parts)
     return dataclasses.replace(imported, notes=notes)
 
 

@@ -76,14 +76,13 @@ def from_module(
             check_size(n, 0)
             whole = _with_tokens(tables, reading, n, joined, source)
             model = mlp_of(whole, n, source)
-            note = check_agreement(model, _runs(inputs, n), module, source)
+            agreement = check_agreement(model, _runs(inputs, n), module, source)
         except QuadlensError as error:
             errors.append(error)
             continue
         notes = (f"n = {n}: the shapes", f"fed {FED[inputs]}: inputs={inputs!r}", f"layers {in_words(reading)}")
-        return with_task(
-            Imported(model, "module", (*notes, *multiplied_out(whole, model), note)), Hints(task=task), source
-        )
+        read = Imported(model, "module", (*notes, *multiplied_out(whole, model), agreement.note))
+        return agreement.counted(with_task(read, Hints(task=task), source))
     raise min(errors, key=lambda error: getattr(error, "gap", np.inf))
 
 

@@ -56,9 +56,17 @@ def with_task(imported: Imported, hints: Hints, source: str) -> Imported:
     except QuadlensError as error:
         raise error.about(source) from None
     correct, pairs = own.right(task)
-    drawn = "" if pairs == task.n**2 else f", drawn of {task.n**2}"
-    notes = (*imported.notes, f"task {task.words}: {said}", f"{correct} of {pairs} inputs are answered right{drawn}")
+    notes = (*imported.notes, f"task {task.words}: {said}", right_words(correct, pairs, task.n))
     return dataclasses.replace(imported, model=model, notes=notes, correct=correct, pairs=pairs)
+
+
+def right_words(correct: int | None, pairs: int | None, n: int) -> str:
+    """The note that says how many inputs are answered right.
+
+    >>> right_words(7, 10, 5)
+    '7 of 10 inputs are answered right, drawn of 25'
+    """
+    return f"{correct} of {pairs} inputs are answered right" + ("" if pairs == n**2 else f", drawn of {n**2}")
 
 
 class _Own:
