@@ -3,20 +3,28 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 
 import quadlens as ql
+from checker.sequence_certificates import network_of, words_of
 from cli_runner import quadlens, refused
 from quadlens.errors import BadConfig
 from quadlens.figures.adders import sequence_axis
 from quadlens.figures.registry import all_pictures
+from quadlens.model.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 from quadlens.model.sequence_forward import forward, tensor
 from quadlens.model.weights import Weights
-from quadlens.sequences.explain import SequenceExplanation, axis_of, explain_sequence
+from quadlens.numbers import precision
+from quadlens.sequences.explain import SequenceExplanation, Share, axis_of, explain_sequence, position_name
+from quadlens.sequences.tables import Network
 from quadlens.training.config import load_config
 from quadlens.training.sequence import initial_weights
+from sequences_truth import Truth
+from small_sequences import PARITY, addition_task, random_config, random_network
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +159,82 @@ def test_a_report_of_an_adder_is_a_page_with_its_picture_and_its_verdict(tmp_pat
     assert "The proof was left out." in without.page.read_text(encoding="utf-8")
     only = quadlens("report", model, "-o", tmp_path / "figures", "--only", "sequence-axis", "--format", "svg")
     assert only.out.strip().endswith("sequence-axis.svg")
+
+
+def shares_of(weights: Weights, head: int, step: int) -> dict[str, list[Any]]:
+    """By positions' names, the share of attention on each letter (and on all constants), of every input, in balls."""
+    truth, network = Truth(weights), network_of(weights)
+    task, (query, _, _) = network.task, network.task.steps[step]
+    ours, found = Network(weights), dict[str, list[Any]]()
+    sources = [-1 if isinstance(fed, int) else fed[0] for fed in task.fed[: query + 1]]
+    for word in words_of(network):
+        tokens = task.tokens(list(word))
+        powers = {j: truth.score(head, query, tokens[query], j, tokens[j]).exp() for j in truth.seen(head, query)}
+        total = sum(powers.values(), arb(0))
+        for source in set(sources):
+            positions = [j for j, of in enumerate(sources) if of == source]
+            name = " ".join(position_name(ours, j) for j in positions)
+            found.setdefault(name, []).append(sum((powers.get(j, arb(0)) for j in positions), arb(0)) / total)
+    return found
+
+
+def check_shares(weights: Weights) -> int:
+    """No share is outside what is said of it on any input; how many were looked at."""
+    looked_at = 0
+    with precision(2000):
+        for reading in explain_sequence(weights).steps:
+            for head, shares in enumerate(reading.shares):
+                truth = shares_of(weights, head, reading.step)
+                for share in shares:
+                    for ball in truth[share.names]:
+                        assert not ball < arb(share.low), (reading, share, ball)
+                        assert not ball > arb(share.high), (reading, share, ball)
+                    looked_at += len(truth[share.names])
+    return looked_at
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_no_share_of_attention_is_outside_its_bounds_on_any_input(seed: int) -> None:
+    """Of networks of every kind; scores are up to some 10^4 apart."""
+    task, tokens, positions = ((addition_task(2, 2), 4, 9), (PARITY, 3, 4), (addition_task(1, 3, stop=True), 5, 7))[
+        seed % 3
+    ]
+    weights = random_network(random_config(seed, task, tokens, positions), seed)
+    sharp = weights.replace(W_Q=weights.W_Q * np.float32([1, 10, 100, 1e4][seed % 4]))
+    assert check_shares(sharp)
+
+
+def reading_one_of_two() -> Weights:
+    """Scores 0 or -46 on the first of two bits, always -41 on the second: when the first is 1 the second gets all."""
+    task = Automaton(
+        next=(((0, 0),), ((0, 0),)), positions=(Fed(0, ((0, 1),)), Fed(1, ((0, 1),)), 2),
+        steps=(Step(2, 0, ((0, 1),)),), answers=((0,), (1,)),
+    )  # fmt: skip
+    config = SequenceConfig(3, 2, 3, 2, 1, 2, 2, 0, TaskSpec("bits", automaton=task), mask="tensor")
+    zero, bias = np.zeros((1, 2, 2)), np.zeros((1, 3, 3))
+    bias[0, 2] = 0, -41, -60
+    keys = np.array([[[0.0, 0.0], [-46.0, 0.0]]])
+    mask = np.array([[[1, 0, 0], [1, 1, 0], [1, 1, 1]]], dtype=np.float64)
+    return Weights(
+        config, W_E=np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), W_Q=zero, b_Q=np.array([[1.0, 0.0]]), W_K=keys,
+        W_V=np.eye(2)[None], W_O=np.eye(2)[None], W_U=np.eye(2), score_bias=bias, mask=mask,
+    )  # fmt: skip
+
+
+def test_what_the_others_get_is_added_up_and_not_taken_off_the_whole() -> None:
+    weights = reading_one_of_two()
+    assert check_shares(weights)
+    (first, *_) = explain_sequence(weights).steps[0].shares[0]
+    assert first.low < 0.0067  # e^-46 / (e^-46 + e^-41), where the whole is 1 to all digits
+
+
+def test_a_share_of_which_nothing_is_known_is_not_printed() -> None:
+    """Scores of 10^400 are no floats: their weights are between 0 and 1."""
+    weights = reading_one_of_two().replace(b_Q=np.array([[1e200, 0.0]]), W_K=np.full((1, 2, 2), 1e200))
+    (reading,) = explain_sequence(weights).steps
+    assert {(share.low, share.high) for share in reading.shares[0]} == {(0.0, 1.0)}
+    assert "1.000" not in reading.words()
+    assert "no bound of its weights" in reading.words()
+    known = dataclasses.replace(reading, shares=((Share("x0", 0.25, 0.5), Share("x1", 0.0002, 0.9998)),))
+    assert "attention puts 0.250 to 0.500 on x0, at most 0.750 on all else." in known.words()

@@ -2,9 +2,11 @@
 
 Weights of attention are bounded over all inputs: with E_l what the positions of letter l add to the denominator, the
 share of l is E_l / Σ E, at least min E_l / (min E_l + Σ_{others} max E), and at most the same with min and max swapped.
+The others are added up by themselves: to take E_l off the whole would cancel where it is nearly all of it.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from quadlens.model.sequence_forward import after_attention
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, fit, percent
 from quadlens.sequences.cells import Cells, all_cells, window
+from quadlens.sequences.interval import Interval, down, up
 from quadlens.sequences.reach import search
 from quadlens.sequences.tables import Network
 
@@ -63,13 +66,22 @@ class StepReading:
         """One sentence."""
         parts = []
         for head, shares in enumerate(self.shares):
-            listed = ", ".join(f"{at_least(s.low, DIGITS)} to {at_most(s.high, DIGITS)} on {s.names}" for s in shares)
-            rest = at_most(max(0.0, 1 - sum(s.low for s in shares)), DIGITS)
             who = f"head {head} " if len(self.shares) > 1 else ""
-            parts.append(
-                f"{who}puts {listed}, at most {rest} on all else" if shares else f"{who}reads everything a little"
-            )
+            parts.append(f"{who}{_shares_in_words(shares)}")
         return f"The answer {self.asked} is read at {self.read_at}: attention {'; '.join(parts)}."
+
+
+def _shares_in_words(shares: tuple[Share, ...]) -> str:
+    """What a head puts on what; shares whose bounds say nothing belong to all else."""
+    if not shares:
+        return "reads everything a little"
+    bounds = [(share, at_least(share.low, DIGITS), at_most(share.high, DIGITS)) for share in shares]
+    told = [of for of in bounds if of[1:] != (at_least(0.0, DIGITS), at_most(1.0, DIGITS))]
+    if not told:
+        return "has no bound of its weights over all inputs that says anything"
+    listed = ", ".join(f"{low} to {high} on {share.names}" for share, low, high in told)
+    rest = max(Fraction(0), 1 - sum(Fraction(share.low) for share, _, _ in told))
+    return f"puts {listed}, at most {at_most(rest, DIGITS)} on all else"
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,20 +210,39 @@ def _reading(network: Network, step: int) -> StepReading:
     shares = []
     for head in range(network.config.n_heads):
         parts = [*(table[..., head] for table in tables.E), tables.E_constant[:, None, None, head]]
-        least = np.stack([table.lo.min(axis=(1, 2)) for table in parts])
-        most = np.stack([table.hi.max(axis=(1, 2)) for table in parts])
-        # Sums of positive numbers, each rounded once or twice more than its terms: moved outwards by far more.
-        others_most, others_least = most.sum(axis=0) - most, least.sum(axis=0) - least
-        low = (least / (least + others_most)).min(axis=1) * (1 - 1e-12)
-        high = (most / np.maximum(most + others_least, 1e-300)).max(axis=1) * (1 + 1e-12)
+        bounds = shares_of_parts(Interval.stack([_over_words(part) for part in parts]))
+        low, high = bounds.lo.min(axis=1), bounds.hi.max(axis=1)
         listed = [
-            Share(" ".join(words), float(a), min(1.0, float(b)))
+            Share(" ".join(words), float(a), float(b))
             for words, a, b in zip(names, low, high, strict=True)
             if words and b >= LISTED
         ]
         shares.append(tuple(sorted(listed, key=lambda share: -share.high)))
     asked = position_name(network, query + 1) if query + 1 < len(task.positions) else f"of letter {letter}"
     return StepReading(step, asked, position_name(network, query), tuple(shares))
+
+
+def _over_words(part: Interval) -> Interval:
+    """What a part adds to the denominator over all states and letters, [own token]; weights are not negative."""
+    return Interval(np.maximum(part.lo.min(axis=(1, 2)), 0.0), part.hi.max(axis=(1, 2)))
+
+
+def shares_of_parts(parts: Interval) -> Interval:
+    """Bounds of each part's share of their sum, [part, …]: 0 … 1 where a number is none."""
+    with np.errstate(all="ignore"):
+        others = _sums_before(parts) + _sums_before(parts[::-1])[::-1]
+        least, most = np.maximum(down(parts.hi + np.maximum(others.lo, 0.0)), 0.0), up(parts.lo + others.hi)
+        low = np.maximum(down(parts.lo / most), 0.0)
+        high = np.where(least > 0, np.minimum(up(parts.hi / least), 1.0), 1.0)
+    return Interval(np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), 1.0, high))
+
+
+def _sums_before(parts: Interval) -> Interval:
+    """Of each part the sum of those before it."""
+    sums = [Interval.zeros(*parts.shape[1:])]
+    for i in range(len(parts.lo) - 1):
+        sums.append(sums[-1] + parts[i])
+    return Interval.stack(sums)
 
 
 def position_name(network: Network, position: int) -> str:
