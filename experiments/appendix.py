@@ -165,10 +165,12 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
         if not before
         else f"rows without coordinates all {before} times"
     )
-    failed = f"; the file with planes fails on {len(without)} ({seeds(without)})" if without else ""
+    failed = f". The file with planes fails on {len(without)} ({seeds(without)})" if without else ""
     return "\n".join(
         [
-            f"- Twelve numbers or so (of three keys; four of each key) answer every input of {of(twelve, n)}{failed}.",
+            f"- The integrals alone (four numbers a key) answer every input of {of(twelve, n)}. Random numbers do so "
+            "too ([control](lens.md#what-answers_right-shows)), so this says little about the mechanism"
+            f"{failed}.",
             f"- {nothing}, {nor}; with coordinates all inputs of {of(sum(whole), n)} are proved. What networks differ by from their few numbers, and the few numbers' margin, medians: where all inputs are proved {medians(True)}; where not, {medians(False)}.",
             f"- `thin`, which keeps the network's own directions in place of planes fitted to waves, proves all inputs of {of(proved, n)}, in {at_most(middle, 1)} operations per weight in the median. Its first attempt that proves every input is the one that is kept, so that little margin may be left: {at_least(least, 2)} at least; in {sum(bool(one['float32_certified']) for one in thin)} of the {n} it is enough for float32 execution too.",
         ]
