@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Keep what is derived true: output quoted in the documents, the shipped summary, what pages have typeset.
+"""Keep what is derived true: output and values quoted in documents, the shipped summary, what pages have typeset.
 
 A block starts with `<!-- output of: quadlens … -->`, or with a file of tools/ or experiments/ in place of `quadlens`,
-and ends with `<!-- end of output -->`. From the root:
+and ends with `<!-- end of output -->`. A number before `<!--=NAME-->` is that value (tools/values.py).
+From the root:
 
     python tools/refresh_docs.py            # rewrite what changed
     python tools/refresh_docs.py --check    # say what changed, exit 1 if anything did
@@ -16,6 +17,9 @@ import sys
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+import values
 
 if TYPE_CHECKING:
     from quadlens.population.comparison import Comparison
@@ -122,19 +126,21 @@ def main() -> int:
     """Every document; the number of those that changed decides the exit code of --check."""
     if "--check" not in sys.argv:
         refresh_summary()
+        values.refresh()
+    rows = values.read()
     changed = []
     now = typeset()
     if not TYPESET.exists() or TYPESET.read_text(encoding="utf-8") != now:
         changed.append(TYPESET)
         if "--check" not in sys.argv:
             TYPESET.write_text(now, encoding="utf-8")
-    for path in [Path("README.md"), *sorted(Path("docs").glob("*.md"))]:
-        before = path.read_text()
-        after = refreshed(before)
+    for path in values.documents():
+        before = path.read_text(encoding="utf-8")
+        after = values.inserted(refreshed(before), rows)
         if after != before:
             changed.append(path)
             if "--check" not in sys.argv:
-                path.write_text(after)
+                path.write_text(after, encoding="utf-8")
     sys.stdout.write("".join(f"{path} changed\n" for path in changed))
     return int(bool(changed) and "--check" in sys.argv)
 

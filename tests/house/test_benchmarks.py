@@ -117,13 +117,3 @@ def test_benchmark_marks_what_it_did_not_measure() -> None:
     assert result.headline is None
     full = benchmark_sizes()
     assert {(512, 59), (16384, 100_003), (4096, 10_007)} <= set(full)
-
-
-def test_readme_and_docs_have_one_table_of_operations_and_seconds() -> None:
-    root = ROOT
-    tables = [
-        [line for line in (root / name).read_text().splitlines() if line.startswith(("| p | operations", "| 2,003 |"))]
-        for name in ("README.md", "docs/certificates.md")
-    ]
-    assert tables[0] == tables[1]
-    assert len(tables[0]) == 2

@@ -80,9 +80,6 @@ def test_the_strip_shows_networks_that_are_certified(path: str) -> None:
     names = re.findall(r"pictures/gallery/([\w-]+)\.png", text)
     assert len(names) >= 4
     assert [name for name in names if CARDS[name]["verdict"] != "CERTIFIED"] == []
-    for said, name in (("3,481", "pizza"), ("14,400", "chughtai-s5"), ("10²⁰", "microadder-57")):
-        assert said == gallery.count(CARDS[name]["inputs"])
-        assert said in text
 
 
 def test_a_public_file_is_known_by_its_bytes(tmp_path: Path) -> None:
