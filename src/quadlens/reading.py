@@ -2,13 +2,18 @@
 
 Every reader of either comes here: a document is no deeper than `MAX_DEPTH` and its numbers no longer than `MAX_DIGITS`,
 so that whoever walks, prints or converts it afterwards needs no care of its own.
+
+What is read while `keeping_inputs` lasts is an input, and `model.atomic` replaces no input.
 """
 
+import contextlib
 import json
 import math
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +23,80 @@ MAX_DEPTH = 32
 MAX_DIGITS = 1000
 
 
-def read_limited(path: Path, limit: int, cannot: str = "cannot read", *, may_be_empty: bool = False) -> bytes:
+@dataclass(frozen=True)
+class _Inputs:
+    """What may not be replaced.
+
+    Attributes:
+        files: Each file by its device and inode, under the name that it was read by.
+        recorded: Whether what is read becomes one.
+    """
+
+    files: dict[tuple[int, int], Path]
+    recorded: bool
+
+
+_NOTHING_KEPT = _Inputs({}, recorded=False)
+_INPUTS: ContextVar[_Inputs] = ContextVar("inputs", default=_NOTHING_KEPT)
+
+
+@contextlib.contextmanager
+def keeping_inputs(*named: Path | None, recorded: bool = True) -> Iterator[None]:
+    """Let no writer in the block replace a file that is an input there, under whatever name.
+
+    Args:
+        named: Files that are inputs from the start; a name of no file is left out.
+        recorded: Whether every file that `read_limited` opens in the block becomes an input, too.
+    """
+    inputs = _Inputs(dict(_INPUTS.get().files), recorded)
+    for path in named:
+        if path is not None:
+            with contextlib.suppress(OSError, ValueError):
+                inputs.files[_identity(os.stat(path))] = Path(path)
+    before = _INPUTS.set(inputs)
+    try:
+        yield
+    finally:
+        _INPUTS.reset(before)
+
+
+def record_input(path: Path, about: os.stat_result | None = None) -> None:
+    """Make a file an input, where inputs are recorded; `read_limited` does it for all that it opens."""
+    inputs = _INPUTS.get()
+    if inputs.recorded:
+        with contextlib.suppress(OSError, ValueError):
+            inputs.files.setdefault(_identity(about or os.stat(path)), Path(path))
+
+
+def input_at(path: Path) -> Path | None:
+    """The input that a path is the same file as, through links too; None where it is none."""
+    try:
+        return _INPUTS.get().files.get(_identity(os.stat(path)))
+    except (OSError, ValueError):
+        return None
+
+
+def inputs_below(directory: Path) -> list[Path]:
+    """The inputs that lie in a directory."""
+    inside = os.path.realpath(directory)
+    return [path for path in _INPUTS.get().files.values() if Path(os.path.realpath(path)).is_relative_to(inside)]
+
+
+def _identity(about: os.stat_result) -> tuple[int, int]:
+    return about.st_dev, about.st_ino
+
+
+def read_limited(
+    path: Path, limit: int, cannot: str = "cannot read", *, may_be_empty: bool = False, replaceable: bool = False
+) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; a pipe or a device, which may never end, is refused.
+
+    Args:
+        path: The file.
+        limit: The most bytes that are read.
+        cannot: How a complaint begins.
+        may_be_empty: Whether an empty file is one.
+        replaceable: Whether the file is no input: it says what may be replaced.
 
     Raises:
         BadFile: with the reason.
@@ -31,6 +108,8 @@ def read_limited(path: Path, limit: int, cannot: str = "cannot read", *, may_be_
             about = os.fstat(stream.fileno())
             if not stat.S_ISREG(about.st_mode):
                 raise BadFile(f"{cannot} {path}: it is not a regular file; give a file")
+            if not replaceable:
+                record_input(path, about)
             if about.st_size > limit:
                 raise BadFile(f"{path} has {about.st_size} bytes; at most {limit} are read")
             # One more than promised, to notice a file that grows while it is read.

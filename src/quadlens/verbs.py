@@ -45,8 +45,11 @@ def save(model: "ModelLike", path: str | Path) -> Path:
     59
     """
     from quadlens.model.native import save as save_model
+    from quadlens.reading import keeping_inputs
 
-    save_model(study(model).model, Path(path))
+    network = study(model)
+    with keeping_inputs(network.file):
+        save_model(network.model, Path(path))
     return Path(path)
 
 
@@ -441,8 +444,10 @@ def explore(model: "ModelLike", output: str | Path, *, history: str | Path | boo
     """
     from quadlens.explorer import build_page
     from quadlens.model.atomic import write_atomic
+    from quadlens.reading import keeping_inputs
     from quadlens.studies.played_run import run_to_play
 
     network = study(model)
-    write_atomic(Path(output), build_page(network, network.name, run_to_play(network, history)).encode())
+    with keeping_inputs(network.file):
+        write_atomic(Path(output), build_page(network, network.name, run_to_play(network, history)).encode())
     return Path(output)

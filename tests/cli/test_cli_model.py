@@ -115,7 +115,7 @@ def test_an_export_does_not_replace_its_model(folder: Path, name: str, output: s
     before = Path("m.safetensors").read_bytes()
     refused(
         quadlens("export", "m.safetensors", "--format", name, "-o", output),
-        f"{output.removeprefix('./')} is the model itself",
+        f"cannot write {output.removeprefix('./')}: it is m.safetensors, an input",
     )
     assert Path("m.safetensors").read_bytes() == before
     assert quadlens("export", "m.safetensors", "--format", name, "-o", "other.safetensors").code == 0

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,105 @@ def test_every_way_to_write_refuses_the_package_also_behind_a_link(tmp_path: Pat
             with pytest.raises(BadFile, match="inside the package"):
                 write(place)
     assert list(tmp_path.iterdir()) == [link]
+
+
+# Every command that writes and is given a file: what it is given before -o, and of what name the file is.
+READING = {
+    "report --only": (("report", "m.safetensors", "--only", "quadrature", "--format", "svg", "-o"), "m.safetensors"),
+    "explore": (("explore", "m.safetensors", "-o"), "m.safetensors"),
+    "explain": (("explain", "m.csv", "--neurons"), "m.csv"),
+    "certify": (("certify", "m.safetensors", "-o"), "m.safetensors"),
+    "history": (("history", "m.csv", "-o"), "m.csv"),
+    "compare": (("compare", "pizza", "m.safetensors", "-o"), "m.safetensors"),
+    "ablate": (("ablate", "m.safetensors", "--share", "0.1", "-o"), "m.safetensors"),
+    "build": (("build", "--from", "m.safetensors", "-o"), "m.safetensors"),
+    "export": (("export", "m.safetensors", "--format", "quadlens", "-o"), "m.safetensors"),
+    "import": (("import", "m.safetensors", "-o"), "m.safetensors"),
+    "import --config": (("import", "m.safetensors", "--config", "c.cfg", "-o"), "c.cfg"),
+    "import --answers": (("import", "m.safetensors", "--answers", "t.csv", "-o"), "t.csv"),
+    "train --config": (("train", *TINY, "--config", "t.toml", "-o"), "t.toml"),
+}
+DIRECTORIES = {"report", "certify --all", "sweep", "population", "train", "train --resume", "train --seeds"}
+
+
+def test_every_command_that_writes_is_looked_at() -> None:
+    assert READING.keys() | DIRECTORIES >= WRITING.keys()
+
+
+@pytest.mark.parametrize("link", ["", "symlink_to", "hardlink_to"])
+@pytest.mark.parametrize("name", READING)
+def test_no_command_replaces_a_file_that_it_is_given(
+    name: str, link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, given = READING[name]
+    built = quadlens("build", "--p", "5", "--keys", "1", "--neurons", "8", "-o", "m.safetensors")
+    assert built.code == 0
+    Path("m.csv").write_bytes(Path("m.safetensors").read_bytes())
+    Path("c.cfg").write_text("{}")
+    Path("t.csv").write_text("\n".join(",".join(str((a + b) % 5) for b in range(5)) for a in range(5)))
+    Path("t.toml").write_text("epochs = 2\n")
+    output = Path(given)
+    if name == "report --only":  # a directory, in which the one figure is the model
+        figures = quadlens(*words, "figures").out.split()
+        assert figures
+        Path(figures[0]).unlink()
+        Path(figures[0]).hardlink_to(given)
+        output = Path("figures")
+    elif link:
+        output = Path(f"link{output.suffix}")
+        getattr(output, link)(given)
+    before = {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    run = quadlens(*words, output)
+    assert run.code == 2, run
+    assert f"cannot write {output}" in run.err, run.err
+    assert run.out == ""
+    assert {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
+
+
+def test_what_is_read_beside_a_model_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that an explorer plays, and a report inside the directory that a new one would replace."""
+    monkeypatch.chdir(tmp_path)
+    assert quadlens("train", *TINY, "--snapshots", "2", "-o", "m.safetensors").code == 0
+    assert quadlens("history", "m.safetensors", "--no-proofs", "-o", "m.run").code == 0
+    shutil.rmtree("m.snapshots")
+    played = Path("m.run").read_bytes()
+    refused(quadlens("explore", "m.safetensors", "-q", "-o", "m.run"), "cannot write m.run: it is m.run, an input")
+    assert Path("m.run").read_bytes() == played
+    assert quadlens("report", "m.safetensors", "--no-proofs", "-o", "made").code == 0
+    Path("m.safetensors").rename("made/m.safetensors")
+    refused(quadlens("report", "made/m.safetensors", "-q", "--no-proofs", "-o", "made"), "it holds made/m.safetensors")
+    assert Path("made/m.safetensors").is_file()
+
+
+def test_continuing_replaces_what_it_has_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert quadlens("train", *TINY, "-o", "m.safetensors").code == 0
+    longer = [word if word != "2" else "4" for word in TINY]
+    assert quadlens("train", *longer, "--resume", "-o", "m.safetensors").code == 0
+    for _ in range(2):
+        assert quadlens("sweep", *TINY[:-2], "--seeds", "0:1", "--processes", "1", "-o", "sweep").code == 0
+
+
+def test_python_replaces_no_file_that_it_was_given(tmp_path: Path) -> None:
+    import quadlens as package
+
+    path = package.save(package.build(5, (1,), 8), tmp_path / "m.safetensors")
+    (link := tmp_path / "link").hardlink_to(path)
+    before = path.read_bytes()
+    ways: list[Callable[[object, Path], object]] = [
+        package.save,
+        package.explore,
+        lambda model, output: package.export_file(model, "quadlens", output),  # type: ignore[arg-type]
+        lambda model, output: package.report(model, output.parent, proofs=False),  # type: ignore[arg-type]
+    ]
+    for write in ways:
+        for model in (path, str(path), package.study(path)):
+            for output in (path, link):
+                with pytest.raises(package.QuadlensError, match=r"cannot write|replaces its directory"):
+                    write(model, output)
+    assert path.read_bytes() == before
+    package.save(package.edit.ablate(path, share=0.1), path)  # an edited model is another one
 
 
 KILLED = """

@@ -42,8 +42,8 @@ def import_(
         Path | None,
         typer.Option(
             "--config",
-            metavar="FILE",
-            help="The checkpoint's config (JSON); config_<id>.json or cfg.json beside it is found.",
+            metavar="JSON",
+            help="The checkpoint's config; config_<id>.json or cfg.json beside it is found.",
         ),
     ] = None,
     attention: Annotated[

@@ -48,6 +48,8 @@ COMMANDS = {
     "import": ("files", "import_", "quadlens import model.pt --attention 0.5,0.5 -o model.safetensors"),
     "export": ("files", "export", "quadlens export pizza --format transformer-lens -o theirs.safetensors"),
 }
+# Commands that go on where they stopped, and so replace what they have read of their own output.
+CONTINUING = ("train", "sweep", "population")
 # Words of the release before, and what says the same now.
 RENAMED = {
     "info": "quadlens evaluate MODEL",
@@ -73,7 +75,9 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
         module, function, example = COMMANDS[name]
         loaded = import_module(f"quadlens.cli.{module}")
         help_class = getattr(loaded, "Help", Command)
-        app.command(name, cls=help_class, epilog=f"Example: {example}")(with_common_flags(getattr(loaded, function)))
+        app.command(name, cls=help_class, epilog=f"Example: {example}")(
+            with_common_flags(getattr(loaded, function), continues=name in CONTINUING)
+        )
     return app
 
 

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from quadlens.cli.output import Output
 from quadlens.errors import BadConfig
 from quadlens.former_names import current_name
+from quadlens.reading import keeping_inputs
 
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A quadlens safetensors file, or the name of a bundled model.")
@@ -66,18 +67,29 @@ class Command(TyperCommand):
         super().format_help(ctx, formatter)
 
 
-def with_common_flags(function: Callable[..., None]) -> Callable[..., None]:
+# How the help names an argument that is a file to be read.
+READ = ("MODEL", "MODEL|DIR", "SRC", "CERT", "TOML", "JSON", "FILE|model")
+
+
+def with_common_flags(function: Callable[..., None], *, continues: bool = False) -> Callable[..., None]:
     """The command with `--json`, `--quiet` and `--debug`: it takes an `Output` that knows the first two.
 
-    `--debug` is read where errors are caught, in `main`.
+    `--debug` is read where errors are caught, in `main`. No command replaces a file that it is given or that it reads.
+
+    Args:
+        function: The command.
+        continues: Whether it replaces what it has read of its own output, to go on where it stopped.
     """
     own = inspect.signature(function, eval_str=True).parameters
     models = [name for name, param in own.items() if metavar(param).startswith("MODEL")]
+    read = [name for name, param in own.items() if metavar(param) in READ]
 
     def command(*, json: bool, quiet: bool, debug: bool, **others: Any) -> None:
         for name in [name for name in models if others[name] is not None]:
             others[name] = type(others[name])(current_name(str(others[name]), quiet=quiet))
-        function(out=Output(json, quiet), **others)
+        inputs = [Path(others[name]) for name in read if others[name] is not None]
+        with keeping_inputs(*inputs, recorded=not continues):
+            function(out=Output(json, quiet), **others)
 
     flags: dict[str, Any] = {"json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
     return with_signature(command, function, [param for param in own.values() if param.name != "out"], flags, False)

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and never into the package itself."""
+"""Writing files whole or not at all, never into the package itself, and never over an input of the same command."""
 
 import contextlib
 import os
@@ -9,6 +9,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 from quadlens.errors import BadFile
+from quadlens.reading import input_at, inputs_below
 
 # How temporary files and directories end: what a killed writer leaves is known by it.
 TEMPORARY = ".quadlens-tmp"
@@ -75,6 +76,18 @@ def refuse_package(path: Path) -> None:
         raise BadFile(
             f"cannot write {path}: it is inside the package quadlens, which is not changed; choose another place"
         )
+
+
+def refuse_input(path: Path) -> None:
+    """Refuse to replace a file that is being read, under this name or another (`reading.keeping_inputs`).
+
+    Raises:
+        BadFile: when it is one, or a directory to be replaced that holds one.
+    """
+    kept = [input_at(path)] if not path.is_dir() else inputs_below(path)
+    if kept and kept[0] is not None:
+        where = f"it is {kept[0]}" if not path.is_dir() else f"it holds {kept[0]}"
+        raise BadFile(f"cannot write {path}: {where}, an input, which would be lost; give another name")
 
 
 def write_all_atomic(files: Mapping[Path, bytes]) -> None:
@@ -209,6 +222,7 @@ def _check_target(path: Path) -> Path:
     if target.exists() and not target.is_file():
         # Renaming over /dev/null or a pipe would replace the device itself.
         raise BadFile(f"cannot write {path}: it is not a regular file; give a file name")
+    refuse_input(Path(path))
     return target
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from quadlens import __version__
 from quadlens.errors import BadFile
-from quadlens.model.atomic import check_directory, make_directory, temporary_directory
+from quadlens.model.atomic import check_directory, make_directory, refuse_input, temporary_directory
 from quadlens.reading import parse_json, read_limited
 from quadlens.studies import Study
 
@@ -34,12 +34,13 @@ def check_target(target: Path) -> None:
             f"{target} holds files that are not a report of quadlens, and a report replaces its directory; "
             "choose another directory, or empty this one"
         )
+    refuse_input(target)
 
 
 def is_report(directory: Path) -> bool:
     """Whether a manifest says that quadlens wrote this directory."""
     try:
-        manifest = parse_json(read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES), MANIFEST)
+        manifest = parse_json(read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES, replaceable=True), MANIFEST)
         return isinstance(manifest, dict) and manifest.get("format") == FORMAT
     except BadFile:
         return False

@@ -16,6 +16,7 @@ from quadlens.pages.page import page_html
 from quadlens.pages.render import drawers, figure_files, render
 from quadlens.pages.sequence import sequence_report
 from quadlens.pages.tables import table_files
+from quadlens.reading import keeping_inputs
 from quadlens.studies import Study, study_of
 from quadlens.studies.played_run import run_to_play
 
@@ -80,6 +81,15 @@ def report(
     output, progress = Path(output), progress or (lambda step: None)
     check_target(output)
     results = study_of(model) if proofs else study_of(model).without_proofs()
+    with keeping_inputs(results.file):
+        return _reported(results, model, output, workers, proofs, progress)
+
+
+def _reported(
+    results: Study, model: object, output: Path, workers: int, proofs: bool, progress: Callable[[str], None]
+) -> Report:
+    """The report of a study, where nothing replaces the file that it is of."""
+    check_target(output)
     named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
     command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + ("" if proofs else " --no-proofs")
     if results.on_sequences:

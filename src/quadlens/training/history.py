@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from quadlens.errors import BadFile
 from quadlens.model.weights import Weights
+from quadlens.reading import record_input
 from quadlens.spectrum.amplitude_phase import amplitude_phase
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def read_history(curves: Path, spectrum: Path) -> History:
     import polars as pl
 
     try:
+        record_input(curves)
+        record_input(spectrum)
         curve_frame, spectrum_frame = pl.read_parquet(curves), pl.read_parquet(spectrum)
         epochs = spectrum_frame["epoch"].unique().sort()
         power = {

@@ -24,7 +24,7 @@ from quadlens.model.formats.transformer_lens import HookedSequence, TransformerL
 from quadlens.model.native import METADATA_KEY, from_tensors, to_bytes
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
-from quadlens.reading import parse_json, read_limited
+from quadlens.reading import keeping_inputs, parse_json, read_limited
 
 AUTO = "auto"
 SAFETENSORS_SUFFIX = ".safetensors"
@@ -312,15 +312,12 @@ def export_file(
             f"{path} has the name of a file that {program} writes, and quadlens writes none; give a name that ends in "
             f"{SAFETENSORS_SUFFIX}, which {reads} reads, or in .onnx for ONNX"
         )
-    if source is not None and source.exists() and path.exists() and path.samefile(source):
-        raise BadConfig(
-            f"{path} is the model itself, which its export would replace; give another name", settings=("output",)
-        )
     exported = WRITERS[format_name](model)
     files = {}
     if exported.sidecar is not None:
         files[sidecar_path(path)] = (json.dumps(exported.sidecar, indent=2) + "\n").encode()
     # Last, because weights without their config would be taken for a whole export.
     files[path] = exported.content
-    write_all_atomic(files)
+    with keeping_inputs(source):
+        write_all_atomic(files)
     return tuple(reversed(files)), exported.notes
