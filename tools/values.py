@@ -73,7 +73,12 @@ class Value:
 def output(command: str) -> Any:
     """Return the JSON that a command prints, or the names that a script defines."""
     if command.endswith(".py"):
-        return runpy.run_path(str(ROOT / command))
+        # As when the script is run: it imports from its own folder.
+        sys.path.insert(0, str((ROOT / command).parent))
+        try:
+            return runpy.run_path(str(ROOT / command))
+        finally:
+            sys.path.pop(0)
     *before, last = (shlex.split(one)[1:] for one in command.split(" && "))
     with tempfile.TemporaryDirectory() as folder:
         for words in [*before, [*last, "--json"]]:
@@ -158,6 +163,10 @@ def _inputs(gallery: Any) -> list[int]:
     return [card["inputs"] for card in _cards(gallery).values()]
 
 
+def _registered(study: Any) -> Any:
+    return study["finding"](study["registered_models"]())
+
+
 def _of_rules(key: str, choose: Callable[[list[float]], float]) -> Callable[[Any], float]:
     return lambda bounds: choose([cluster[key] for cluster in bounds["clusters"]])
 
@@ -173,7 +182,7 @@ def _at(*path: str | int) -> Callable[[Any], Any]:
 
 MOMENTS, THIN = "quadlens certify pizza", "quadlens certify pizza --strategy thin"
 BOUNDS, POPULATION, CLUSTERS = "quadlens bounds pizza", "quadlens population", "experiments/beyond_the_paper.py"
-GALLERY = "tools/gallery.py"
+GALLERY, KEYS = "tools/gallery.py", "experiments/few_neurons.py"
 TANH = "quadlens ablate original --activation tanh -o tanh.safetensors && quadlens evaluate tanh.safetensors"
 VALUES = (
     Value("pizza.p", "quadlens evaluate pizza", _at("p")),
@@ -219,6 +228,23 @@ VALUES = (
     Value("original.tanh-right", TANH, _at("correct")),
     Value("original.cells-that-agree", "quadlens bounds original", _at("papers_numbers", "agree")),
     Value("original.cells", "quadlens bounds original", _at("papers_numbers", "printed")),
+    *(
+        Value(f"original.{name}-by-papers-relu-rule", "quadlens bounds original", take)
+        for name, take in (
+            ("fewest-cells", lambda found: min(found["papers_numbers"]["agree_by_papers_relu_rule"])),
+            ("most-cells", lambda found: max(found["papers_numbers"]["agree_by_papers_relu_rule"])),
+        )
+    ),
+    # What goes with inaccurate rules in the 50 models of the registered experiment on doubled keys.
+    *(
+        Value(f"registered.{name}", KEYS, take, "estimate", digits)
+        for name, take, digits in (
+            ("auc-of-score", lambda study: _registered(study).score, 3),
+            ("auc-of-number-of-keys", lambda study: _registered(study).keys, 3),
+            ("auc-of-a-double", lambda study: _registered(study).double, 3),
+            ("z-of-a-double", lambda study: _registered(study).double_given_keys, 2),
+        )
+    ),
     Value("population.models", POPULATION, _at("models", "ours")),
     Value("population.good", POPULATION, _at("good_models", "ours")),
     Value("population.good-of-the-paper", POPULATION, lambda found: int(found["good_models"]["paper"])),

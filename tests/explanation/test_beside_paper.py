@@ -11,7 +11,8 @@ from quadlens.explanation import Explanation
 from quadlens.explanation.value import beside_paper
 from quadlens.model.weights import Weights
 from quadlens.published import as_printed, read_published
-from quadlens.quadrature import Exact, papers_cells, tables
+from quadlens.quadrature import Exact, by_papers_relu_rule, papers_cells, tables
+from quadlens.quadrature.claims import printed
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +40,33 @@ def test_explain_has_the_papers_numbers_beside_ours(explanation: Explanation) ->
     assert beside_paper(quadlens.study("pizza").explanation) == ()
 
 
-@pytest.mark.parametrize(("phases", "agree"), [("all", 22), ("attention", 25)])
-def test_how_many_of_the_papers_cells_agree(phases: str, agree: int) -> None:
+@pytest.mark.parametrize(("phases", "agree", "by_rule"), [("all", 22, [27, 28, 29]), ("attention", 25, [31, 32, 31])])
+def test_how_many_of_the_papers_cells_agree(phases: str, agree: int, by_rule: list[int]) -> None:
     result = run("bounds", "original", "--phases", phases)
-    assert f"{agree} of the 72 numbers that it prints for them" in " ".join(result.out.split())
+    words = " ".join(result.out.split())
+    assert f"{agree} of the 72 numbers that it prints for them" in words
+    assert f"by the paper's rule {min(by_rule)} to {max(by_rule)} are" in words
     document = run("bounds", "original", "--phases", phases, "--json").document
-    assert document["papers_numbers"] == {"agree": agree, "printed": 72}
+    assert document["papers_numbers"] == {
+        "agree": agree,
+        "printed": 72,
+        "agree_by_papers_relu_rule": by_rule,
+    }
+
+
+def test_the_papers_relu_rule_is_above_our_proved_bounds_on_its_model() -> None:
+    """So its 16 numbers are bounds there, though the rule has no proof."""
+    bounds = quadlens.bounds("original")
+    proved = tables(bounds)[2]
+    for boundary in (0, 1, 2):
+        by_rule = by_papers_relu_rule(tables(bounds), bounds, boundary)[2]
+        for ours, theirs in zip(proved.rows, by_rule.rows, strict=True):
+            for bound, rule in zip(ours.claims, theirs.claims, strict=True):
+                if "relu_bound" in ours.name:
+                    assert rule.kind == "estimate"
+                    assert printed(rule) > printed(bound)
+                else:
+                    assert rule is bound
 
 
 def test_the_cells_by_loops() -> None:

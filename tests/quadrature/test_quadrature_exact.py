@@ -1,5 +1,6 @@
 """The exact method against brute force, the closed forms against sums, the windows against slow search."""
 
+import itertools
 import math
 
 import numpy as np
@@ -25,7 +26,7 @@ from quadlens.quadrature import (
 from quadlens.quadrature.exact import exact_abs_error, half_turn_blocks
 from quadlens.quadrature.integrals import abs_integral, brute_force_error, sin_baseline
 from quadlens.quadrature.moment_series import bound_moments
-from quadlens.quadrature.paper_bounds import bound_relu_half, rectangle_errors
+from quadlens.quadrature.paper_bounds import bound_relu_half, rectangle_errors, relu_by_largest_half
 from quadlens.quadrature.supremum import abs_supremum, identity_supremum, relu_supremum
 from quadlens.spectrum.cluster import find_clusters, neuron_spectra
 from quadrature_truth import schemes, with_bits
@@ -167,6 +168,28 @@ def test_folding_relu_modulo_pi_would_be_unsound() -> None:
     truth = exact_errors(scheme).relu.lower
     assert folded_window < truth
     assert bound_relu_half(scheme).times(2.0).value >= truth
+
+
+@examples(30)
+@given(schemes(most=9, large_phases=False))
+def test_the_papers_relu_rule_is_the_largest_half(scheme: Scheme) -> None:
+    """Every rectangle's error is taken alone, and the set of so many with the largest sum is searched."""
+    for half, boundary in itertools.product((False, True), (0, 1, 2)):
+        with with_bits(scheme):
+            rects = rectangles(scheme, half)
+            errors = [float(e.mid()) for e in rectangle_errors(scheme, rects)]
+        count = min(scheme.n // 2 + boundary, scheme.n)
+        largest = max(map(sum, itertools.combinations(errors, count)))
+        found = relu_by_largest_half(scheme, half, boundary).value
+        assert found == pytest.approx(largest, abs=1e-9)
+
+
+def test_the_papers_relu_rule_is_no_bound_in_general() -> None:
+    """Folded phases on one half circle hide every error."""
+    phi = np.pi * (np.arange(64) + 0.5) / 64
+    scheme = Scheme(59, 2, phi, 2 * phi, np.ones(64), np.ones(64))
+    assert 2 * relu_by_largest_half(scheme, half=True).value < exact_errors(scheme).relu.lower
+    assert relu_by_largest_half(scheme).kind == "estimate"
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6, 7, 12, 59, 99, 100, 116, 198, 200, 201, 999, 4096])

@@ -219,7 +219,7 @@ def bounds(
     from quadlens.model import load
     from quadlens.numbers import counted
     from quadlens.quadrature import bounds as bound_clusters
-    from quadlens.quadrature import papers_cells, tables, text_table, to_json
+    from quadlens.quadrature import papers_cells, papers_cells_by_relu_rule, tables, text_table, to_json
 
     result = bound_clusters(load(model), moments, phases=phases)
     value, views = to_json(result), tables(result)
@@ -243,7 +243,9 @@ def bounds(
         if (same := papers_cells(views)) and table_format == "text":
             console.print(
                 f"These are the paper's frequencies: {same[0]} of the {same[1]} numbers that it prints for them, "
-                "baselines aside, are ours to its two digits; docs/quadrature.md §10 says why the others are not."
+                "baselines aside, are ours to its two digits. With ReLU bounds by the paper's rule "
+                f"{_from_to(papers_cells_by_relu_rule(result))} are. "
+                "docs/quadrature.md §10 says why the others are not."
             )
         for none in result.unbounded:
             console.print(f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}", markup=False)
@@ -257,6 +259,10 @@ def bounds(
             console.print("no cluster: no neuron reads and writes the same frequency, so there is no quadrature rule")
 
     out.emit(value, render)
+
+
+def _from_to(counts: tuple[int, ...]) -> str:
+    return " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
 
 
 def lens(

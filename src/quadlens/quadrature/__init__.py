@@ -15,9 +15,18 @@ from quadlens.quadrature.paper_bounds import (
     bound_relu_full,
     box_density,
     rectangles,
+    relu_by_largest_half,
 )
 from quadlens.quadrature.scheme import NoBound, Scheme, scheme_of
-from quadlens.quadrature.views import ClaimTable, papers_cells, tables, text_table, to_json
+from quadlens.quadrature.views import (
+    ClaimTable,
+    by_papers_relu_rule,
+    papers_cells,
+    papers_cells_by_relu_rule,
+    tables,
+    text_table,
+    to_json,
+)
 
 __all__ = [
     "Bounds",
@@ -33,11 +42,14 @@ __all__ = [
     "bound_relu_full",
     "bounds",
     "box_density",
+    "by_papers_relu_rule",
     "cos_baseline",
     "exact_errors",
     "moments",
     "papers_cells",
+    "papers_cells_by_relu_rule",
     "rectangles",
+    "relu_by_largest_half",
     "scheme_of",
     "tables",
     "text_table",

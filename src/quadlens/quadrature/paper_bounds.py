@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from quadlens.display import short
 from quadlens.quadrature.balls import Ball, balls, precision_for, upper, upper_bound, weight_balls
-from quadlens.quadrature.claims import ARB, DOUBLES, Cost, Exact, UpperBound
+from quadlens.quadrature.claims import ARB, DOUBLES, Cost, Estimate, Exact, UpperBound
 from quadlens.quadrature.exact import ExactErrors
 from quadlens.quadrature.integrals import cos_baseline, half_of, sin_baseline
 from quadlens.quadrature.scheme import Scheme, reduced
@@ -196,6 +196,22 @@ def bound_relu_full(scheme: Scheme) -> UpperBound:
     cost = Cost(5 * n * max(1, n.bit_length()) + 26 * n, "d log d")
     value = float(np.nextafter(worst / FIXED_POINT, np.inf))
     return UpperBound(value, "ReLU error with 2φ, all a, b, c", "abs-bound on a half circle", (DOUBLES, ARB), cost)
+
+
+def relu_by_largest_half(scheme: Scheme, half: bool = False, boundary: int = 0) -> Estimate:
+    """Sum the largest half of the e_i, as the paper bounds ReLU.
+
+    The sum is an estimate: a half circle may meet more rectangles than are added (docs/quadrature.md §3).
+
+    Args:
+        scheme: The quadrature rule.
+        half: Whether phases are folded modulo π, as in `bound_abs_half`.
+        boundary: How many rectangles are added for the ends of the half circle.
+    """
+    rects = rectangles(scheme, half)
+    right, left = rects.edges[1:] + rects.shift - rects.phi, rects.edges[:-1] + rects.shift - rects.phi
+    errors = np.sort(right * np.abs(right) - left * np.abs(left))[::-1]
+    return Estimate(float(errors[: scheme.n // 2 + boundary].sum()), "float64, largest half of the rectangle errors")
 
 
 def bound_relu_half(scheme: Scheme) -> UpperBound:

@@ -1,12 +1,13 @@
 """The paper's three tables and one of our own, as values; text, CSV, LaTeX and JSON are views of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from quadlens.published import as_printed, read_published
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
 from quadlens.quadrature.claims import MARKS, Claim, Estimate, Exact, claim_to_dict, printed, shown
+from quadlens.quadrature.paper_bounds import relu_by_largest_half
 from quadlens.table import Table
 
 # What the words in the names of our own rows mean.
@@ -14,6 +15,13 @@ LEGEND = (
     "abs, id, relu: the error of the sum with |x|, with x and with ReLU(x); psi: with the model's own output phases ψ, "
     "else with 2φ; exact: worst case over all a, b and every real angle in place of kwc, or integer c only; supremum: "
     "over every real s too; relative: over the integral's mean size."
+)
+# Rows that the paper takes from the largest half of the rectangles, in the order in which they are computed.
+PAPERS_RELU_RULE = (
+    "numerical_relu_bound_full",
+    "numerical_relu_bound_half",
+    "total_relu_bound_full",
+    "total_relu_bound_half",
 )
 
 
@@ -85,6 +93,43 @@ def papers_cells(made: tuple[ClaimTable, ...]) -> tuple[int, int] | None:
     return (sum(low <= ours <= high for ours, low, high in cells), len(cells)) if cells else None
 
 
+def by_papers_relu_rule(made: tuple[ClaimTable, ...], bounds: Bounds, boundary: int) -> tuple[ClaimTable, ...]:
+    """Return the tables with the ReLU bounds by the paper's rule: estimates in place of proved bounds.
+
+    Args:
+        made: The tables of `tables(bounds)`.
+        bounds: What they are about.
+        boundary: Rectangles added for the ends of a half circle; the paper does not say how many.
+    """
+    rules = [_papers_relu_rule(cluster, boundary) for cluster in bounds.bounded]
+    return tuple(
+        replace(
+            table,
+            rows=tuple(
+                replace(row, claims=tuple(rule[row.name] for rule in rules))
+                if table.name == "table_relu" and row.name in PAPERS_RELU_RULE
+                else row
+                for row in table.rows
+            ),
+        )
+        for table in made
+    )
+
+
+def papers_cells_by_relu_rule(bounds: Bounds) -> tuple[int, ...]:
+    """Return how many of the paper's numbers agree by its ReLU rule, with none, one and two boundary rectangles."""
+    made = tables(bounds)
+    found = [papers_cells(by_papers_relu_rule(made, bounds, boundary)) for boundary in (0, 1, 2)]
+    return tuple(agree for agree, _ in filter(None, found))
+
+
+def _papers_relu_rule(cluster: ClusterBounds, boundary: int) -> dict[str, Claim]:
+    angle = cluster.rows.angle_approximation_error.value
+    whole, folded = (relu_by_largest_half(cluster.scheme, half, boundary) for half in (False, True))
+    values = (whole.value, folded.value, whole.value + angle, 2 * folded.value + angle)
+    return {name: Estimate(value, whole.how) for name, value in zip(PAPERS_RELU_RULE, values, strict=True)}
+
+
 def text_table(table: ClaimTable, digits: int | None = 4, marks: bool = True) -> Table:
     """The table as text, the paper's numbers behind ours; None for every digit of ours.
 
@@ -117,7 +162,13 @@ def to_json(bounds: Bounds) -> dict[str, Any]:
     return {
         "p": bounds.p,
         "baseline": baselines[0] if baselines else None,
-        "papers_numbers": None if same is None else {"agree": same[0], "printed": same[1]},
+        "papers_numbers": None
+        if same is None
+        else {
+            "agree": same[0],
+            "printed": same[1],
+            "agree_by_papers_relu_rule": list(papers_cells_by_relu_rule(bounds)),
+        },
         "clusters": clusters,
     }
 
