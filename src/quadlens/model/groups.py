@@ -40,7 +40,7 @@ def group_table(name: str) -> Int[np.ndarray, "n n"]:
     Raises:
         BadConfig: when no group is called that, or it has more than 2,048 elements.
     """
-    factors = [re.fullmatch(rf"([{KINDS}])([1-9]\d{{0,5}})", part) for part in name.split("x")]
+    factors = [re.fullmatch(rf"([{KINDS}])([1-9][0-9]{{0,5}})", part) for part in name.split("x")]
     kinds = [(match[1], int(match[2])) for match in factors if match is not None]
     if len(kinds) < len(factors):
         raise BadConfig(f"no group is called {name!r}; expected {KNOWN}")
@@ -267,7 +267,7 @@ def _transversal(point: int, generators: Sequence[Permutation]) -> dict[int, Per
 
 def elements_of(name: str, table: Int[np.ndarray, "n n"]) -> list[Permutation] | None:
     """The permutations that the elements of S_n or A_n are, if the table has our order or Chughtai et al.'s."""
-    match = re.fullmatch(r"([SA])(\d+)", name)
+    match = re.fullmatch(r"([SA])([0-9]+)", name)
     if match is None:
         return None
     if np.array_equal(table, group_table(name)):

@@ -127,7 +127,7 @@ def expand(config: SequenceConfig) -> SequenceTask:
     """
     spec = config.task
     kind, _, size = spec.name.partition(":")
-    if kind in NAMED and (not re.fullmatch(r"[1-9]\d{0,2}", size) or spec.automaton is not None):
+    if kind in NAMED and (not re.fullmatch("[1-9][0-9]{0,2}", size) or spec.automaton is not None):
         raise BadConfig(f"task {spec.name!r}: expected {kind}:N, N being 1 … 999, and no automaton: the name says it")
     if kind in NAMED:
         automaton = NAMED[kind](spec, int(size), config)
@@ -159,7 +159,7 @@ def addition(spec: TaskSpec, digits: int, config: SequenceConfig) -> Automaton:
     answer = [sums[:1] % base, *(sums % base for _ in range(digits - 1)), np.array([[0], [1]])]
     positions: list[int | Fed] = []
     for entry in spec.template:
-        match = re.fullmatch(r"([xyz])(0|[1-9]\d*)", entry) if isinstance(entry, str) else None
+        match = re.fullmatch(r"([xyz])(0|[1-9][0-9]*)", entry) if isinstance(entry, str) else None
         if isinstance(entry, int):
             positions.append(entry)
         elif match is None or int(match[2]) > (digits if match[1] == "z" else digits - 1):

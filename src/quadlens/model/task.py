@@ -448,7 +448,7 @@ def _generators(table: Int[np.ndarray, "n n"]) -> list[int]:
 def _coefficients(name: str, n: int) -> tuple[int, int]:
     if name in ("add", "subtract"):
         return 1, 1 if name == "add" else n - 1
-    match = re.fullmatch(r"linear:(-?\d{1,9}),(-?\d{1,9})", name)
+    match = re.fullmatch(r"linear:(-?[0-9]{1,9}),(-?[0-9]{1,9})", name)
     if match is None:
         raise BadConfig(f"the task {name!r} is not linear:α,β with two integers, as in linear:2,3")
     for value in (int(match[1]), int(match[2])):
@@ -474,7 +474,7 @@ def _check_formula(name: str, n: int) -> None:
 
 
 def _unknown(name: str) -> BadConfig:
-    of_sequences = re.fullmatch(r"(add|cumsum-sign|max):\d+", name)
+    of_sequences = re.fullmatch(r"(add|cumsum-sign|max):[0-9]+", name)
     more = f"; {name} is a task on sequences, which a file of such a network says itself" if of_sequences else ""
     return BadConfig(
         f"no task is called {name!r}; expected one of {FORMULAS}, or a group such as S5, D59 or C5xC5{more}"

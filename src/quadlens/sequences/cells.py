@@ -5,16 +5,20 @@ answer and the own token are functions of the cell. Refining a cell fixes one mo
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
+from quadlens.errors import BadConfig
 from quadlens.model.sequence_task import SequenceTask
 from quadlens.sequences.interval import Interval
 from quadlens.sequences.tables import StepTables
 
 Indices = Int[np.ndarray, " n"]
+# Cells that a step may have before any is refined: as many as two letters of the largest alphabet.
+MOST_AT_FIRST = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +109,28 @@ class Reached(NamedTuple):
     answer: Indices
 
 
+def check_window(task: SequenceTask, step: int) -> None:
+    """Refuse a step with too many cells, before memory is taken for them.
+
+    Raises:
+        BadConfig: where the letter that is asked for is far from that of the position that is read.
+    """
+    first, last = window(task, step)
+    if prod(places_of(task, step)) > MOST_AT_FIRST:
+        raise BadConfig(
+            f"task {task.name!r}: step {step} fixes the letters {first} … {last - 1}, from the one that is asked for "
+            "to that of the position that is read. These have more than "
+            f"{MOST_AT_FIRST:,} cells, and every one is listed; read a position whose letter is nearer"
+        )
+
+
 def reached(task: SequenceTask, step: int) -> Reached:
-    """The cells of a step that a word passes, in canonical order."""
+    """The cells of a step that a word passes, in canonical order.
+
+    Raises:
+        BadConfig: where there are too many.
+    """
+    check_window(task, step)
     (query, asked, right), (first, _), shape = task.steps[step], window(task, step), places_of(task, step)
     columns = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), axis=1)
     place = np.flatnonzero((np.array(task.words_to[first], dtype=object) > 0)[columns[:, 0]])

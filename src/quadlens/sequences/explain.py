@@ -8,6 +8,7 @@ The others are added up by themselves: to take E_l off the whole would cancel wh
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from quadlens.display import Displayed, short
 from quadlens.model.sequence_forward import after_attention
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, fit, percent
-from quadlens.sequences.cells import Cells, all_cells, window
+from quadlens.sequences.cells import MOST_AT_FIRST, Cells, all_cells, places_of, window
 from quadlens.sequences.interval import Interval, down, up
 from quadlens.sequences.reach import search
 from quadlens.sequences.tables import Network
@@ -263,6 +264,7 @@ def axis_of(network: Network, step: int, points: int = 1200) -> Axis | None:
         or spec.stop is not None
         or letter != step
         or letter >= task.letters - 1
+        or prod(places_of(task, step)) > MOST_AT_FIRST
         or not len(network.rows)
     ):
         return None

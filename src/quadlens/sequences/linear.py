@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from quadlens.sequences.attack import ROUNDS, Found, shortest_word, word_margin
-from quadlens.sequences.cells import places_of, reached, window
+from quadlens.sequences.cells import check_window, places_of, reached, window
 from quadlens.sequences.decide import ATTACKED
 from quadlens.sequences.histogram import Paths, count_negative, least, paths
 from quadlens.sequences.interval import Interval, down, up
@@ -200,6 +200,7 @@ class LinearStep:
     def __init__(self, network: Network, number: int) -> None:
         """Read the tables, and put cells together whose words differ in beginnings alone."""
         self.network, self.number, self.task = network, number, network.task
+        check_window(self.task, number)
         self.tables = network.direct(number)
         self.query = self.task.steps[number][0]
         self._lowest = np.inf

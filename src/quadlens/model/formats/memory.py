@@ -71,7 +71,11 @@ class Feed:
     def of(cls, inputs: Sequence[str | int], n: int) -> "Feed":
         """What a user says: ("a", "b"), ("a", "b", 113), ("a", "b+113")."""
         tokens = tuple(inputs)
-        b = re.fullmatch(r"b(?:\+(\d{1,9}))?", str(tokens[1])) if len(tokens) in (2, 3) and tokens[0] == "a" else None
+        b = (
+            re.fullmatch(r"b(?:\+([0-9]{1,9}))?", str(tokens[1]))
+            if len(tokens) in (2, 3) and tokens[0] == "a"
+            else None
+        )
         last = tokens[2] if len(tokens) == 3 else None
         if isinstance(inputs, str) or b is None or not (last is None or type(last) is int):
             raise WrongArgument(

@@ -67,7 +67,7 @@ OPTIONAL = ("b_V", "b_O", "b_in", "b_out", "b_U", *QUERY_KEY, *NORM_NAMES)
 # (a, b, '='); more are a sequence's.
 MOST_POSITIONS = 3
 BUFFERS = ("blocks.0.attn.mask", "blocks.0.attn.IGNORE")
-SEQUENCE_TASK = re.compile(r"(cumsum-sign|max):\d{1,3}")
+SEQUENCE_TASK = re.compile(r"(cumsum-sign|max):[0-9]{1,3}")
 # What a network on sequences has, a letter standing for a width.
 SHAPES = {
     "W_E": "v d",
