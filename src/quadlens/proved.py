@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens_checker import CheckReport, limits
@@ -61,24 +62,39 @@ def check_proved(
     except subprocess.TimeoutExpired:
         late = f"not verified within {max_seconds:g} seconds"
         return CheckReport("TIMEOUT", late, time.monotonic() - began, checker="proved")
-    *read, last = done.stdout.decode("utf-8", "replace").splitlines() or [""]
-    facts = dict(line.split(": ", 1) for line in read if ": " in line)
-    seconds, sha256 = time.monotonic() - began, facts.get("model SHA-256")
-    verdict, _, reason = last.partition(": ")
-    if verdict == "VERIFIED" and (problem := name_problem(certificate_path, model_path)):
-        return CheckReport("REJECTED", problem, seconds, sha256, checker="proved")
-    if verdict == "VERIFIED" and done.returncode in (0, 1):
-        inputs, certified = int(facts["inputs"]), int(facts["certified"])
-        claims = {"inputs": inputs, "certified_inputs": certified, "margin": facts["margin"]}
-        words = statement(facts["task"], certified, inputs)
-        return CheckReport("VERIFIED", REASON, seconds, sha256, words, claims, float32=FLOAT32, checker="proved")
-    if verdict == "REJECTED" and done.returncode == 1:
-        return CheckReport("REJECTED", reason, seconds, sha256, checker="proved")
-    if done.returncode == 2 and verdict in ("BAD", "OUTSIDE"):
+    seconds, ended = time.monotonic() - began, done.returncode
+    *read, last = done.stdout.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    sha256 = read[0].removeprefix("model SHA-256: ") if read else None
+    refused = [line for line in (*read, last) if line.startswith(("BAD: ", "OUTSIDE: "))]
+    verdict, _, reason = (refused[-1] if ended == 2 and refused else last).partition(": ")
+    if ended == 2 and refused:
         fix = "check with proved=False" if verdict == "OUTSIDE" else "give a certificate and the model it is about"
         raise BadFile(f"{reason}; {fix}")
-    ended = f"the check ended without a verdict, perhaps for more than {max_bytes} bytes"
-    return CheckReport("REJECTED", ended, seconds, sha256, checker="proved")
+    claims = claims_of(read, ended) if last == "VERIFIED" else None
+    if claims is not None:
+        if problem := name_problem(certificate_path, model_path):
+            return CheckReport("REJECTED", problem, seconds, sha256, checker="proved")
+        words = statement(claims.pop("task"), claims["certified_inputs"], claims["inputs"])
+        return CheckReport("VERIFIED", REASON, seconds, sha256, words, claims, float32=FLOAT32, checker="proved")
+    if verdict == "REJECTED" and ended == 1:
+        return CheckReport("REJECTED", reason, seconds, sha256, checker="proved")
+    without = f"the check ended without a verdict, perhaps for more than {max_bytes} bytes"
+    return CheckReport("REJECTED", without, seconds, sha256, checker="proved")
+
+
+def claims_of(read: list[str], ended: int) -> dict[str, Any] | None:
+    """Return what the program prints before its verdict; None where that does not fit its exit code.
+
+    What it quotes of a file stands further above: nothing there can be taken for these lines.
+    """
+    names = ("task", "margin", "inputs", "certified")
+    found = [line.partition(": ") for line in read[-len(names) :]]
+    if [name for name, _, _ in found] != list(names) or not all(value.isdecimal() for _, _, value in found[2:]):
+        return None
+    task, margin, inputs, certified = (value for _, _, value in found)
+    if ended != int(int(certified) < int(inputs)):
+        return None
+    return {"task": task, "inputs": int(inputs), "certified_inputs": int(certified), "margin": margin}
 
 
 def name_problem(certificate_path: str, model_path: str) -> str | None:
