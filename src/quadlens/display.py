@@ -2,6 +2,7 @@
 
 import dataclasses
 import html
+import re
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
@@ -10,6 +11,17 @@ LONGEST_REPR = 199
 LONGEST_INNER = 119
 LONGEST_TUPLE, LONGEST_WORD = 4, 40
 C = TypeVar("C", bound=type)
+# Characters that do something to a terminal: C0 and C1 but tab and newline, and those that turn the direction of text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""Return the text with every control character but tab and newline as an escape, as JSON writes it.
+
+    >>> printable("a\x1b[2Kb")
+    'a\\u001b[2Kb'
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Displayed(ABC):
@@ -22,7 +34,7 @@ class Displayed(ABC):
     def __repr__(self) -> str:
         """`Type(name=value, …)` in under 200 characters."""
         words = ", ".join(f"{name}={value}" if name else str(value) for name, value in self._facts().items())
-        return _cut(f"{type(self).__name__}({words})")
+        return _cut(printable(f"{type(self).__name__}({words})"))
 
     def _repr_html_(self) -> str:
         """The facts as a table."""

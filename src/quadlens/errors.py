@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from quadlens.display import printable
+
 
 class QuadlensError(Exception):
     """Something a user gave does not fit; the message says what came, what was expected and what to do.
@@ -14,12 +16,12 @@ class QuadlensError(Exception):
     """
 
     def __init__(self, message: str = "", *, settings: Sequence[str] = ()) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.settings = tuple(settings)
 
     def about(self, subject: str) -> "QuadlensError":
         """The same error, its subject before the message."""
-        self.args = (f"{subject}: {self}",)
+        self.args = (printable(f"{subject}: {self}"),)
         return self
 
 

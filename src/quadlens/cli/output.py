@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quadlens.display import printable
 from quadlens.errors import BadConfig
 from quadlens.schema import plain
 
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 PATIENCE = 3.0
 # Suffixes of other programs' files, and of certificates.
 OTHER_SUFFIXES = (".pt", ".pth", ".onnx", ".json")
+
+
+# Back to the first column, and nothing is left of the line.
+CLEAR = "\r\x1b[K"
+# What sets colours and weight, as libraries of ours do where they write help and tables.
+STYLE = re.compile(r"(\x1b\[(?:0|1|2|3|4|9|22|23|24|29|3[0-9]|9[0-7]|;)*m)")
 
 
 @dataclass(frozen=True)
@@ -44,18 +52,16 @@ class Output:
             json.dump(plain(value), sys.stdout, ensure_ascii=not unicode, allow_nan=False)
             sys.stdout.write("\n")
             return
-        from rich.console import Console
-
-        render(Console(highlight=False, emoji=False))
+        render(safe_console())
 
     def say(self, value: Mapping[str, Any], *lines: str) -> None:
         """Print `value` as JSON, or lines as they are: a name in them is no markup, and a long one is not broken."""
-        self.emit(value, lambda console: sys.stdout.write("".join(f"{line}\n" for line in lines)))
+        self.emit(value, lambda console: sys.stdout.write("".join(f"{printable(line)}\n" for line in lines)))
 
     def note(self, message: str) -> None:
         """A line for the person watching, on stderr."""
         if not self.quiet:
-            sys.stderr.write(message + "\n")
+            sys.stderr.write(printable(message) + "\n")
 
     @contextlib.contextmanager
     def step_line(self, after: float = 0.0) -> Iterator[Callable[[str], None]]:
@@ -72,11 +78,11 @@ class Output:
         def show(step: str) -> None:
             # A log has one line for all of "figures 1/44", "figures 2/44", ….
             if on_terminal:
-                sys.stderr.write(f"\r\x1b[K{step} …")
+                to_terminal(sys.stderr).write(f"{CLEAR}{printable(step)} …")
             elif time.monotonic() < begin:
                 return
             elif step.split(maxsplit=1)[0] != last[0]:
-                sys.stderr.write(f"{step.split(' 1/', maxsplit=1)[0]} …\n")
+                sys.stderr.write(f"{printable(step).split(' 1/', maxsplit=1)[0]} …\n")
             last[0] = step.split(maxsplit=1)[0]
             sys.stderr.flush()
 
@@ -84,7 +90,25 @@ class Output:
             yield show
         finally:
             if on_terminal:
-                sys.stderr.write("\r\x1b[K")
+                to_terminal(sys.stderr).write(CLEAR)
+
+
+def safe_console(*, stderr: bool = False) -> "Console":
+    """A console on stdout, or on the terminal behind stderr, whose text has no control characters."""
+    from collections.abc import Iterable
+
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        """What is drawn holds names from outside; styles and movements are the console's own."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            """Segments whose text is printable."""
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    return SafeConsole(file=to_terminal(sys.stderr) if stderr else None, highlight=False, emoji=False)
 
 
 def check_model_name(path: Path) -> None:
@@ -141,9 +165,12 @@ class SurvivingStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write, or drop the text when nobody reads."""
+        """Write what moves no cursor and clears no line, or drop the text when nobody reads."""
         try:
-            return int(self._stream.write(text))
+            pieces = STYLE.split(text)
+            pieces[::2] = map(printable, pieces[::2])
+            self._stream.write("".join(pieces))
+            return len(text)
         except BrokenPipeError:
             self._drop()
             return len(text)
@@ -159,6 +186,11 @@ class SurvivingStream:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
+
+
+def to_terminal(stream: Any) -> Any:
+    """The terminal itself behind one of our streams, for progress that draws over its own line."""
+    return stream._stream if isinstance(stream, SurvivingStream) else stream
 
 
 @contextlib.contextmanager

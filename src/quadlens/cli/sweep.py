@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quadlens.cli.output import Output, duration
+from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.errors import BadConfig, MissingExtra
 from quadlens.workers import INTERRUPTED, available_cores, stops_call
@@ -175,11 +175,10 @@ def _progress(quiet: bool, total: int) -> "Iterator[tuple[Callable[[SweepState],
         yield (lambda state: None), (lambda line: None)
         return
     if sys.stderr.isatty():
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
         with Progress(
-            BarColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True
+            BarColumn(), TextColumn("{task.description}"), console=safe_console(stderr=True), transient=True
         ) as bar:
             task = bar.add_task("", total=total)
             yield (

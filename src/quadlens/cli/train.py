@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quadlens.cli.output import Output, duration
+from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.errors import BadConfig, BadFile
 from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
@@ -306,11 +306,10 @@ def _progress(
         )
 
     if sys.stderr.isatty():
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=safe_console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=config.epochs, completed=begin)
 
             def on_step(epoch: int, measures: "list[StepMeasures]") -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from quadlens.display import Displayed
+from quadlens.display import Displayed, printable
 from quadlens.model.formats.checkpoint import Checkpoint
 from quadlens.model.task import Task
 from quadlens.model.weights import Weights
@@ -98,7 +98,7 @@ class Imported(Displayed):
         """How many inputs are answered right, then the notes."""
         right = f"{self.correct} of {self.pairs} inputs"
         notes = [f"  {note}" for note in self.notes if not note.startswith(right)]
-        return "\n".join([f"{right} right ({self.model.config.task.words})", *notes])
+        return printable("\n".join([f"{right} right ({self.model.config.task.words})", *notes]))
 
     def _facts(self) -> dict[str, object]:
         right = f"{self.correct} of {self.pairs}"
