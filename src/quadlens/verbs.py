@@ -329,7 +329,8 @@ def bounds(
 def lens(model: "ModelLike" = "pizza") -> "Lens":
     """The hidden layer read as integrals, one per frequency, in the limit of infinitely many neurons.
 
-    Works for every activation, every attention, and every task that is addition under other names; `docs/lens.md`.
+    Works for every activation, every attention, and every task that is addition under other names. Page `lens` of the
+    documentation says what is measured.
 
     >>> import quadlens
     >>> quadlens.lens("pizza")
@@ -398,7 +399,8 @@ def check(
         certificate: What `certify` returned, or a file.
         model: The model it is about.
         max_seconds: Give up after this, with the verdict TIMEOUT.
-        proved: By the checker that Coq proved sound, which `make proved` builds (docs/trust.md).
+        proved: By the checker that Coq proved sound, which `make proved` builds (page `trust` of the
+            documentation).
 
     >>> import quadlens
     >>> quadlens.check(quadlens.certify("pizza"), "pizza").verdict

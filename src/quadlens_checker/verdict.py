@@ -52,7 +52,7 @@ class CheckReport:
         claims: of a verified certificate, what was proved again.
         cost: of a verified certificate, the operations it says that its proof takes; no claim, and not checked.
         float32: why a verified certificate claims nothing about float32 execution; None where it does.
-        checker: who says so: `python`, this package, or `proved`, the program of docs/trust.md.
+        checker: who says so: `python`, this package, or `proved`, the program on page `trust` of the documentation.
     """
 
     verdict: str

@@ -29,7 +29,9 @@ def command(
     ] = 2000,
     proved: Annotated[
         bool,
-        typer.Option("--proved", help="By the checker that Coq proved sound (exact networks; see docs/trust.md)."),
+        typer.Option(
+            "--proved", help="By the checker that Coq proved sound (exact networks; page `trust` of the docs)."
+        ),
     ] = False,
 ) -> None:
     """Check a certificate against a model file, from scratch, in exact arithmetic with the standard library only.

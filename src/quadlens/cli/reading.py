@@ -239,13 +239,13 @@ def bounds(
                 )
                 console.print(text, soft_wrap=True, markup=False)
         if result.bounded and table_format == "text":
-            console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: docs/quadrature.md")
+            console.print("= exact (enclosed)   ≤ proved upper bound   ≈ float64 estimate; proofs: page `quadrature`")
         if (same := papers_cells(views)) and table_format == "text":
             console.print(
                 f"These are the paper's frequencies: {same[0]} of the {same[1]} numbers that it prints for them, "
                 "baselines aside, are ours to its two digits. With ReLU bounds by the paper's rule "
                 f"{_from_to(papers_cells_by_relu_rule(result))} are. "
-                "docs/quadrature.md §10 says why the others are not."
+                "Page `quadrature` of the documentation (§10) has the reasons for the others."
             )
         for none in result.unbounded:
             console.print(f"k = {none.k} ({counted(none.neurons, 'neuron')}): no bound: {none.reason}", markup=False)

@@ -26,7 +26,7 @@ OnnxNode = tuple[str, tuple[str, ...], str]
 
 @dataclass(frozen=True, eq=False)
 class Nonlinearity:
-    """σ, with what the mathematics asks about it (`networks.md` §4).
+    """σ, with what the mathematics asks about it (`docs/lens.md`).
 
     Attributes:
         name: As in our files.
@@ -78,7 +78,7 @@ class Nonlinearity:
         return self.apply(x) - self.odd(x)
 
     def lambda_2(self, r: Floats) -> Floats:
-        """λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ: the wave of twice the phase in σ of a wave (`lens.md` 4).
+        """λ_2(r) = (1/2π) ∫ σ(r cos θ) cos 2θ dθ: the wave of twice the phase in σ of a wave (`docs/lens.md` 4).
 
         Without a closed form by the trapezoidal rule, whose error falls exponentially in the number of nodes over r.
         Past r = 1,024 the nodes are as many as they get; σ then has kinks, and the error is some 1e-9 of r.

@@ -113,9 +113,9 @@ class Hidden:
 
 @dataclass(frozen=True, repr=False)
 class Config(Displayed):
-    """A transformer of one layer (`math.md` §1, `networks.md` §2) or up to four, reading one position.
+    """A transformer of one to four layers that answers pairs (a, b), read at one position.
 
-    `Config.mlp` is the config of an MLP on a pair of one-hot tokens (`mlp_config.py`).
+    `Config.mlp` is the config of an MLP on a pair of one-hot tokens (an `MLPConfig`).
 
     Attributes:
         p: Number of elements; inputs and answers are tokens 0 … p-1.
@@ -443,7 +443,7 @@ class Config(Displayed):
         d_head: int | None = None,
         equals: bool = False,
     ) -> "Config":
-        """The paper's architecture (appendix `sec:training-details`, erratum 2 of `math.md`)."""
+        """The paper's architecture (appendix `sec:training-details`, erratum 2 on page `math` of the documentation)."""
         return cls(
             p=p,
             d_model=d_model,

@@ -5,8 +5,8 @@
 
 x_t is the token at position t: a, b or the constant '='. U_ht and S_ht are the OV path of head h from position t
 through W_in and W_U; γ_ht is the softmax of head h, times its scale. Everything that no softmax multiplies, the
-residual stream itself, biases and the constant part of attention, is in U_a, U_b, S_a, S_b (`math.md` §1, `networks.md`
-§2). It is exact. Of a network of several blocks these are the tables of its last hidden layer, and what the blocks
+residual stream itself, biases and the constant part of attention, is in U_a, U_b, S_a, S_b (`docs/math.md` §1). It
+is exact. Of a network of several blocks these are the tables of its last hidden layer, and what the blocks
 before it bring is computed by the forward pass.
 
 With norms, r(a,b) > 0 before the hidden layer and f(a,b) > 0 before the unembedding multiply what they read:
@@ -294,7 +294,7 @@ class Tables(Displayed, Generic[R]):
         return pre, skip
 
     def as_addition(self: "Tables[Array]") -> "Tables[Array]":
-        """The same model with its elements renamed so that its task is addition (`networks.md` §1).
+        """The same model with its elements renamed so that its task is addition.
 
         Raises:
             BadConfig: when the task has no cyclic relabelling, or the tables are not additive.

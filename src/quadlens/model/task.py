@@ -51,7 +51,7 @@ class CyclicRelabelling:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A binary operation on 0 … n-1 (`networks.md` §1).
+    """A binary operation on 0 … n-1.
 
     Attributes:
         name: `add`, `linear:2,3`, `S5`, or `table` for a table that came without a name.

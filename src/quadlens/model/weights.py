@@ -122,7 +122,7 @@ class Weights(Displayed):
         return forward(self, pairs, FLOATS)
 
     def collapse(self) -> Tables[Array]:
-        """What the last hidden layer reads and writes, as tables in float64 (`math.md` §1, `networks.md` §2)."""
+        """What the last hidden layer reads and writes, as tables in float64 (page `math` of the documentation, §1)."""
         from quadlens.model.collapse import collapse
         from quadlens.model.ring import FLOATS
 

@@ -70,7 +70,7 @@ class Auto:
 # What took the place of the strategy `lipschitz`, which bounded every thing that the pizza form neglects by itself.
 INSTEAD = (
     "bounds of all that a network of few numbers neglects, from norms of the weights upwards, are in "
-    "experiments/noise_bounds.py (docs/appendix.md), and `auto` proves answers"
+    "experiments/noise_bounds.py (page `appendix` of the documentation), and `auto` proves answers"
 )
 
 STRATEGIES: dict[str, Strategy] = {

@@ -6,7 +6,7 @@ hundred at a time, from tables to loss and back, so that a block's numbers stay 
 out the pairs in the middle and, where the tables are large, the neurons before and after it.
 
 Constant attention has one table per operand. Softmax adds one per operand and head, which its gates γ multiply
-(`networks.md` §2). The last position is read and sees all, and gates sum to `scale`: with '=' its own gate is what the
+(`model/tables.py`). The last position is read and sees all, and gates sum to `scale`: with '=' its own gate is what the
 others leave, so that a table of head h is what it brings of a token minus what it brings of '=', and '=' counts as if
 it had all the attention.
 """

@@ -1,6 +1,6 @@
 """Steps for every model, on any device, many seeds at once: token tables through PyTorch's automatic differentiation.
 
-Pre-activations come from tables with one row per token and gates (`networks.md` §2), so that no product has a row per
+Pre-activations come from tables with one row per token and gates (`model/tables.py`), so that no product has a row per
 pair on one side and d_model on the other:
 
     pre(a,b) = Σ_h γ_h0(a,b) U_h0[a] + U_a[a]  +  Σ_h γ_h1(a,b) U_h1[b] + U_b[b]

@@ -120,9 +120,9 @@ def _in_its_order(own: _Own, name: str) -> tuple[Task, str]:
     if counts[best] < CLEARLY * guessed or not clear:
         fits = "; ".join(f"{count} in {who}" for who, count in counts.items())
         raise BadConfig(
-            f"no known order of the elements of {name} (docs/formats.md) is clearly the model's: of its {answers.size} "
-            f"answers are right: {fits}. Give the table with answers=FILE (CSV or .npy), or answers=model to take the "
-            "model's own answers for it",
+            f"no known order of the elements of {name} (page `formats` of the documentation) is clearly the model's: "
+            f"of its {answers.size} answers are right: {fits}. Give the table with answers=FILE (CSV or .npy), or "
+            "answers=model to take the model's own answers for it",
             settings=("answers",),
         )
     others = max((count for who, count in counts.items() if who != best), default=None)
