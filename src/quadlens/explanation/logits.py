@@ -98,7 +98,7 @@ class LogitExplanation(Displayed):
 
     @property
     def skip_share(self) -> float | None:
-        """Variance of the skip connection's logits over the variance of all logits (figure `residual`)."""
+        """Variance of what passes by the neurons over the variance of all logits (figure `residual`)."""
         total = self.parts.all_logits.variance
         return self.parts.skip.variance / total if total > 0 else None
 
@@ -134,12 +134,13 @@ class LogitExplanation(Displayed):
         """How good the forms are, and the numbers that tell algorithms apart."""
         forms = {name: getattr(self.forms, key) for key, name in FORM_NAMES.items()}
         identity, measures = self.identity, self.algorithm
+        passes_by = "output bias'" if self.parts.skip_is_bias else "skip connection's"
         rows = {
             **{
                 name: f"R² {decimals(form.r2)}, {form.correct} of {form.inputs} inputs right"
                 for name, form in forms.items()
             },
-            **({"skip connection's share of variance": decimals(self.skip_share, 4)} if self.skip_share else {}),
+            **({f"{passes_by} share of variance": decimals(self.skip_share, 4)} if self.skip_share else {}),
             "identity part held by c-2a, c-2b": f"{decimals(identity.of_a.share)}, {decimals(identity.of_b.share)}",
             "gradient symmetricity": f"{decimals(measures.gradient_symmetricity)} (pizza 0.994, clock 0.334)",
             "distance irrelevance": f"{decimals(measures.distance_irrelevance)} (pizza 0.17, clock 0.85)",

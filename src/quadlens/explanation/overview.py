@@ -104,6 +104,7 @@ class Overview:
         key_neurons: How many neurons read and write each of them; of several layers, write it most.
         irreps: Shares of every irrep in W_L, largest first; None where the table is no group's.
         layers: Number of layers.
+        neuron_layers: Number of those that have neurons.
         algorithm: The measures of Zhong et al.; None without a cyclic relabelling, with norms, and where n is too large
             to look.
         norms: What the norms before the last MLP and before the unembedding multiply by; None where there is none.
@@ -118,6 +119,7 @@ class Overview:
     key_neurons: tuple[int, ...]
     irreps: tuple[IrrepShare, ...] | None
     layers: int
+    neuron_layers: int
     algorithm: AlgorithmMeasures | None
     norms: NormFactors | None
 
@@ -206,6 +208,7 @@ def look_over(anatomy: Anatomy, progress: Callable[[str], None]) -> Overview:
         key_neurons=counts,
         irreps=irreps,
         layers=config.depth,
+        neuron_layers=config.neuron_layers,
         algorithm=algorithm_measures(anatomy.model, right_logits(layer)) if measured else None,
         norms=norm_factors(layer),
     )

@@ -143,13 +143,14 @@ def _logits(logits: LogitExplanation) -> list[str]:
         f"The two-term form Σ_k (C_k|cos u| + D_k cos 2u) cos(kw(a+b-c)) has R² {form.r2:.3f}{alone(form.r2, right)}."
     )
     if logits.skip_share > 0:
-        sentences.append(f"The skip connection makes {neglected(logits.skip_share)} of the logits' variance.")
+        what = "output bias" if logits.parts.skip_is_bias else "skip connection"
+        sentences.append(f"The {what} makes {neglected(logits.skip_share)} of the logits' variance.")
     return [*sentences, logits.algorithm.sentence()]
 
 
 def _answers(explanation: Explanation, overview: Overview) -> str:
     answers = overview.evaluation
-    last = f" of the last of {overview.layers} layers" if overview.layers > 1 else ""
+    last = f" of the last of {overview.layers} layers" if overview.neuron_layers > 1 else ""
     return (
         f"{explanation.d_mlp} neurons{last} answer {explanation.task.words}: {answers.correct:,} of {answers.pairs:,} "
         f"inputs are right, with a smallest margin of {at_least(answers.min_margin, 3)}."

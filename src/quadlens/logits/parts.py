@@ -45,7 +45,8 @@ class LogitParts:
         mlp_output: Without the skip connection.
         abs_component: Only the even part of the activation, through W_L.
         identity_component: Only the odd part.
-        skip: Only the skip connection.
+        skip: Only what passes by the neurons: the skip connection, or an output bias.
+        skip_is_bias: Whether that is the same on every input: an MLP's output bias, and no skip connection.
         correct_logit: logit(a, b, a+b).
         correct: How many of the p² inputs the model answers right (ties are not right).
     """
@@ -60,6 +61,7 @@ class LogitParts:
     skip: Part
     correct_logit: Float[np.ndarray, "p p"]
     correct: int
+    skip_is_bias: bool = False
 
 
 class Spread:
@@ -136,7 +138,13 @@ def take_apart(collapsed: FloatTables, keys: tuple[int, ...], shifts: tuple[floa
         skip=Part(_separable_variance(collapsed.S_a, collapsed.S_b), profile_skip, power),
         correct_logit=correct_logit,
         correct=correct,
+        skip_is_bias=not has_skip_connection(collapsed),
     )
+
+
+def has_skip_connection(collapsed: FloatTables) -> bool:
+    """Whether what passes by the neurons depends on the input; an MLP has an output bias there, or nothing."""
+    return bool(np.ptp(collapsed.S_a, axis=0).any() or np.ptp(collapsed.S_b, axis=0).any())
 
 
 def _mlp_output(collapsed: FloatTables, a: Int[np.ndarray, " rows"]) -> Float[np.ndarray, "rows p p"]:

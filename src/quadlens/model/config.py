@@ -322,12 +322,12 @@ class Config(Displayed):
         """The facts that a line about the network's weights begins with."""
         special = [] if self.task.name == "add" else [self.task.words]
         special += [self.attention_kind] if self.softmax is not None else []
-        special += [f"{self.depth} layers"] if self.depth > 1 else []
+        special += [f"{self.depth} layers"] if self.neuron_layers > 1 else []
         special += [self.norms.words] if self.norms else []
         return {"p": self.p, "d_mlp": self.d_mlp, "": ", ".join([self.activation, *special])}
 
     def _facts(self) -> dict[str, object]:
-        layers = {"n_layers": self.depth} if self.depth > 1 else {}
+        layers = {"n_layers": self.depth} if self.neuron_layers > 1 else {}
         norms = {"norms": self.norms.words} if self.norms else {}
         return {name: getattr(self, name) for name in self._main} | layers | norms | {"task": self.task.words}
 
@@ -341,9 +341,14 @@ class Config(Displayed):
         return self.n_layers + len(self.hidden)
 
     @property
+    def neuron_layers(self) -> int:
+        """Number of layers that have neurons: a linear layer before a norm, as an embedding is, has none."""
+        return self.n_layers + sum(layer.activation is not None for layer in self.hidden)
+
+    @property
     def no_tables(self) -> str | None:
         """Why tables and softmax alone do not say what the network computes, so that all of it is run; else None."""
-        if self.depth > 1:
+        if self.neuron_layers > 1 or (self.depth > 1 and not self.norms):
             return f"the model has {self.depth} layers, and the last reads what those before it compute"
         return (
             f"the model has {self.norms.words}, which divides by a size that depends on a and b" if self.norms else None

@@ -15,7 +15,7 @@ from quadlens.errors import BadConfig, BadWeights, WrongArgument, kind_of, withi
 from quadlens.explanation import Explanation, explain
 from quadlens.infinite_width import Lens, lens
 from quadlens.integration import Integration
-from quadlens.logits.parts import skip_shares
+from quadlens.logits.parts import has_skip_connection, skip_shares
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, bundled_names, resolve
 from quadlens.model.config import Config
@@ -158,10 +158,11 @@ class Study(Displayed):
     def skip_shares(self) -> Float[np.ndarray, "p p"] | None:
         """Variance over c of what the skip connection adds, over that of the logits.
 
-        None where attention is gated, and where nothing goes past the neurons: an MLP has no skip connection.
+        None where attention is gated, and where nothing goes past the neurons: an MLP has no skip connection,
+        and an output bias is none.
         """
         layer = self.anatomy.layer
-        return skip_shares(layer) if layer.is_additive and (layer.S_a.any() or layer.S_b.any()) else None
+        return skip_shares(layer) if layer.is_additive and has_skip_connection(layer) else None
 
     @cached_property
     def irreps(self) -> Irreps | None:
