@@ -5,11 +5,11 @@ positions seen, and r ≥ τ exactly when Σ_j w_j (u_j - τ) ≥ 0. Terms of on
 letters below and above a cell is a shortest path over the automaton's states. Nothing is divided.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
-from operator import mul, sub
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from quadlens_checker.automata import Automaton, Table
@@ -197,6 +197,45 @@ class Attention:
         return Ratio(self, constant, sums, most)
 
 
+@dataclass(frozen=True)
+class Envelope:
+    """The lines a - τ w that are least at some integer τ, in order of w.
+
+    starts[i] is the first τ at which line i + 1 is no more than line i.
+    """
+
+    lines: list[tuple[int, int]]
+    starts: list[int]
+
+    @classmethod
+    def of(cls, lines: Iterable[tuple[int, int]]) -> "Envelope":
+        """Leave out the lines that are nowhere needed.
+
+        Of lines with one w the least a is enough. With w₁ < w₂ < w₃ the second line is no more than
+        the first from τ₁₂ = (a₂ - a₁)/(w₂ - w₁) on, and the third from τ₁₃ = (a₃ - a₁)/(w₃ - w₁) on.
+        Where τ₁₃ ≤ τ₁₂ the second is not needed: before τ₁₂ it is more than the first, and from τ₁₂
+        on, which is not before τ₁₃, it is not less than the third. The lines that are left have
+        τ₁₂ < τ₁₃, hence τ₁₂ < τ₂₃: each is least from its start to the next one's.
+        """
+        kept: list[tuple[int, int]] = []
+        for a, w in sorted(lines, key=lambda line: (line[1], line[0])):
+            if kept and kept[-1][1] == w:
+                continue
+            while len(kept) > 1:
+                (a1, w1), (a2, w2) = kept[-2:]
+                if (a - a1) * (w2 - w1) > (a2 - a1) * (w - w1):
+                    break
+                kept.pop()
+            kept.append((a, w))
+        starts = [-((a1 - a2) // (w2 - w1)) for (a1, w1), (a2, w2) in pairwise(kept)]
+        return cls(kept, starts)
+
+    def least(self, tau: int) -> int:
+        """Return the least value at τ."""
+        a, w = self.lines[bisect_right(self.starts, tau)]
+        return a - tau * w
+
+
 @dataclass(frozen=True, eq=False)
 class Ratio:
     """r of one coordinate: constant and sums are of w̃ ū, less what is not known of them; |τ| ≤ most is required."""
@@ -205,6 +244,15 @@ class Ratio:
     constant: int
     sums: list[list[int]]
     most: int
+    envelopes: dict[int, list[Envelope]] = field(default_factory=dict)
+
+    def least_sums(self, letter: int) -> list[Envelope]:
+        """Return the least sum of one letter over each set of tuples of its tokens."""
+        if letter not in self.envelopes:
+            lines = list(zip(self.sums[letter], self.attention.sums[1][letter], strict=True))
+            groups = self.attention.view.groups[letter]
+            self.envelopes[letter] = [Envelope.of([lines[n] for n in group]) for group in groups]
+        return self.envelopes[letter]
 
     def holds(self, tau: int, cells: list[Placed]) -> bool:
         """Whether r ≥ τ for every word of these cells; τ over 2^U."""
@@ -212,7 +260,7 @@ class Ratio:
             return True
         if tau > self.most:
             return False
-        paths = Paths(self, tau, {}, [], [])
+        paths = Paths(self, tau)
         return all(paths.least(cell) >= 0 for cell in cells)
 
     def of_word(self, task: Automaton, word: list[int]) -> int:
@@ -228,38 +276,36 @@ class Ratio:
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Least sums of w (u - τ) over letters below and above a cell, for one τ."""
+    """Least sums of w (u - τ) over letters below and above a cell, for one τ.
+
+    terms: sums of single letters by (letter, number of its tuple). below, above: least sums by
+    boundary and state. outside: their sum for the two ends of a cell.
+    """
 
     ratio: Ratio
     tau: int
-    terms: dict[int, list[int]]
-    below: list[dict[int, int]]
-    above: list[list[int]]
+    terms: dict[tuple[int, int], int] = field(default_factory=dict)
+    below: list[dict[int, int]] = field(default_factory=list)
+    above: list[list[int]] = field(default_factory=list)
+    outside: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
 
-    def of(self, letter: int) -> list[int]:
-        """Of one letter, for each tuple of its tokens."""
-        if letter not in self.terms:
-            weights = self.ratio.attention.sums[1][letter]
-            self.terms[letter] = list(map(sub, self.ratio.sums[letter], map(mul, weights, repeat(self.tau))))
-        return self.terms[letter]
-
-    def steps(self, letter: int) -> list[list[tuple[int, int]]]:
-        """By state before a letter: (state after, least sum of the letter on the way there)."""
-        view, terms = self.ratio.attention.view, self.of(letter)
-        least = [min([terms[n] for n in group]) for group in view.groups[letter]]
-        return [[(after, least[g]) for after, g in edges] for edges in view.edges[letter]]
+    def steps(self, letter: int) -> tuple[list[int], list[list[tuple[int, int]]]]:
+        """Return a letter's least sums, and by state before it (state after, number of its sum)."""
+        least = [envelope.least(self.tau) for envelope in self.ratio.least_sums(letter)]
+        return least, self.ratio.attention.view.edges[letter]
 
     def low(self, boundary: int) -> dict[int, int]:
         """The least sum of constant positions and letters before a boundary, by the states that are reached there."""
         if not self.below:
             self.below.append({0: self.ratio.constant - self.tau * self.ratio.attention.sums[0]})
         while len(self.below) <= boundary:
-            steps, least_sums = self.steps(len(self.below) - 1), dict[int, int]()
+            (least, edges), sums = self.steps(len(self.below) - 1), dict[int, int]()
             for state, start in self.below[-1].items():
-                for after, least in steps[state]:
-                    if after not in least_sums or start + least < least_sums[after]:
-                        least_sums[after] = start + least
-            self.below.append(least_sums)
+                for after, g in edges[state]:
+                    through = start + least[g]
+                    if after not in sums or through < sums[after]:
+                        sums[after] = through
+            self.below.append(sums)
         return self.below[boundary]
 
     def up(self, boundary: int) -> list[int] | None:
@@ -268,13 +314,31 @@ class Paths:
         if boundary > last:
             return None
         while len(self.above) <= last - boundary:
-            behind = self.above[-1] if self.above else None
-            steps = self.steps(last - len(self.above))
-            self.above.append([min([x + (behind[s] if behind else 0) for s, x in edges]) for edges in steps])
+            least, edges = self.steps(last - len(self.above))
+            if self.above:
+                behind = self.above[-1]
+                sums = [min([least[g] + behind[after] for after, g in ways]) for ways in edges]
+            else:
+                sums = [min([least[g] for _, g in ways]) for ways in edges]
+            self.above.append(sums)
         return self.above[last - boundary]
+
+    def term(self, place: tuple[int, int]) -> int:
+        """Return w (u - τ) of one letter and tuple of its tokens, and remember it."""
+        letter, number = place
+        sums, weights = self.ratio.sums[letter], self.ratio.attention.sums[1][letter]
+        self.terms[place] = sums[number] - self.tau * weights[number]
+        return self.terms[place]
 
     def least(self, cell: Placed) -> int:
         """No more than Σ_j w_j (u_j - τ) for any word of a cell."""
-        above = self.up(cell.high)
-        outside = self.low(cell.low)[cell.state] + (above[cell.after] if above else 0)
-        return outside + sum([self.of(n)[number] for n, number in cell.numbers])
+        ends = cell.low, cell.state, cell.high, cell.after
+        total = self.outside.get(ends)
+        if total is None:
+            above = self.up(cell.high)
+            total = self.low(cell.low)[cell.state] + (above[cell.after] if above else 0)
+            self.outside[ends] = total
+        known = self.terms
+        for place in cell.numbers:
+            total += known[place] if place in known else self.term(place)
+        return total

@@ -79,7 +79,7 @@ class Head:
                 j: {v: sign * w - weight_error(w) for v, w in here.items()}
                 for j, here in self.attention.weights.items()
             }
-            ends.append(Paths(Ratio(self.attention, *self.view.sums(terms), 0), 0, {}, [], []))
+            ends.append(Paths(Ratio(self.attention, *self.view.sums(terms), 0), 0))
         return ends[0], ends[1]
 
     def denominators(self, cells: list[Placed]) -> tuple[int, int]:

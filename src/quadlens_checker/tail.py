@@ -85,6 +85,27 @@ class Direction(NamedTuple):
     rest: int
 
 
+class Ends(NamedTuple):
+    """A box: the centres and the radii of its coordinates, over 2^Q."""
+
+    centres: list[int]
+    radii: list[int]
+
+    @classmethod
+    def of(cls, box: Box) -> "Ends":
+        """Of a box."""
+        return cls([centre for centre, _ in box], [radius for _, radius in box])
+
+
+class Written(NamedTuple):
+    """What the neurons say on a box: centres, coefficients by symbol, errors, and Σ (|c| + radius)."""
+
+    centres: list[int]
+    coefficients: list[list[int]]
+    errors: list[int]
+    size: int
+
+
 class Undecided(Exception):
     """The box is too large to divide by a norm."""
 
@@ -100,26 +121,26 @@ class Tail:
     base: list[int]
     places: dict[int, int] = field(default_factory=dict)  # base · v over 2^Q by the direction's identity
 
-    def read(self, direction: Direction, box: Box) -> Form:
+    def read(self, direction: Direction, ends: "Ends") -> Form:
         """The product x · v for the stream x before the MLP."""
         key = id(direction)
         if key not in self.places:
             self.places[key] = sum(map(mul, self.base, direction.v)) >> (2 * P - Q)
-        c = self.places[key] + (sum(map(mul, direction.basis, (x for x, _ in box))) >> Q)
-        a = [b * r >> Q for b, (_, r) in zip(direction.basis, box, strict=True)]
-        return Form(c, a, direction.rest)
+        c = self.places[key] + (sum(map(mul, direction.basis, ends.centres)) >> Q)
+        return Form(c, [n >> Q for n in map(mul, direction.basis, ends.radii)], direction.rest)
 
-    def neurons(self, box: Box) -> list[Form]:
+    def neurons(self, ends: "Ends") -> list[Form]:
         """What each neuron says."""
         parts, network = self.parts, self.parts.network
-        scale = self.scale("mlp", [self.read(v, box) for v in parts.axes["mlp"]]) if network.norms["mlp"] else None
+        scale = self.scale("mlp", [self.read(v, ends) for v in parts.axes["mlp"]]) if network.norms["mlp"] else None
 
         def into(name: str) -> list[Form]:
-            forms = [(self.read(v, box), bias) for v, bias in parts.into[name]]
+            forms = [(self.read(v, ends), bias) for v, bias in parts.into[name]]
             return [(x.times(scale) if scale else x).plus(bias) for x, bias in forms]
 
         def active(x: Form) -> Form:
-            return x.line(activation(network.activation, x.c - x.radius, x.c + x.radius))
+            radius = x.radius
+            return x.line(activation(network.activation, x.c - radius, x.c + radius))
 
         if not network.gated:
             return [active(x) for x in into("in")]
@@ -143,27 +164,29 @@ class Pieces:
     box: Box
 
     @cached_property
-    def hidden(self) -> list[Form]:
-        """The neurons."""
-        return self.tail.neurons(self.box) if self.tail.parts.network["d_mlp"] else []
+    def ends(self) -> Ends:
+        """The box by centres and radii."""
+        return Ends.of(self.box)
 
     @cached_property
-    def columns(self) -> tuple[list[int], list[list[int]], list[int]]:
-        """Centres, coefficients and errors of all neurons."""
-        hidden = self.hidden
-        return [x.c for x in hidden], [list(a) for a in zip(*(x.a for x in hidden), strict=True)], [x.e for x in hidden]
+    def written(self) -> Written | None:
+        """What the neurons say; None without any."""
+        if not self.tail.parts.network["d_mlp"]:
+            return None
+        hidden = self.tail.neurons(self.ends)
+        coefficients = [list(a) for a in zip(*(x.a for x in hidden), strict=True)]
+        size = sum(abs(x.c) + x.radius for x in hidden)
+        return Written([x.c for x in hidden], coefficients, [x.e for x in hidden], size)
 
     def after(self, direction: Direction) -> Form:
         """The product x · v for the stream x after the MLP."""
-        form = self.tail.read(direction, self.box)
-        if not self.hidden:
+        form, written = self.tail.read(direction, self.ends), self.written
+        if written is None:
             return form
-        centres, coefficients, errors = self.columns
-        c = form.c + direction.bias + (sum(map(mul, direction.neurons, centres)) >> Q)
-        a = [
-            x + (sum(map(mul, direction.neurons, column)) >> Q) for x, column in zip(form.a, coefficients, strict=True)
-        ]
-        lost = sum(map(mul, direction.sizes, errors)) + 2 * sum(abs(x.c) + x.radius for x in self.hidden)
+        neurons = direction.neurons
+        c = form.c + direction.bias + (sum(map(mul, neurons, written.centres)) >> Q)
+        a = [x + (sum(map(mul, neurons, column)) >> Q) for x, column in zip(form.a, written.coefficients, strict=True)]
+        lost = sum(map(mul, direction.sizes, written.errors)) + 2 * written.size
         return Form(c, a, form.e + (lost >> Q) + len(a) + 3)
 
     @cached_property
@@ -173,16 +196,19 @@ class Pieces:
             return None
         return self.tail.scale("final", [self.after(v) for v in self.tail.parts.axes["final"]])
 
-    def lead(self, token: int, other: int, plane: Form | None = None) -> tuple[int, Form]:
+    def lead(self, token: int, other: int, plane: Form | None = None, floor: int | None = None) -> tuple[int, Form]:
         """No more than logit(token) - logit(other) on the whole box, and the form it comes from.
 
-        Or, where that is more, no more than the same less a plane.
+        Or, where that is more, no more than the same less a plane. The product with the final
+        norm's factor is not formed where the ends of both show `floor` already.
         """
         direction, bias = self.tail.parts.lead(token, other)
         form, scale = self.after(direction), self.factor
         low = form.c - form.radius
         if scale is not None:
             natural = low * (scale.c - scale.radius if low >= 0 else scale.c + scale.radius) >> Q
+            if plane is None and floor is not None and natural + bias - 1 >= floor:
+                return natural + bias - 1, form
             form = form.times(scale)
             low = max(natural, form.c - form.radius)
         if plane is not None:
@@ -354,7 +380,7 @@ def undecided(
     try:
         pieces = Pieces(tail, box)
         for token in first:
-            leads = (pieces.lead(token, other, plane) for other in second)
+            leads = (pieces.lead(token, other, plane, floor) for other in second)
             least, form = min(leads, key=lambda lead: lead[0])
             if least >= floor:
                 return None

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -33,6 +34,7 @@ from quadlens.sequences import expand
 from quadlens.sequences.certificate import certify_sequence
 from quadlens_checker import limits
 from quadlens_checker.automata import read_automaton
+from quadlens_checker.cells import Envelope
 from quadlens_checker.curves import Q, activation, inverse_root
 from quadlens_checker.reading import Rejected
 from quadlens_checker.sequence_tables import P, Tables, weight_error
@@ -177,6 +179,8 @@ def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
             pieces = Pieces(tail, box)
             first, second = draw.sample(range(network["d_vocab_out"]), 2)
             low = pieces.lead(first, second)[0]
+            assert pieces.lead(first, second, floor=-(1 << 200))[0] <= low
+            assert pieces.lead(first, second, floor=1 << 200)[0] == low
         except Undecided:
             continue
         for _ in range(4):
@@ -192,6 +196,23 @@ def test_tables_and_tails_enclose_the_truth(seed: int) -> None:
                 x = x + np.array([arb(fmpq(n, 1 << P)) for n in left], dtype=object)
             scores = truth.tail(x)
             assert not scores[first] - scores[second] < arb(low) / arb(2) ** Q
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_envelope_is_the_least_of_its_lines(seed: int) -> None:
+    """Compared with the minimum over all lines, at every τ around each meeting of two lines."""
+    draw = random.Random(seed)
+    for _ in range(100):
+        size = draw.choice([2, 10, 1 << 90])
+        lines = [(draw.randint(-size, size), draw.randint(-size, size)) for _ in range(draw.randint(1, 12))]
+        places = {0, size, -size, 1 << 200, -(1 << 200)}
+        for (a, w), (b, x) in itertools.combinations(lines, 2):
+            if w != x:
+                places |= {(a - b) // (w - x) + off for off in (-1, 0, 1)}
+        envelope = Envelope.of(lines)
+        assert set(envelope.lines) <= set(lines)
+        for tau in places:
+            assert envelope.least(tau) == min(a - tau * w for a, w in lines)
 
 
 # Whole certificates.
