@@ -4,12 +4,15 @@
     python experiments/adders.py --table        # what docs/sequences.md shows of data/adders.csv
 
 DIR has clones of the repositories that adders.toml names, each as OWNER/NAME, or any checkpoints that `quadlens
-import` reads. Each is read, decided by `quadlens certify` and, where that wrote a certificate, checked by `quadlens
+import` reads. Of a program that has its weights in its text (a path in adders.toml that ends in .py) the numbers are
+read from the text, and nothing in it is executed. Each is read, decided by `quadlens certify` and, where that wrote a certificate, checked by `quadlens
 check`, one process each; seconds are of the processor, in this run. --keep leaves models, certificates
 and what was found in OUT, so that a run goes on where it was stopped. Rows of networks that are not in DIR stay.
 """
 
 import argparse
+import ast
+import contextlib
 import csv
 import dataclasses
 import itertools
@@ -26,6 +29,9 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from quadlens.errors import BadFile
 from quadlens.model.formats.registry import checkpoints_in
 from quadlens.model.native import load_file
 from quadlens.model.sequence_forward import answered_right, sequence_config
@@ -101,6 +107,26 @@ def facts(summary: Mapping[str, Any]) -> dict[str, Any]:
     return row | {"input": str(asked), "answer": str(tokens)}
 
 
+def weights_in_text(program: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a dictionary {"name": torch.tensor([...]), ...} in a program's text, in float32."""
+    tensors: dict[str, np.ndarray] = {}
+    for node in ast.walk(ast.parse(program.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Dict):
+            continue
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(value, ast.Call) and value.args:
+                tensors[str(key.value)] = np.array(ast.literal_eval(value.args[0]), dtype=np.float32)
+    return tensors
+
+
+def checkpoints(directory: Path, known: Sequence[Mapping[str, str]]) -> list[Path]:
+    """Return the checkpoints below a directory, and the programs of adders.toml that have weights in their text."""
+    programs = [path for path in sorted(directory.rglob("*.py")) if facts_of(path, known)]
+    with contextlib.suppress(*([BadFile] if programs else [])):
+        return [*checkpoints_in(directory), *programs]
+    return programs
+
+
 def drawn(model: Path) -> dict[str, int]:
     """How many of DRAWN inputs, drawn evenly, are answered wrong in float64: what a proof should agree with."""
     weights = load_file(model)
@@ -120,7 +146,7 @@ def once(result: Path, *words: str, limit: float) -> Ran:
 def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One row for each checkpoint that is read."""
     known = tomllib.loads(FACTS.read_text(encoding="utf-8"))["adder"]
-    for path in checkpoints_in(directory):
+    for path in checkpoints(directory, known):
         if given.only not in str(path):
             continue
         fact, name = facts_of(path, known), str(path.relative_to(directory))
@@ -129,7 +155,11 @@ def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dic
             for end in ("safetensors", "cert.json", "read", "decided", "checked")
         )
         hints = [word for key in ("task", "activation") if key in fact for word in (f"--{key}", fact[key])]
-        read = once(read_as, "import", str(path), "-o", str(model), *hints, limit=given.seconds)
+        source = path
+        if path.suffix == ".py":
+            source = model.with_suffix(".npz")
+            np.savez(source, **weights_in_text(path))  # type: ignore[arg-type]
+        read = once(read_as, "import", str(source), "-o", str(model), *hints, limit=given.seconds)
         row = {"repository": fact.get("repository", ""), "path": fact.get("path", name)}
         row |= {"stated": fact.get("claimed", "–")}
         if read.code != 0:

@@ -187,6 +187,20 @@ def qwen(tensors: Tensors, tokens: Array, theta: float = 3.0) -> Array:
     return rms(x, 1e-6, names[f"{norms[2]}.weight"]) @ table.T
 
 
+def tied_qwen(tensors: Tensors, tokens: Array) -> Array:
+    """dimopep's: one head, keys are values, and what attention writes goes back through the queries' matrix."""
+    t = wide(tensors)
+    x = t["embedding.weight"][tokens]
+    h = rms(x, 1e-6, t["norm1.weight"])
+    keys = heads(h @ t["W_kv.weight"].T, 1)
+    queries = rope(rms(heads(h @ t["W_q.weight"].T, 1), 1e-6, t["q_norm.weight"]), 3.0, pairs=True)
+    out = attend(queries, rope(rms(keys, 1e-6, t["k_norm.weight"]), 3.0, pairs=True), keys)
+    x = x + joined(out) @ t["W_q.weight"]
+    h = rms(x, 1e-6, t["norm2.weight"])
+    x = x + silu(h @ t["W_gate.weight"].T) * (h @ t["W_up.weight"].T) @ t["W_down.weight"].T
+    return rms(x, 1e-6, t["norm_final.weight"]) @ t["embedding.weight"].T
+
+
 def masked(tensors: Tensors, tokens: Array, norms: bool = True) -> Array:
     """fblissjr's with a fixed part of the scores."""
     t = wide(tensors)

@@ -275,6 +275,25 @@ def test_arc_qwen(tmp_path: Path, tied: bool) -> None:
         import_file(saved(tmp_path / "m.pt", {"state_dict": tensors}))
 
 
+def tied_qwen_tensors(d: int = 4, ff: int = 3) -> Tensors:
+    norms = {f"{name}.weight": (d,) for name in ("norm1", "norm2", "norm_final")}
+    norms |= {f"{name}_norm.weight": (4,) for name in "qk"}
+    reading = {"W_q.weight": (4, d), "W_kv.weight": (4, d), "W_gate.weight": (ff, d), "W_up.weight": (ff, d)}
+    return draw({"embedding.weight": (10, d), **norms, **reading, "W_down.weight": (d, ff)})
+
+
+@pytest.mark.parametrize("d", [3, 4])
+def test_tied_qwen(tmp_path: Path, d: int) -> None:
+    tensors = tied_qwen_tensors(d)
+    np.savez(tmp_path / "m.npz", **tensors)  # type: ignore[arg-type]
+    imported = import_file(tmp_path / "m.npz")
+    assert (imported.format, imported.task) == ("tied-qwen-adder", "add:10")
+    same_logits(imported, lambda tokens: oracles.tied_qwen(tensors, tokens))
+    tensors["W_v.weight"] = tensors["W_kv.weight"]
+    with pytest.raises(BadFile, match=r"unknown tensors: W_v.weight"):
+        from_state_dict(tensors)
+
+
 def masked_tensors(fixed: str, d: int = 6) -> Tensors:
     shapes: dict[str, tuple[int, ...]] = {"embed.weight": (12, d), "lm_head.weight": (12, d), "lm_head.bias": (12,)}
     shapes |= {f"{x}_proj.weight": (d, d) for x in "qkvo"} | {"mlp_up.weight": (5, d), "mlp_up.bias": (5,)}
@@ -411,6 +430,7 @@ def test_damaged_files_are_refused_or_read() -> None:
         (low_rank_file("none", False, True, 2), {}),
         (low_rank_file("shareA_tieKV", True, True), {}),
         (qwen_tensors(), {}),
+        (tied_qwen_tensors(), {}),
         (masked_tensors("alibi"), {}),
         (hooked_tensors(11, 3, 5), {"task": "cumsum-sign:5", "activation": "relu"}),
     ]

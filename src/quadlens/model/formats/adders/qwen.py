@@ -1,4 +1,4 @@
-"""Adders in Qwen3's layout: RoPE, normalised queries and keys, SwiGLU, ten tokens; staghado's and vijec's."""
+"""Adders in Qwen3's layout: RoPE, normalised queries and keys, SwiGLU, ten tokens; staghado's, vijec's and dimopep's."""
 
 import math
 from typing import Literal
@@ -24,7 +24,7 @@ from quadlens.model.formats.protocol import Hints, Imported, Marked, Sniff
 from quadlens.model.norm import Norm, Norms
 
 NORM = Norm("rms", 1e-6)
-# staghado's program fixes it.
+# The programs of staghado and dimopep fix it.
 THETA = 3.0
 RENAMED = {
     "model.layers.0.self_attn.": "attn.",
@@ -33,6 +33,19 @@ RENAMED = {
     "model.layers.0.post_attention_layernorm.": "ln2.",
     "model.norm.": "final_norm.",
     "model.embed_tokens.": "embed.",
+}
+TIED_RENAMED = {
+    "embedding.": "embed.",
+    "norm1.": "ln1.",
+    "norm2.": "ln2.",
+    "norm_final.": "final_norm.",
+    "W_q.": "attn.q_proj.",
+    "W_kv.": "attn.k_proj.",
+    "q_norm.": "attn.q_norm.",
+    "k_norm.": "attn.k_norm.",
+    "W_gate.": "mlp.gate_proj.",
+    "W_up.": "mlp.up_proj.",
+    "W_down.": "mlp.down_proj.",
 }
 
 
@@ -78,6 +91,21 @@ class ArcQwen(Marked):
         tokens[:, :2] = np.stack([A * np.cos(angle), A * np.sin(angle)], axis=1)
         parts.notes.append("RoPE: cosines and sines of real angles, neighbours; eps 1e-6: the published program")
         return _read(parts, hints, self.name, tokens, theta, "pairs")
+
+
+class TiedQwen(Marked):
+    """dimopep's 140 parameters: keys are values, and queries and outputs share a matrix."""
+
+    name = "tied-qwen-adder"
+    marks = (("W_kv.weight", "norm_final.weight"),)
+
+    def read(self, checkpoint: Checkpoint, hints: Hints) -> Imported:
+        """Read the tensors; the published program fixes θ = 3 and the order of the tokens."""
+        parts = Parts(checkpoint, TIED_RENAMED)
+        parts.notes.append(
+            "RoPE with θ = 3, cosines and sines of real angles, neighbours; eps 1e-6: the published program"
+        )
+        return _read(parts, hints, self.name, parts.take("embed.weight", DIGITS, "d"), THETA, "pairs")
 
 
 def _read(
