@@ -2,12 +2,14 @@
 
     python experiments/adders.py DIR [--keep OUT] [--only TEXT] [--seconds N] [--unchecked]
     python experiments/adders.py --table        # what docs/sequences.md shows of data/adders.csv
+    python experiments/adders.py --counts       # how many are right, in sentences
 
 DIR has clones of the repositories that adders.toml names, each as OWNER/NAME, or any checkpoints that `quadlens
 import` reads. Of a program that has its weights in its text (a path in adders.toml that ends in .py) the numbers are
-read from the text, and nothing in it is executed. Each is read, decided by `quadlens certify` and, where that wrote a certificate, checked by `quadlens
-check`, one process each; seconds are of the processor, in this run. --keep leaves models, certificates
-and what was found in OUT, so that a run goes on where it was stopped. Rows of networks that are not in DIR stay.
+read from the text, and nothing in it is executed. Each checkpoint is read, decided by `quadlens certify` and, where
+that wrote a certificate, checked by `quadlens check`, one process each; seconds are of the processor, in this run.
+--keep leaves models, certificates and what was found in OUT, so that a run goes on where it was stopped. Rows of
+networks that are not in DIR stay.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,6 +39,7 @@ from quadlens.model.formats.registry import checkpoints_in
 from quadlens.model.native import load_file
 from quadlens.model.sequence_forward import answered_right, sequence_config
 from quadlens.model.sequence_task import expand
+from quadlens.numbers import at_least, at_most
 
 FACTS = Path(__file__).with_suffix(".toml")
 DATA = Path(__file__).parent / "data" / "adders.csv"
@@ -43,8 +47,10 @@ FIELDS = ("repository", "path", "stated", "verdict", "margin_proved", "margin_at
           "wrong_at_most", "drawn", "drawn_wrong", "input", "answer", "seconds", "checked", "check_seconds",
           "check_megabytes", "certificate_megabytes")  # fmt: skip
 DRAWN = 20_000
-HEADER = ("checkpoint", "stated", "verdict", "margin, or an input and its answer", "wrong inputs", "seconds to decide",
-          "to check")  # fmt: skip
+# A network that answers at least this share of random inputs right is counted as nearly right: the board's own rule.
+NEARLY = 0.99
+HEADER = ("checkpoint", "stated", f"right of {DRAWN:,} random", "verdict", "margin, or an input and its answer",
+          "wrong inputs", "seconds to decide", "to check")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -160,7 +166,7 @@ def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dic
             source = model.with_suffix(".npz")
             np.savez(source, **weights_in_text(path))  # type: ignore[arg-type]
         read = once(read_as, "import", str(source), "-o", str(model), *hints, limit=given.seconds)
-        row = {"repository": fact.get("repository", ""), "path": fact.get("path", name)}
+        row: dict[str, Any] = {"repository": fact.get("repository", ""), "path": fact.get("path", name)}
         row |= {"stated": fact.get("claimed", "–")}
         if read.code != 0:
             yield row | {"verdict": f"not read: {read.err.strip()[:200]}"}
@@ -195,7 +201,9 @@ def line(row: Mapping[str, str]) -> str:
     elif most:
         wrong = f"{several(int(row['wrong_at_least']), up=False)} … {several(int(most))}"
     checked = row["check_seconds"] if row["checked"] == "VERIFIED" else row["checked"]
-    return f"| {' | '.join((name, row['stated'], verdict, shown, wrong, row['seconds'] or '–', checked or '–'))} |"
+    right = f"{int(row['drawn']) - int(row['drawn_wrong']):,}" if row["drawn"] else "–"
+    cells = (name, row["stated"], right, verdict, shown, wrong, row["seconds"], checked)
+    return f"| {' | '.join(cell or '–' if cell is not shown else cell for cell in cells)} |"
 
 
 def table(data: Path = DATA) -> str:
@@ -203,6 +211,40 @@ def table(data: Path = DATA) -> str:
     with data.open(encoding="utf-8", newline="") as file:
         lines = [line(row) for row in csv.DictReader(file)]
     return "\n".join([f"| {' | '.join(HEADER)} |", f"|{'---|' * len(HEADER)}", *lines])
+
+
+def counts(data: Path = DATA) -> dict[str, float]:
+    """Return how many networks are right everywhere, of those that are nearly right at random."""
+    with data.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    failing = [int(row["drawn_wrong"]) / int(row["drawn"]) for row in rows]
+    nearly = [row for row, share in zip(rows, failing, strict=True) if share <= 1 - NEARLY]
+    wrong = [row for row in nearly if row["verdict"] == "WRONG"]
+    stated = [row for row in wrong if re.match(r"100(\.0+)? %", row["stated"])]
+    others = [share for share in failing if share > 1 - NEARLY]
+    return {
+        "networks": len(rows),
+        "nearly_right": len(nearly),
+        "right": sum(row["verdict"] == "CERTIFIED" for row in nearly),
+        "wrong": len(wrong),
+        "wrong_stated_100": len(stated),
+        "others": len(others),
+        "others_fail_least": min(others, default=0.0),
+        "others_fail_most": max(others, default=0.0),
+    }
+
+
+def sentences(data: Path = DATA) -> str:
+    """Return what README and docs/sequences.md say of the counts."""
+    found = counts(data)
+    low, high = at_least(100 * found["others_fail_least"], 0), at_most(100 * found["others_fail_most"], 0)
+    return (
+        f"Of {found['networks']} public networks of other groups, {found['nearly_right']} answer at "
+        f"least {100 * NEARLY:g} % of {DRAWN:,} random inputs right. **Of these, {found['right']} are "
+        f"right on all inputs and {found['wrong']} are not**, each with an input that it answers "
+        f"wrong; {found['wrong_stated_100']} of the {found['wrong']} are published as 100 %. The "
+        f"other {found['others']} fail on {low}–{high} % of random inputs."
+    )
 
 
 def update(row: Mapping[str, Any], data: Path = DATA) -> None:
@@ -226,13 +268,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--table", action="store_true", help="Only print the table.")
+    parser.add_argument("--counts", action="store_true", help="Only print how many are right.")
     parser.add_argument("--keep", type=Path, help="Where models and certificates are left.")
     parser.add_argument("--only", default="", help="Only checkpoints with this in their path.")
     parser.add_argument("--seconds", type=float, default=600, help="For each command, by the clock.")
     parser.add_argument("--unchecked", action="store_true", help="Do not run the checker.")
     given = parser.parse_args()
-    if given.table or given.directory is None:
-        print(table())
+    if given.table or given.counts or given.directory is None:
+        print(sentences() if given.counts else table())
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as scratch:

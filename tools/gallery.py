@@ -9,6 +9,8 @@ that lie below a DIR are measured, the others keep what docs/data/gallery.json s
 """
 
 import argparse
+import csv
+import functools
 import hashlib
 import itertools
 import json
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from quadlens.studies import Study
 
 PAGE, PICTURES = Path("docs/gallery.md"), Path("docs/pictures/gallery")
+# How many of 20,000 random inputs each public network on sequences answers wrong.
+RANDOM = Path(__file__).parents[1] / "experiments" / "data" / "adders.csv"
 PUBLIC, FACTS = Path("docs/data/gallery.toml"), Path("docs/data/gallery.json")
 # Of a thumbnail: inches, pixels per inch, colours. Whole pages of them stay below a megabyte.
 SIZE, PIXELS, COLOURS = (4.0, 2.3), 180, 48
@@ -188,6 +192,14 @@ def witness(card: Mapping[str, Any]) -> str:
     return f"{x} + {y} → {sum(digit * 10**i for i, digit in enumerate(digits))}"
 
 
+@functools.cache
+def right_at_random() -> dict[tuple[str, str], int]:
+    """Return how many random inputs each network of `experiments/adders.py` answers right."""
+    with RANDOM.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {(row["repository"], row["path"]): int(row["drawn"]) - int(row["drawn_wrong"]) for row in rows}
+
+
 def commands(name: str, entry: Mapping[str, Any] | None) -> str:
     """What to type."""
     if entry is None:
@@ -202,6 +214,7 @@ def commands(name: str, entry: Mapping[str, Any] | None) -> str:
 def shown(name: str, card: Mapping[str, Any], entry: Mapping[str, Any] | None) -> str:
     """One card, in Markdown."""
     own = entry or {}
+    random = right_at_random().get((own.get("repository", ""), own.get("path", "")))
     whole = card["certified_inputs"] == card["inputs"]
     rows = [
         ("task", f"`{card['task']}`"),
@@ -209,6 +222,11 @@ def shown(name: str, card: Mapping[str, Any], entry: Mapping[str, Any] | None) -
         ("inputs", count(card["inputs"])),
         *([("its authors state", own["stated"])] if "stated" in own else []),
         ("right", answers(card)),
+        *(
+            [("right of 20,000 random inputs", f"{random:,}")]
+            if card["verdict"] == "WRONG" and random is not None
+            else []
+        ),
         ("verdict", f"**{card['verdict']}**" + (f" by `{card['strategy']}`" if card["certified_inputs"] else "")),
         *([(f"margin{'' if whole else ' of those'}, at least", card["margin"])] if card["margin"] else []),
         *([("wrong on", witness(card))] if card["counter_example"] else []),

@@ -70,6 +70,7 @@ def test_wrong_networks_show_an_input_and_no_margin() -> None:
     for name in wrong:
         shown = gallery.shown(name, CARDS[name], PUBLIC[name])
         assert "| wrong on | " in shown
+        assert re.search(r"^\| right of 20,000 random inputs \| [\d,]+ \|$", shown, re.MULTILINE)
         x, y = CARDS[name]["counter_example"]["input"]
         assert not shown.partition("→ ")[2].startswith(f"{x + y} ")
 

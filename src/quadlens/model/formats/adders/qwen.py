@@ -1,4 +1,7 @@
-"""Adders in Qwen3's layout: RoPE, normalised queries and keys, SwiGLU, ten tokens; staghado's, vijec's and dimopep's."""
+"""Read adders in Qwen3's layout: RoPE, normalised queries and keys, SwiGLU, ten tokens.
+
+They are staghado's, vijec's and dimopep's.
+"""
 
 import math
 from typing import Literal
