@@ -19,6 +19,7 @@ from quadlens.figures.canvas import canvas
 from quadlens.figures.style import write_figures
 from quadlens.numbers import at_least, at_most, decimals
 from quadlens.population.dataset import lens_values
+from quadlens.proofs.thin_cost import saved_by_words
 from quadlens.table import Table
 
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
@@ -63,7 +64,7 @@ def bound_table(models: list[dict[str, Any]]) -> Table:
         lines.append(
             [first["name"], middle, *spread([row["together"] for row in rows], up=True), f"{proved}", f"{some}"]
         )
-    thin = [model["proofs"]["thin"] for model in models]
+    thin = [thin_of(model) for model in models]
     per_weight = sorted(one["flops"] / model["planes"]["weights"] for one, model in zip(thin, models, strict=True))
     whole = sum(one["verdict"] == "CERTIFIED" for one in thin)
     words = f"`thin`: {at_least(per_weight[0], 1)} to {at_most(per_weight[-1], 1)}"
@@ -112,6 +113,15 @@ def right(rung: dict[str, Any]) -> bool:
     return bool(rung["right"] == rung["inputs"])
 
 
+def thin_of(model: dict[str, Any]) -> dict[str, Any]:
+    """Return what was measured of `thin`, with every sign counted: the data have 64 signs as one operation."""
+    found = model["proofs"]["thin"]
+    more = saved_by_words(model["p"], model["d_mlp"])
+    whole = found["brute_force_flops"] + found["brute_force_collapse_flops"]
+    flops = found["flops"] + more
+    return {**found, "flops": flops, "cost_share": flops / whole}
+
+
 def of(count: int, whole: int) -> str:
     """So many of so many, in words."""
     return f"all {whole}" if count == whole else f"{count} of {whole}"
@@ -152,7 +162,7 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
         by = float(np.median([rows["exact"][at]["together"] for at in some]))
         return f"by {at_most(by, 1)} logits, margin {at_least(float(np.median([network(models[at])['margin'] for at in some])), 1)}"
 
-    thin = [model["proofs"]["thin"] for model in models]
+    thin = [thin_of(model) for model in models]
     proved = sum(one["verdict"] == "CERTIFIED" for one in thin)
     weights = models[0]["planes"]["weights"]
     middle = sorted(one["flops"] for one in thin)[(n - 1) // 2] / weights
@@ -179,7 +189,7 @@ def appendix_words(models: list[dict[str, Any]]) -> str:
 
 def thin_words(models: list[dict[str, Any]]) -> str:
     """What `thin` takes of brute force, everything included."""
-    thin = [model["proofs"]["thin"] for model in models]
+    thin = [thin_of(model) for model in models]
     proved = sum(one["verdict"] == "CERTIFIED" for one in thin)
     shares = sorted(100 * one["cost_share"] for one in thin)
     dear = sum(one["flops"] > one["brute_force_collapse_flops"] for one in thin)
@@ -199,7 +209,7 @@ def thin_table(models: list[dict[str, Any]]) -> Table:
     """The first eight seeds."""
     lines = []
     for model in sorted(models, key=lambda one: one["seed"])[:8]:
-        one = model["proofs"]["thin"]
+        one = thin_of(model)
         terms = ", ".join(at_most(one["terms"][name], 2) for name in ("output residual", "input residual"))
         share, margin = at_most(100 * one["cost_share"], 1), one["margin_lower_bound"]
         per = at_most(one["flops"] / model["planes"]["weights"], 1)

@@ -31,7 +31,7 @@ from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, significant
 from quadlens.parameterisation import parameterise
 from quadlens.proofs.thin import Thin, ThinHints
-from quadlens.proofs.thin_cost import thin_items
+from quadlens.proofs.thin_cost import saved_by_words, thin_items
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.table import Table
 
@@ -178,7 +178,7 @@ def thin_table(_: Sequence[Row]) -> Table:
         "W_in along directions": f"{found.r} directions, {at_most(1 / per, 2)} each; norms, and the constant row",
         "inputs of neurons": f"{2 * model.config.p} tokens, {found.added} directions, {model.config.d_mlp} neurons",
         "W_out, W_U along directions": f"{found.r_out} directions, {at_most(1 / per, 2)} each; norms",
-        "signs": "each neuron's tokens sorted from its neighbour's order (counted); sets of tokens, 64 bits a word",
+        "signs": "each neuron's tokens sorted from its neighbour's order (counted); sets of tokens, each sign counted",
         "sums over neurons": f"running sums for each token, {found.r_out} coordinates; arc ends, mispredicted neurons",
         "scores and margins": (
             f"once for each a - b; {at_most(100 * found.answers / model.config.p**3, 1)} % of all answers one by one"
@@ -186,6 +186,8 @@ def thin_table(_: Sequence[Row]) -> Table:
     }
     lines = [[name, at_most(count / weights, 1), why[name]] for name, count in thin_items(model.config, found).items()]
     lines.append(["all", at_most(proof.operations / weights, 1), f"margin proved {at_least(proof.margin or 0, 2)}"])
+    words = proof.operations - saved_by_words(model.config.p, model.config.d_mlp)
+    lines.append(["with 64 signs as one operation", at_most(words / weights, 1), "as certificates count"])
     return Table("Thin", ("item of `thin`", "operations per weight", "why"), lines)
 
 

@@ -181,7 +181,8 @@ class Certificate(Displayed):
             "witnesses": [list(witness) for witness in proof.witnesses],
             "hints": {} if proof.hints is None else dict(proof.hints.to_json()),
             "cost": {
-                "flops": proof.operations,
+                # Of `thin` with 64 signs as one operation, so that certificates keep their bytes.
+                "flops": proof.operations if proof.filed_operations is None else proof.filed_operations,
                 "collapse_flops": self.collapse_flops,
                 "brute_force_flops": self.brute_force_flops,
             },

@@ -69,6 +69,7 @@ class Proof:
         witnesses: Inputs proved wrong, (a, b, answered). At most 100.
         hints: For the checker; None when it has no theorem to follow this proof by.
         operations: What the proof cost, beyond the collapse.
+        filed_operations: What the certificate's file says in its place, if it counts in another way (`thin`).
         terms: The error budget, by name; empty for exact strategies, which neglect nothing and bound nothing.
         own_collapse: Whether `operations` has all that was needed, the full collapse not being part of it.
         reason: Why not everything is certified; None when it is.
@@ -92,6 +93,7 @@ class Proof:
     obstacle: str | None = None
     tied: tuple[tuple[int, int, int], ...] = ()
     applies: bool = True
+    filed_operations: int | None = None
 
     def __post_init__(self) -> None:
         if (self.margin is None) != (not self.certified.any()):

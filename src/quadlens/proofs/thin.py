@@ -55,7 +55,7 @@ from quadlens.proofs.low_rank import DIRECTION_BITS, arcs_spectrum, directions, 
 from quadlens.proofs.margins import MarginTally, least_at, not_proved
 from quadlens.proofs.plan import ArcHints, ArcPlan, Group, Signs, correction_sizes, hidden_sums, order_of
 from quadlens.proofs.proof import Mark, Proof, StrategyFacts, Term, nothing_proved
-from quadlens.proofs.thin_cost import Counted, planes, settled_bounds, thin_items
+from quadlens.proofs.thin_cost import Counted, planes, saved_by_words, settled_bounds, thin_items
 from quadlens.proofs.thin_streams import Side, Streams, sides, streams_of
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
@@ -255,6 +255,7 @@ class Thin:
             comparisons=signs.comparisons(),
             answers=looked_at(task, g, write, turns, needed),
         )
+        operations = sum(thin_items(model.config, counted).values())
         return Proof(
             strategy=self.facts.name,
             certified=certified,
@@ -270,7 +271,8 @@ class Thin:
                 turns,
                 counted,
             ),
-            operations=sum(thin_items(model.config, counted).values()),
+            operations=operations,
+            filed_operations=operations - saved_by_words(model.config.p, model.config.d_mlp),
             own_collapse=self.facts.own_collapse,
             terms={"output residual": _worst(rho), "input residual": _worst(loss)},
             reason=reason,
