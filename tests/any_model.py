@@ -62,7 +62,7 @@ def any_model(rng: np.random.Generator, draw: Draw, largest: int = 15, smallest:
         return {name: np.clip(draw(rng, shape), -largest, largest).astype(dtype) for name, shape in shapes.items()}
 
     if rng.random() < 0.4:
-        mlp = Config.mlp(p, d, activation, task)
+        mlp = Config.mlp(p, d, activation, task, bias=bool(rng.random() < 0.5))
         return Weights(mlp, **weights(mlp.shapes))
     positions, offset, heads = int(rng.integers(2, 4)), int(rng.choice([0, p])), int(rng.integers(1, 4))
     softmax, attention = None, rng.uniform(-1, 1, positions)

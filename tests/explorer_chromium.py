@@ -127,10 +127,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
-    """visit(name, fragment, **context options) opens a page and waits; at the end nothing may have gone wrong."""
+    """visit(name or file, fragment, **context options) opens a page and waits; at the end nothing may have gone wrong.
+
+    A page that is not to get ready (`ready=False`) is opened, and the test reads and clears its complaints.
+    """
     opened: list[tuple[Any, Opened]] = []
 
-    def go(name: str = "small", fragment: str = "", script: bool = True, **options: Any) -> Opened:
+    def go(name: str | Path = "small", fragment: str = "", script: bool = True, **options: Any) -> Opened:
+        ready = options.pop("ready", script)
         context = chromium.new_context(
             viewport=options.pop("viewport", {"width": 1440, "height": 900}),
             java_script_enabled=script,
@@ -143,8 +147,8 @@ def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
         found.page.on("console", lambda message: found.complaints.append(message.text))
         found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
         found.page.on("request", lambda request: found.requests.append(request.url))
-        found.page.goto(pages[name].as_uri() + fragment)
-        if script:
+        found.page.goto((name if isinstance(name, Path) else pages[name]).as_uri() + fragment)
+        if ready:
             found.page.wait_for_selector(READY, timeout=PATIENCE)
         return found
 

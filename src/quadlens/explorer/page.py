@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from quadlens import __version__
 from quadlens.errors import BadConfig
+from quadlens.explorer.layout import file_layout, why_not_playable
 from quadlens.explorer.words import (
     SAID,
     VIEWS,
@@ -61,8 +62,6 @@ SCRIPTS = (
     "app",
     "boot",
 )
-# The browser holds all p³ logits as doubles: 136 MB at 257.
-LARGEST_P = 257
 
 
 def build_page(
@@ -77,15 +76,13 @@ def build_page(
         report: The address of the model's report, where there is one beside the page.
 
     Raises:
-        BadConfig: if p is too large for a browser, the model has several layers or norms, or the run is of
-            another shape.
+        BadConfig: if the page cannot run the model (`why_not_playable`), or the run is of another shape.
     """
     study = study_of(model)
     weights, config, task = study.model, study.anatomy.config, study.anatomy.config.task
-    if config.p > LARGEST_P:
-        raise BadConfig(f"p = {config.p}; the explorer holds all p³ logits in the browser: at most p = {LARGEST_P}")
-    if config.no_tables is not None:
-        raise BadConfig(f"{config.no_tables}; the explorer runs one layer without norms. `quadlens report` works")
+    why_not = why_not_playable(config)
+    if why_not is not None:
+        raise BadConfig(why_not)
     shape, waves = None if run is None else run.codes[0][0].shape, study.no_waves is None
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
@@ -112,6 +109,7 @@ def build_page(
         script=script(),
         model=base64.b64encode(to_bytes(weights)).decode(),
         words=json.dumps(words_for_script(digest, study.integration), ensure_ascii=False),
+        layout=json.dumps(file_layout()),
         run=None if run is None else _about_run(run, study),
         played_run=None if run is None else base64.b64encode(run.to_bytes()).decode(),
         views=[(view, view.how_to_read(config.activation, waves), view.name not in missing) for view in VIEWS],

@@ -306,6 +306,11 @@ class Config(Displayed):
         return {"architecture": "transformer", **fields}
 
     @classmethod
+    def file_fields(cls) -> tuple["dataclasses.Field[Any]", ...]:
+        """The fields that the config in a file may have beside its architecture."""
+        return dataclasses.fields(Config)
+
+    @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str, table: Int[np.ndarray, "..."] | None) -> "Config":
         """The inverse of `to_dict`; `where` names the source in messages, `table` is the task's, if it has one."""
         config = cls._parsed({key: value for key, value in data.items() if key not in ("architecture", "task")}, where)

@@ -1,6 +1,6 @@
 """What an MLP on a pair of one-hot tokens is, without its weights."""
 
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -98,6 +98,12 @@ class MLPConfig(Config):
     def _as_json(self, fields_: dict[str, Any]) -> dict[str, Any]:
         keys = {field.name for field in fields(_Keys)}
         return {"architecture": "mlp", **{name: value for name, value in fields_.items() if name in keys}}
+
+    @classmethod
+    def file_fields(cls) -> tuple["Field[Any]", ...]:
+        """The fields that the config in a file may have beside its architecture."""
+        task = next(field for field in fields(Config) if field.name == "task")
+        return (*fields(_Keys), task)
 
     @classmethod
     def _parsed(cls, fields_: dict[str, Any], where: str) -> Config:

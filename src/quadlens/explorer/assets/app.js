@@ -155,8 +155,8 @@ Q.app = (() => {
     return found.tour && /^#?tour=\d$/.test(fragment) ? Q.tour.stateOf(found.tour, info()) : found;
   }
 
-  /** The tour is about the integral. */
-  const tourFits = () => info().waves;
+  /** The tour is about the integral, at a frequency that some neuron reads and writes. */
+  const tourFits = () => info().waves && info().largest !== null;
 
   function heaviestOf(k) {
     // Of the page's own model, so that one neuron is followed through the run.

@@ -47,11 +47,12 @@ Q.collapse = (() => {
   }
 
   function mlp(config, w) {
-    const { p, d_mlp: d, activation } = config;
+    const { p, d_mlp: d, activation, bias } = config;
+    // Constants belong to b's side, as a transformer's do.
     return {
       p, d, activation, gated: [], attention: null,
-      Ua: transposed(w.W_a, p, d), Ub: transposed(w.W_b, p, d), WL: w.W_out.slice(),
-      Sa: new Float64Array(p * p), Sb: new Float64Array(p * p),
+      Ua: transposed(w.W_a, p, d), Ub: transposed(bias ? w.W_b.map((x, j) => x + w.b_in[j % d]) : w.W_b, p, d), WL: w.W_out.slice(),
+      Sa: new Float64Array(p * p), Sb: Float64Array.from({ length: p * p }, (_, j) => (bias ? w.b_out[j % p] : 0)),
     };
   }
 

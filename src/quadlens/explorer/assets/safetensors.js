@@ -1,23 +1,8 @@
 // Reads quadlens' own files as strictly as Python does: safetensors with TransformerLens names, the config as JSON metadata.
+// Which fields and tensors there are, and of what shapes, Python says in `Q.layout` (layout.py).
 Q.safetensors = (() => {
-  const TENSORS = {
-    transformer: {
-      W_E: "embed.W_E", W_pos: "pos_embed.W_pos", W_V: "blocks.0.attn.W_V", b_V: "blocks.0.attn.b_V",
-      W_O: "blocks.0.attn.W_O", b_O: "blocks.0.attn.b_O", W_in: "blocks.0.mlp.W_in", b_in: "blocks.0.mlp.b_in",
-      W_out: "blocks.0.mlp.W_out", b_out: "blocks.0.mlp.b_out", W_U: "unembed.W_U", b_U: "unembed.b_U",
-    },
-    mlp: { W_a: "mlp.W_a", W_b: "mlp.W_b", W_out: "mlp.W_out" },
-  };
-  const QUERY_KEY = { W_Q: "blocks.0.attn.W_Q", b_Q: "blocks.0.attn.b_Q", W_K: "blocks.0.attn.W_K", b_K: "blocks.0.attn.b_K" };
   const TASK_TABLE = "task.answers";
-  // The fields of quadlens.model.config, in its order; `?` marks those with a default.
-  const FIELDS = {
-    transformer: ["p", "d_model", "d_mlp", "n_heads", "d_head", "d_vocab", "d_vocab_out", "n_ctx", "attention", "read_position", "activation?", "b_token_offset?", "softmax?", "task?"],
-    mlp: ["p", "d_mlp", "activation?", "task?"],
-  };
   const DTYPES = { F32: [Float32Array, "<f4"], F64: [Float64Array, "<f8"], I32: [Int32Array, "<i4"] };
-  // All p³ logits are held in memory as doubles; the Python side has the same limit.
-  const LARGEST_P = 257, LARGEST_NEURONS = 8192;
   const CUT = "This is not a safetensors file, or it is cut short. Expected a model that quadlens wrote (quadlens train, build or import).";
   const DAMAGED = "Get the file again.";
 
@@ -112,35 +97,53 @@ Q.safetensors = (() => {
   /** The config as a plain object, with the checks of quadlens.model.config. */
   function readConfig(data) {
     need(data instanceof Map, "The config is not an object with names and values.");
-    const architecture = data.get("architecture"), fields = Object.hasOwn(FIELDS, architecture) ? FIELDS[architecture] : null;
-    need(fields, `Architecture ${architecture}; expected transformer or mlp.`);
-    const config = { architecture, activation: "relu", b_token_offset: 0, softmax: null, task: "add" }, names = fields.map((name) => name.replace("?", ""));
+    const { architectures } = Q.layout, architecture = data.get("architecture");
+    need(Object.hasOwn(architectures, architecture), `Architecture ${architecture}; expected ${Object.keys(architectures).join(" or ")}.`);
+    const { fields } = architectures[architecture], names = fields.map(({ name }) => name), config = { architecture };
     for (const key of data.keys()) need(key === "architecture" || names.includes(key), `The config has the unknown key ${key}; known keys: ${names.join(", ")}.`);
-    for (const name of fields.filter((one) => !one.endsWith("?"))) need(data.has(name), `The config lacks the key ${name}.`);
-    for (const name of names.filter((one) => data.has(one))) config[name] = readField(name, data.get(name));
+    for (const field of fields) {
+      need(data.has(field.name) || "default" in field, `The config lacks the key ${field.name}.`);
+      config[field.name] = data.has(field.name) ? readField(field, data.get(field.name)) : field.default;
+    }
     checkConfig(config);
     if (architecture === "transformer") checkTransformer(config);
     return config;
   }
 
-  function readField(name, value) {
-    if (name === "activation") {
+  /** The value of a field; how it is read is `reader` of the layout. */
+  function readField({ name, reader, default: usual }, value) {
+    if (reader === "default") {
+      const text = Q.strictJson.pythonText(value);
+      need(text === usual, `The config has ${name} = ${text}; this page runs one layer without norms, where ${name} is ${usual}. quadlens report shows such a model.`);
+      return usual;
+    }
+    return READERS[reader](value, name);
+  }
+
+  const READERS = {
+    whole: (value, name) => {
+      need(typeof value === "bigint", `${name} = ${typeof value === "object" ? "something else" : value}; expected a whole number.`);
+      return Number(value);
+    },
+    flag: (value, name) => {
+      need(typeof value === "boolean", `${name} is neither true nor false.`);
+      return value;
+    },
+    numbers: (value, name) => {
+      need(Array.isArray(value) && value.every((x) => typeof x === "number" || typeof x === "bigint"), `${name} is not a list of numbers.`);
+      return value.map(Number);
+    },
+    activation: (value) => {
       need(Q.activations.NAMES.includes(value), `Activation ${value}; expected ${Q.activations.NAMES.join(", ")}.`);
       return value;
-    }
-    if (name === "attention") {
-      need(Array.isArray(value) && value.every((x) => typeof x === "number" || typeof x === "bigint"), "attention is not a list of numbers.");
-      return value.map(Number);
-    }
-    if (name === "softmax") return readSoftmax(value);
-    if (name === "task") {
+    },
+    softmax: readSoftmax,
+    task: (value) => {
       const named = value instanceof Map && [...value.keys()].sort().join() === "name,sha256" && typeof value.get("name") === "string";
       need(typeof value === "string" || named, "The task is neither a name nor a name with the SHA-256 of a table.");
       return value;
-    }
-    need(typeof value === "bigint", `${name} = ${typeof value === "object" ? "something else" : value}; expected a whole number.`);
-    return Number(value);
-  }
+    },
+  };
 
   /** {scale, divisor, causal}, or null where attention is constant. */
   function readSoftmax(value) {
@@ -171,8 +174,9 @@ Q.safetensors = (() => {
 
   function checkConfig({ p, d_mlp }) {
     need(p >= 2, `p = ${p}; expected at least 2 elements.`);
-    need(p <= LARGEST_P, `p = ${p}; this page holds all p³ logits and takes at most p = ${LARGEST_P}.`);
-    need(d_mlp >= 1 && d_mlp <= LARGEST_NEURONS, `d_mlp = ${d_mlp}; this page takes 1 to ${LARGEST_NEURONS} neurons.`);
+    const { largest } = Q.layout;
+    need(p <= largest.p, `p = ${p}; this page holds all p³ logits and takes at most p = ${largest.p}.`);
+    need(d_mlp >= 1 && d_mlp <= largest.d_mlp, `d_mlp = ${d_mlp}; this page takes 1 to ${largest.d_mlp} neurons.`);
   }
 
   function checkTransformer(c) {
@@ -188,30 +192,18 @@ Q.safetensors = (() => {
   }
 
   function checkTensors(config, raw) {
-    const names = { ...TENSORS[config.architecture], ...(config.softmax ? QUERY_KEY : {}) }, shapes = config.architecture === "transformer" ? transformerShapes(config) : mlpShapes(config);
-    const tensors = {}, known = Object.values(names);
+    // Some come with an option, as biases of an MLP do.
+    const expected = Q.layout.architectures[config.architecture].tensors.filter(({ option }) => option === null || config[option]);
+    const tensors = {}, known = expected.map(({ file }) => file);
     for (const name of raw.keys()) need(known.includes(name), `The tensor ${name} does not belong to a quadlens ${config.architecture}.`);
-    for (const [short, long] of Object.entries(names)) {
-      const tensor = raw.get(long);
-      need(tensor, `The tensor ${long} is missing; expected one of a quadlens ${config.architecture}.`);
-      need(tensor.shape.join() === shapes[short].join(), `${long} has shape [${tensor.shape}], expected [${shapes[short]}].`);
-      need(tensor.data.every(Number.isFinite), `${long} holds numbers that are not finite.`);
-      tensors[short] = new Float64Array(tensor.data);
+    for (const { name, file, shape } of expected) {
+      const tensor = raw.get(file), sizes = shape.map((size) => config[size]);
+      need(tensor, `The tensor ${file} is missing; expected one of a quadlens ${config.architecture}.`);
+      need(tensor.shape.join() === sizes.join(), `${file} has shape [${tensor.shape}], expected [${sizes}].`);
+      need(tensor.data.every(Number.isFinite), `${file} holds numbers that are not finite.`);
+      tensors[name] = new Float64Array(tensor.data);
     }
     return tensors;
-  }
-
-  function transformerShapes(c) {
-    const { d_model: d, d_mlp: m, n_heads: h, d_head: dh } = c;
-    return {
-      W_E: [c.d_vocab, d], W_pos: [c.n_ctx, d], W_V: [h, d, dh], b_V: [h, dh], W_O: [h, dh, d], b_O: [d],
-      W_in: [d, m], b_in: [m], W_out: [m, d], b_out: [d], W_U: [d, c.d_vocab_out], b_U: [c.d_vocab_out],
-      W_Q: [h, d, dh], b_Q: [h, dh], W_K: [h, d, dh], b_K: [h, dh],
-    };
-  }
-
-  function mlpShapes(c) {
-    return { W_a: [c.p, c.d_mlp], W_b: [c.p, c.d_mlp], W_out: [c.d_mlp, c.p] };
   }
 
   return { read, BadFile };

@@ -57,7 +57,8 @@ Q.views.circle = (() => {
       const [x, y] = pointAt(radii[i], phi), dot = dots[i];
       dot.setAttribute("cx", x.toFixed(2));
       dot.setAttribute("cy", y.toFixed(2));
-      dot.setAttribute("r", (0.7 + 2.5 * Math.sqrt(Math.min(2, size))).toFixed(2));
+      // Weights beyond float64, whose share of the heaviest is no number, are drawn as the heaviest.
+      dot.setAttribute("r", (0.7 + 2.5 * Math.sqrt(size <= 2 ? size : Number.isNaN(size) ? 1 : 2)).toFixed(2));
       if (!was || was[4] !== ink) dot.setAttribute("style", `--own: var(--${ink})`);
       if (!was || was[2] !== mine || (was[1] === 0) !== (gain === 0)) dot.setAttribute("class", `dot${mine ? " mine" : ""}${gain === 0 ? " off" : ""}`);
     }

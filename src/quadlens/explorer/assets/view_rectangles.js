@@ -140,6 +140,7 @@ Q.views.rectangles = (() => {
   function words(f) {
     const { state } = f, say = Q.words[f.engine.model.activation];
     if (!f.rule && say.no_rule) return say.no_rule;
+    if (state.k === null) return "No neuron reads and writes the same frequency: no quadrature rule, no bound.";
     if (!f.rule) return `Frequency ${state.k} has fewer than two neurons in use: no quadrature rule, no bound.`;
     const { claims, point } = f, bound = boundOf(f), exact = f.shape in claims.exactPsi ? claims.exactPsi[f.shape] : null;
     const base = f.shape === "relu" ? claims.baseline / 2 : claims.baseline;
