@@ -47,8 +47,17 @@ def enclosed_logits(model: Weights) -> list[list[list[Any]]]:
         p = model.config.p
         if not model.config.has_stream:
             W_a, W_b, W_out = (_rows(x) for x in (model.W_a, model.W_b, model.W_out))
-            return [[_times([sigma(x) for x in _plus(W_a[a], W_b[b])], W_out) for b in range(p)] for a in range(p)]
+            inner, outer = ([_rows(x[None])[0] for x in some] for some in _biases(model))
+            return [
+                [_plus(_times([sigma(x) for x in _plus(W_a[a], W_b[b], *inner)], W_out), *outer) for b in range(p)]
+                for a in range(p)
+            ]
         return [[_transformer(model, a, b, sigma) for b in range(p)] for a in range(p)]
+
+
+def _biases(model: Weights) -> tuple[list[Any], list[Any]]:
+    """An MLP's, inside and outside; none where it has none."""
+    return ([model.b_in], [model.b_out]) if model.config.bias else ([], [])
 
 
 def _transformer(model: Weights, a: int, b: int, sigma: Any) -> list[Any]:
