@@ -64,8 +64,8 @@ class Integration:
         shared_function = "one function per frequency, which its neurons share, read at phase φ and written at 2φ,"
         less = f"{shared_function} has R² {decimals(self.shared, 3, 'down')} of the logits"
         left = f"with output phases permuted R² {decimals(self.permuted, 3, 'up')} is left"
-        even = f"evenly spread neurons keep {decimals(100 * self.even, 2, 'down')} % of the answers"
-        half = f"neurons on half a period keep {decimals(100 * self.half, 2, 'up')} %"
+        even = f"evenly spread neurons keep {percent(self.even, 2, 'down')} of the answers"
+        half = f"neurons on half a period keep {percent(self.half, 2, 'up')}"
         rows = (
             ("shared function", self.shared >= STANDS_FOR_LOGITS, less, f", below {STANDS_FOR_LOGITS:g}",
              f"{shared_function} has an R² of at least {STANDS_FOR_LOGITS:g} of the logits"),

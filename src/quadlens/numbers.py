@@ -130,13 +130,14 @@ def short_of_one(value: float | int, digits: int) -> str:
 
 
 def percent(share: float, digits: int = 1, towards: Direction = "nearest") -> str:
-    """A share in per cent; only perfection reads as 100 %.
+    """A share in per cent; only perfection reads as 100 %, but for an upper bound.
 
-    >>> percent(0.5), percent(0.99999), percent(1.0), percent(0.12399, 1, "down")
-    ('50.0 %', '99.9 %', '100.0 %', '12.3 %')
+    >>> percent(0.5), percent(0.99999), percent(1.0), percent(0.12399, 1, "down"), percent(0.99999, 1, "up")
+    ('50.0 %', '99.9 %', '100.0 %', '12.3 %', '100.0 %')
     """
-    text = decimals(100 * share, digits, towards)
-    return f"{text if share >= 1 or float(text) < 100 else f'{100 - 10**-digits:.{digits}f}'} %"
+    # In floating point the product would be rounded, either way, before it is rounded to its side.
+    text = decimals(100 * Fraction(share) if math.isfinite(share) else share, digits, towards)
+    return f"{text if share >= 1 or towards == 'up' or float(text) < 100 else f'{100 - 10**-digits:.{digits}f}'} %"
 
 
 def cost(share: float) -> str:

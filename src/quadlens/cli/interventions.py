@@ -7,6 +7,7 @@ import typer
 
 from quadlens.cli.options import ModelArgument, OutputFile, parse_integers
 from quadlens.cli.output import PATIENCE, Output
+from quadlens.numbers import at_least
 
 
 def ablate(
@@ -84,7 +85,7 @@ def ablate(
         for name, evaluation in answers.items():
             console.print(
                 f"  {name:6}  {evaluation.correct:,} of {evaluation.pairs:,} right, "
-                f"smallest margin {evaluation.min_margin:.3f}, loss {evaluation.loss:.3g}",
+                f"smallest margin {at_least(evaluation.min_margin, 3)}, loss {evaluation.loss:.3g}",
                 markup=False,
                 soft_wrap=True,
             )

@@ -15,6 +15,7 @@ import typer
 from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
 from quadlens.errors import BadConfig, BadFile
+from quadlens.numbers import significant
 from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def command(
             outcome = manifest.outcome
             console.print(
                 f"{path}: {outcome.correct} of {outcome.pairs} {inputs} right, smallest margin "
-                f"{outcome.min_margin:.3g}, cross-entropy {outcome.loss:.3g}, {manifest.seconds} s",
+                f"{significant(outcome.min_margin, 'down', 3)}, cross-entropy {outcome.loss:.3g}, {manifest.seconds} s",
                 markup=False,
                 soft_wrap=True,
             )

@@ -1,5 +1,7 @@
 """An explanation in one paragraph of plain language; every number comes from the value."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from quadlens.explanation.logits import LogitExplanation
@@ -9,7 +11,7 @@ from quadlens.explanation.value import Explanation
 from quadlens.integration import CLEAR_RELATION, alone
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.task import Task
-from quadlens.numbers import at_least, counted, decimals, fit, neglected, percent
+from quadlens.numbers import at_least, at_most, counted, decimals, fit, neglected, percent
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 MANY, FEW = 12, 4
@@ -207,5 +209,5 @@ def _range(low: float, high: float) -> str:
     return (
         f"stays at {ends[0]}"
         if low == high
-        else f"stays at {ends[0]}, varying by at most {decimals(high - low, 5, 'up')}"
+        else f"stays at {ends[0]}, varying by at most {at_most(Fraction(high) - Fraction(low), 5)}"
     )

@@ -23,6 +23,7 @@ from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COL
 from quadlens.glossary import mentioned
 from quadlens.model.native import sha256, to_bytes
 from quadlens.model.weights import Weights
+from quadlens.numbers import significant
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.studies import Study, study_of
 from quadlens.studies.played_run import STEPS, PlayedRun
@@ -146,7 +147,10 @@ def _about_run(run: PlayedRun, study: Study) -> str:
     """What the page says of the run that it plays."""
     rows, own = run.history.snapshots, study.evaluation.min_margin
     end = rows[-1].min_margin
-    repeated = f" The run was repeated with other rounding: its smallest margin is {end:.4g}, the model's {own:.4g}."
+    repeated = (
+        f" The run was repeated with other rounding: its smallest margin is {significant(end, 'down', 4)}, "
+        f"the model's {significant(own, 'down', 4)}."
+    )
     return (
         f"{len(run.epochs)} of the {len(rows)} snapshots of the training; pictures between two lie on "
         "the straight line. Their weights are rounded to save space, each Fourier coefficient by at most "

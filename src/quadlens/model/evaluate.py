@@ -13,6 +13,7 @@ from quadlens.model.margins import cross_entropy, leads
 from quadlens.model.ring import FLOATS
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
+from quadlens.numbers import significant
 
 MAX_WITNESSES = 100
 # Past this many multiplications a pass over all p³ logits takes minutes.
@@ -50,7 +51,7 @@ class Evaluation(Displayed):
         return {
             "p": self.p,
             "correct": f"{self.correct} of {self.pairs}",
-            "min_margin": f"{self.min_margin:.6g}",
+            "min_margin": significant(self.min_margin, "down"),
             "median_margin": f"{self.median_margin:.6g}",
             "loss": f"{self.loss:.3g}",
         }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadlens.display import Displayed
 from quadlens.model.evaluate import about
-from quadlens.numbers import NONE, at_most, cost, decimals, listed, margin, percent
+from quadlens.numbers import NONE, at_least, at_most, cost, decimals, listed, margin, percent
 from quadlens.proofs.certificate import summary
 from quadlens.schema import plain
 from quadlens.studies import Study, study_of
@@ -177,7 +177,7 @@ def _answer_facts(study: Study) -> dict[str, str]:
     return {
         "right": f"{answers.correct:,} of {answers.pairs:,}",
         "loss": f"{answers.loss:.3g}",
-        "smallest margin": decimals(answers.min_margin),
+        "smallest margin": at_least(answers.min_margin, 3),
         "median margin": decimals(answers.median_margin),
     }
 

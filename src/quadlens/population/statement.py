@@ -1,6 +1,7 @@
 """One line of the comparison: a number of ours with its interval, the paper's beside it, and a verdict."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 from quadlens.numbers import at_most, significant
@@ -37,7 +38,7 @@ class Tested:
             return f"p = {self.p:.2g}{together}" + (": not shown" if (self.p_holm or 0) >= 0.05 else "")
         if self.margin is None:
             return ""
-        points = f"{at_most(100 * self.margin, 1)} points"
+        points = f"{at_most(100 * Fraction(self.margin), 1)} points"
         return f"to within {points if of_shares else significant(self.margin, 'up', 2)}"
 
     def to_dict(self) -> dict[str, Any]:

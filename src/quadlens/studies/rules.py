@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from quadlens.model.activation import Activation
-from quadlens.numbers import at_most
+from quadlens.numbers import of_mean_size
 from quadlens.quadrature import ClusterBounds
 from quadlens.quadrature.integrals import half_of
 
@@ -23,7 +23,7 @@ class RuleError:
     @property
     def words(self) -> str:
         """The size in per cent, rounded up."""
-        return f"{at_most(100 * self.size, 1)} %"
+        return of_mean_size(self.size)
 
 
 @dataclass(frozen=True)
