@@ -183,6 +183,7 @@ def _at(*path: str | int) -> Callable[[Any], Any]:
 MOMENTS, THIN = "quadlens certify pizza", "quadlens certify pizza --strategy thin"
 BOUNDS, POPULATION, CLUSTERS = "quadlens bounds pizza", "quadlens population", "experiments/beyond_the_paper.py"
 GALLERY, KEYS = "tools/gallery.py", "experiments/few_neurons.py"
+LINES = "tools/trust_lines.py"
 TANH = "quadlens ablate original --activation tanh -o tanh.safetensors && quadlens evaluate tanh.safetensors"
 VALUES = (
     Value("pizza.p", "quadlens evaluate pizza", _at("p")),
@@ -194,7 +195,9 @@ VALUES = (
     Value("pizza.thin.cost", THIN, _at("cost_share"), "at most", 1, "%"),
     Value("pizza.smallest-margin", "quadlens evaluate pizza", _at("min_margin"), "at least", 2),
     Value("clock.cost", "quadlens certify clock", _at("cost_share"), "at most", 1, "%"),
-    # Errors of the absolute-value part, relative to the integral's mean size, over all a, b and c.
+    # Errors over all a, b and c, relative to the integral's mean size: of what ReLU neurons compute, then of |x|.
+    Value("pizza.smallest-relu-error", BOUNDS, _of_rules("relative_exact_relu_psi", min), "at most", 1, "%"),
+    Value("pizza.largest-relu-error", BOUNDS, _of_rules("relative_exact_relu_psi", max), "at most", 1, "%"),
     Value("pizza.smallest-error", BOUNDS, _of_rules("relative_exact_psi", min), "at most", 1, "%"),
     Value("pizza.largest-error", BOUNDS, _of_rules("relative_exact_psi", max), "at most", 1, "%"),
     Value("pizza.smallest-bound-of-the-paper", BOUNDS, _of_rules("relative_bound", min), "at most", 0, "%"),
@@ -260,6 +263,11 @@ VALUES = (
     Value("clusters.above-10", CLUSTERS, lambda study: sum(error > 0.1 for error in _errors(study))),
     Value("clusters.above-100", CLUSTERS, lambda study: sum(error > 1 for error in _errors(study))),
     Value("clusters.largest-error", CLUSTERS, lambda study: max(_errors(study)), "at most", 1, "%"),
+    # Rounded to thousands or hundreds: code changes daily.
+    Value("lines.quadlens", LINES, lambda tool: tool["of_package"]()),
+    Value("lines.checker", LINES, lambda tool: tool["of_checker"]()),
+    Value("lines.checker-for-sequences", LINES, lambda tool: tool["of_sequences"]()),
+    Value("lines.checker-for-pairs", LINES, lambda tool: tool["of_pairs"]()),
     Value("gallery.networks", GALLERY, lambda tool: len(_inputs(tool))),
     Value("gallery.fewest-inputs", GALLERY, lambda tool: min(_inputs(tool))),
     Value("gallery.most-inputs", GALLERY, lambda tool: max(_inputs(tool))),

@@ -7,6 +7,7 @@ from typing import Any
 from quadlens.published import as_printed, read_published
 from quadlens.quadrature.analysis import Bounds, ClusterBounds
 from quadlens.quadrature.claims import MARKS, Claim, Estimate, Exact, claim_to_dict, printed, shown
+from quadlens.quadrature.integrals import half_of
 from quadlens.quadrature.paper_bounds import relu_by_largest_half
 from quadlens.table import Table
 
@@ -14,7 +15,7 @@ from quadlens.table import Table
 LEGEND = (
     "abs, id, relu: the error of the sum with |x|, with x and with ReLU(x); psi: with the model's own output phases ψ, "
     "else with 2φ; exact: worst case over all a, b and every real angle in place of kwc, or integer c only; supremum: "
-    "over every real s too; relative: over the integral's mean size."
+    "over every real s too; relative: over the mean size of that function's integral, |x| where none is named."
 )
 # Rows that the paper takes from the largest half of the rectangles, in the order in which they are computed.
 PAPERS_RELU_RULE = (
@@ -194,6 +195,7 @@ def own_claims(cluster: ClusterBounds) -> dict[str, Claim | None]:
         "relative_bound": cluster.relative_bound,
         "relative_exact": cluster.relative_exact,
         "relative_exact_psi": cluster.relative_exact_psi,
+        "relative_exact_relu_psi": cluster.exact_psi.relu.relative_to(half_of(cluster.baseline)),
         "relative_moment_bound": cluster.relative_moment_bound,
         "relative_moment_bound_psi": cluster.relative_moment_bound_psi,
         "exact_abs_error": cluster.exact.absolute,
