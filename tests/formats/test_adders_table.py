@@ -112,21 +112,15 @@ def test_counts_are_those_of_the_rows(table: Any, tmp_path: Path) -> None:
     }
 
 
-def test_the_table_in_docs_is_that_of_the_data(table: Any) -> None:
+def test_the_data_have_every_network_and_a_verdict(table: Any) -> None:
     facts = tomllib.loads(table.FACTS.read_text(encoding="utf-8"))["adder"]
     rows = list(csv.DictReader(table.DATA.read_text(encoding="utf-8").splitlines()))
     key = ("repository", "path", "claimed")
     assert sorted((r["repository"], r["path"], r["stated"]) for r in rows) == sorted(
         tuple(fact.get(name, "–") for name in key) for fact in facts
     )
-    text = (ROOT / "docs" / "sequences.md").read_text(encoding="utf-8")
-    assert table.table() in text
     wrong = [row for row in rows if row["verdict"] == "WRONG"]
     assert len(wrong) + sum(row["verdict"] == "CERTIFIED" for row in rows) == len(rows)
-    for page in ("README.md", "docs/sequences.md", "docs/gallery.md"):
-        assert table.sentences() in (ROOT / page).read_text(encoding="utf-8")
-    close = sum(int(r["wrong_at_most"]) < 2 * int(r["wrong_at_least"]) for r in wrong if r["wrong_at_most"])
-    assert f"Of {close} of the {len(wrong)} wrong ones the two bounds are less than a factor of 2 apart." in text
 
 
 def test_the_networks_of_the_board_are_as_the_rows_say(table: Any) -> None:
@@ -143,6 +137,3 @@ def test_the_networks_of_the_board_are_as_the_rows_say(table: Any) -> None:
     listed = [line.strip("| ").split(" | ") for line in section.splitlines() if re.match(r"\| \d", line)]
     assert {(cells[0], cells[1], cells[4]) for cells in listed if cells[4] in words.values()} == decided
     assert sum(len(cells[0].split(", ")) for cells in listed) == 29
-    right = sum(word == "right on all" for _, _, word in decided)
-    numbers = f"{len(decided)} are decided here: {right} are right on all inputs and {len(decided) - right} are wrong."
-    assert numbers.replace("10 are", "Ten are", 1) in section
