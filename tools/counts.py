@@ -1,6 +1,7 @@
 """Numbers of documents that no command prints: counts of rows of data, and a bound (tools/values.py calls these)."""
 
 import csv
+import json
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +32,13 @@ def on_the_board(verdict: str = "") -> int:
 def known_to_a_factor_of_two(row: dict[str, Any]) -> bool:
     """Whether the bounds on a network's number of wrong inputs are that close."""
     return bool(row["wrong_at_most"]) and int(row["wrong_at_most"]) < 2 * int(row["wrong_at_least"])
+
+
+def config(name: str) -> dict[str, Any]:
+    """Return the settings that a bundled network was trained with."""
+    path = ROOT / "src" / "quadlens" / "data" / f"{name}.manifest.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
+    return found
 
 
 def tf32_logits(name: str) -> float:

@@ -280,6 +280,22 @@ VALUES = (
         )
     ),
     Value("pizza.tf32-logits", COUNTS, lambda tool: tool["tf32_logits"]("pizza"), "at least"),
+    Value("adder.seed", COUNTS, lambda tool: tool["config"]("adder")["seed"]),
+    Value("adder.steps", COUNTS, lambda tool: tool["config"]("adder")["epochs"]),
+    Value("adder.learning-rate", COUNTS, lambda tool: tool["config"]("adder")["lr"], "estimate", 3),
+    # Networks like `adder` at other seeds: all, those that pass a test on random sums, those right on all inputs.
+    Value("adder.seeds", COUNTS, lambda tool: len(tool["rows"]("adder_seeds"))),
+    Value("adder.seeds-tested-on", COUNTS, lambda tool: max(int(row["tried"]) for row in tool["rows"]("adder_seeds"))),
+    Value(
+        "adder.seeds-that-pass",
+        COUNTS,
+        lambda tool: sum(row["right"] == row["tried"] for row in tool["rows"]("adder_seeds")),
+    ),
+    Value(
+        "adder.seeds-right",
+        COUNTS,
+        lambda tool: sum(row["verdict"] == "CERTIFIED" for row in tool["rows"]("adder_seeds")),
+    ),
     Value("adders.wrong", COUNTS, lambda tool: len(tool["wrong_adders"]())),
     Value("adders.close", COUNTS, lambda tool: sum(map(tool["known_to_a_factor_of_two"], tool["wrong_adders"]()))),
     Value("adders.board", COUNTS, lambda tool: tool["on_the_board"]()),
