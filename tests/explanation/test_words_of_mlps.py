@@ -29,6 +29,7 @@ def test_an_mlp_has_no_skip_connection() -> None:
     assert 0 < share < 1
     logits = np.stack([study.logits(a) for a in range(7)])
     assert share == pytest.approx(study.model.b_out.var() / logits.var())
+    assert explanation.logits is not None
     assert "output bias' share of variance" in explanation.logits.measures().to_csv()
     with pytest.raises(quadlens.QuadlensError, match="or it is an MLP"):
         quadlens.figures.residual(study)

@@ -44,8 +44,8 @@ def test_a_relu_mlp_is_never_read_as_squares(tmp_path: Path) -> None:
     (tmp_path / "m.pt").write_bytes(torch_zip(state))
     refused = command("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors")
     assert refused.code == 2
-    assert "the weights do not say the activation: give activation=NAME" in " ".join(refused.err.split())
-    assert refused.err.endswith("\nflags: --activation\n")
+    assert "the weights do not say the activation: give --activation NAME" in " ".join(refused.err.split())
+    assert "flags:" not in refused.err
     read = command("import", tmp_path / "m.pt", "-o", tmp_path / "m.safetensors", "--activation", "relu")
     assert read.code == 0
     assert "169 of 169 inputs" in read.out

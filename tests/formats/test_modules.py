@@ -234,7 +234,7 @@ def test_code_that_is_not_what_the_parts_say_is_refused() -> None:
 
 def lookup(p: int, offset: float, gain: float = 10.0) -> Any:
     """A one-hot network right on all inputs by a margin of `gain`, all its logits moved by the same offset."""
-    module = Chain(nn.Linear(2 * p, p * p), nn.ReLU(), nn.Linear(p * p, p))
+    module: Any = Chain(nn.Linear(2 * p, p * p), nn.ReLU(), nn.Linear(p * p, p))
     first, last = torch.zeros(p * p, 2 * p), torch.zeros(p, p * p)
     for a, b in all_pairs(p):
         first[a * p + b, [a, p + b]] = 1

@@ -1,5 +1,6 @@
 """The door: `quadlens COMMAND …`. Each command is a function in this folder, related ones in one module."""
 
+import re
 import signal
 import sys
 import warnings
@@ -81,6 +82,8 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
     return app
 
 
+# How a message that does not know the command calls it.
+ASKED = "what is asked"
 # Settings whose flags say the opposite.
 FLAGS = {"logits": "--no-logits", "proofs": "--no-proofs"}
 
@@ -88,6 +91,23 @@ FLAGS = {"logits": "--no-logits", "proofs": "--no-proofs"}
 def flags_of(error: QuadlensError) -> list[str]:
     """The flags of the settings that an error is about."""
     return list(dict.fromkeys(FLAGS.get(name, f"--{name.replace('_', '-')}") for name in error.settings))
+
+
+def in_flags(error: QuadlensError, command: str) -> str:
+    """Return the message with Python's `name=value` as flags, and flags that it does not name in a line below.
+
+    >>> in_flags(QuadlensError("say so with format=NAME", settings=("format",)), "import").strip()
+    'error: say so with --format NAME'
+    >>> in_flags(QuadlensError("check with proved=False", settings=("proved",)), "check").strip()
+    'error: check without --proved'
+    """
+    words = str(error).replace("map={'embed': …, 'hidden': …, 'out': …}", "map=embed=…,hidden=…,out=…")
+    for name, flag in zip(dict.fromkeys(error.settings), flags_of(error), strict=True):
+        words = words.replace(f"with {name}=False", f"without {flag}")
+        words = re.sub(rf"\b{name}=(?=\S)", f"{flag} ", words)
+    words = words.replace(ASKED, f"`quadlens {command}`")
+    left = [flag for flag in flags_of(error) if flag not in words]
+    return f"error: {words}\n" + (f"flags: {', '.join(left)}\n" if left else "")
 
 
 def _asked_for() -> Iterable[str]:
@@ -122,8 +142,7 @@ def main() -> None:
             if "--debug" in sys.argv:
                 raise
             if isinstance(error, QuadlensError):
-                flags = flags_of(error)
-                sys.stderr.write(f"error: {error}\n" + (f"flags: {', '.join(flags)}\n" if flags else ""))
+                sys.stderr.write(in_flags(error, "".join(sys.argv[1:2])))
             else:
                 sys.stderr.write(
                     f"internal error: {type(error).__name__}: {error}\n"

@@ -408,7 +408,7 @@ class Config(Displayed):
         """
         raise BadConfig("this network answers pairs; expected one on sequences, with a SequenceConfig")
 
-    def need_pairs(self, why: str = "") -> "Config":
+    def need_pairs(self, why: str = "", settings: tuple[str, ...] = ()) -> "Config":
         """This config; that of a network on sequences raises BadConfig, with `why` or a sentence of its own."""
         return self
 

@@ -183,9 +183,9 @@ class SequenceConfig(Displayed):
         """This config, as the one that is asked for."""
         return self
 
-    def need_pairs(self, why: str = NO_PAIRS) -> NoReturn:
+    def need_pairs(self, why: str = NO_PAIRS, settings: tuple[str, ...] = ()) -> NoReturn:
         """Raise BadConfig with this sentence: the network reads more than a pair."""
-        raise BadConfig(why)
+        raise BadConfig(why, settings=settings)
 
     @property
     def settings(self) -> dict[str, object]:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from quadlens.errors import BadConfig, BadFile
+from quadlens.errors import BadConfig, BadFile, WrongArgument, kind_of
 from quadlens.model.groups import GROUP_NAME, MAX_ELEMENTS, group_table, is_group_called
 from quadlens.reading import read_limited
 
@@ -68,18 +68,18 @@ class Task:
             _check_formula(self.name, self.n)
             return
         table = np.array(self.table, dtype=np.int64, order="C")
+        what = "the table" if self.name == "table" else f"the table of {self.name}"
         if table.shape != (self.n, self.n) or self.n < 2:
             raise BadConfig(
-                f"the table of {self.name} has shape {table.shape}; expected one row and one column per element, "
-                "at least 2 of them"
+                f"{what} has shape {table.shape}; expected one row and one column per element, at least 2 of them"
             )
         wrong = np.argwhere((table < 0) | (table >= self.n))
         if len(wrong):
             a, b = (int(i) for i in wrong[0])
-            raise BadConfig(f"the table of {self.name} has {table[a, b]} at [{a}, {b}]; expected 0 … {self.n - 1}")
+            raise BadConfig(f"{what} has {table[a, b]} at [{a}, {b}]; expected 0 … {self.n - 1}")
         if self.name != "table" and not is_group_called(self.name, table):
             raise BadConfig(
-                f"the table of {self.name} is not that of the group, in whatever order of its elements; a table that "
+                f"{what} is not that of the group, in whatever order of its elements; a table that "
                 "is no known group is called `table`"
             )
         table.flags.writeable = False
@@ -262,6 +262,43 @@ def task(what: "str | Path | Sequence[Sequence[int]] | np.ndarray", n: int | Non
     if table.ndim != 2 or len(set(table.shape)) != 1 or not np.issubdtype(table.dtype, np.integer):
         raise BadConfig(f"a table of {table.dtype}, {table.shape}; expected n rows of n integers from 0 to n - 1")
     return task_from_table(table.astype(np.int64))
+
+
+class TensorLike(Protocol):
+    """What is known of PyTorch's tensors."""
+
+    def detach(self) -> Any:
+        """The numbers without their gradient."""
+
+
+# What callers may pass as a task: a name, a table, a path to one, a task.
+TaskLike = str | Path | Task | Sequence[Sequence[int]] | np.ndarray | TensorLike
+
+
+def task_given(what: Any) -> "str | Task | None":
+    """What a caller passed as a task: its name, a `Task`, or a task made of its table (rows, array or tensor).
+
+    Raises:
+        WrongArgument: for anything else; the message says what to pass.
+        BadConfig: when the table is none.
+
+    >>> task_given("add"), task_given([[0, 1], [1, 0]])
+    ('add', Task('table', n=2: a·b by a table))
+    """
+    if what is None or isinstance(what, str | Task):
+        return what
+    if isinstance(what, Path):
+        return task_from_file(what)
+    try:
+        array = np.asarray(what.detach().cpu() if hasattr(what, "detach") else what)
+    except ValueError:  # rows of several lengths
+        array = np.asarray(None)
+    if array.ndim == 0:
+        raise WrongArgument(
+            f"task: got {kind_of(what)}; expected a name, as 'add' or 'S5', a table of n rows of n answers, a path to "
+            "one, or a quadlens.task(…)"
+        )
+    return task(array)
 
 
 def is_formula(name: str) -> bool:
@@ -463,9 +500,10 @@ def _check_formula(name: str, n: int) -> None:
     if name in ("multiply", "divide", "multiply0"):
         p = n if name == "multiply0" else n + 1
         if not _is_prime(p):
+            with_zero = f"; with 0 … {n - 1} as elements it is multiply0" if name == "multiply" and _is_prime(n) else ""
             raise BadConfig(
                 f"{name} is about a prime modulus; {n} elements would make it {p}, which is not prime"
-                + ("" if name == "multiply0" else " (the elements are the residues 1 … p-1)")
+                + ("" if name == "multiply0" else f" (the elements are the residues 1 … p-1){with_zero}")
             )
     elif name in ("add", "subtract") or name.startswith("linear:"):
         _coefficients(name, n)

@@ -101,7 +101,8 @@ def mlp_of(parts: Sequence[Part], n: int, source: str) -> Weights:
         )
     *before, last, out = layers
     if out.W.shape[1] < n:
-        raise BadConfig(f"{source}: {out.W.shape[1]} logits for n = {n} elements; expected at least as many")
+        many = f"{out.W.shape[1]} logit{'s' if out.W.shape[1] != 1 else ''}"
+        raise BadConfig(f"{source}: {many} for n = {n} elements; expected at least {n}, one for each answer")
     hidden = tuple(Hidden(x.W.shape[1], x.activation, x.norm.norm if x.norm else None) for x in before)
     norms = Norms(mlp=last.norm.norm if last.norm else None, final=out.norm.norm if out.norm else None)
     bias = any(x.b is not None for x in layers)

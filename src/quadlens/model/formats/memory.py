@@ -20,7 +20,7 @@ from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.registry import recognise
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.transformer_lens import BRIDGE_NAMES, RAW_NAMES
-from quadlens.model.task import Task
+from quadlens.model.task import task_given
 from quadlens.model.tensor_names import PAIR_NAMES
 from quadlens.model.weights import Pairs
 
@@ -114,7 +114,7 @@ def from_transformer(
     *,
     inputs: Sequence[str | int] | None = None,
     p: int | None = None,
-    task: str | Task | None = None,
+    task: Any = None,
 ) -> Imported:
     """A transformer in memory, as a model that every verb takes.
 
@@ -124,12 +124,12 @@ def from_transformer(
         inputs: The tokens fed, as ("a", "b", 113); when None, a, b and the last token where there is one beyond the
             answers and a third position, else a and b.
         p: How many elements a and b have; when None, as many as there are answers.
-        task: What the model was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when None.
+        task: What the model was trained for, as "add" or "S5", its table, or a `quadlens.task(…)`; addition when None.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do; or where its own forward pass says otherwise.
     """
-    alive = is_transformer_lens(model)
+    alive, task = is_transformer_lens(model), task_given(task)
     source = type(model).__name__ if alive else "the state dict"
     facts = _plain(model.cfg if alive and config is None else config, source)
     vocabulary, n_ctx = _size(facts, "d_vocab", source), _size(facts, "n_ctx", source)

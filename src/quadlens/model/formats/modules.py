@@ -18,7 +18,7 @@ from quadlens.model.formats.mlps import mapped_parts
 from quadlens.model.formats.protocol import Hints, Imported
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.norm import Norm
-from quadlens.model.task import Task
+from quadlens.model.task import task_given
 from quadlens.model.weights import Pairs
 
 Inputs = Literal["one-hot", "concat", "sum", "pair"]
@@ -36,10 +36,10 @@ NO_ACTIVATION = "{} holds no activation that is known; say which it is with acti
 def from_module(
     module: Any,
     *,
-    inputs: Inputs,
+    inputs: Inputs | None = None,
     map: Mapping[str, str] | None = None,
     activation: str | None = None,
-    task: str | Task | None = None,
+    task: Any = None,
 ) -> Imported:
     """A plain PyTorch module as a model that every verb takes; the arguments are those of `quadlens.from_module`.
 
@@ -49,12 +49,17 @@ def from_module(
     source = type(module).__name__
     if not callable(module) or not hasattr(module, "_modules"):
         raise WrongArgument(f"got {kind_of(module)}; expected a PyTorch module, an nn.Module")
-    if inputs not in get_args(Inputs):
+    if inputs is not None and inputs not in get_args(Inputs):
         raise WrongArgument(f"inputs = {inputs!r}; expected one of {', '.join(get_args(Inputs))}")
+    task = task_given(task)
     given = None if activation is None else recognise_activation(activation)
-    joined = {"concat": True, "sum": False}.get(inputs)
     if map is None:
         tables, parts = _held(module, source, given)
+        inputs = inputs or _fed(tables, parts, source)
+    elif inputs is None:
+        raise WrongArgument(_which_inputs(source))
+    joined = {"concat": True, "sum": False}.get(inputs)
+    if map is None:
         readings = list(_readings(parts, given, source))
     else:
         state = {name: _array(x, f"{source}: {name}") for name, x in module.state_dict().items()}
@@ -84,6 +89,20 @@ def from_module(
         read = Imported(model, "module", (*notes, *multiplied_out(whole, model), agreement.note))
         return agreement.counted(with_task(read, Hints(task=task), source))
     raise min(errors, key=lambda error: getattr(error, "gap", np.inf))
+
+
+def _fed(tables: Sequence[Any], parts: Sequence[Part], source: str) -> Inputs:
+    """One-hot tokens, where no embedding is held and the first layer reads two of as many as there are answers."""
+    linear = [part for part in parts if isinstance(part, Linear)]
+    if tables or not linear or linear[0].takes != 2 * linear[-1].W.shape[1]:
+        raise WrongArgument(_which_inputs(source))
+    return "one-hot"
+
+
+def _which_inputs(source: str) -> str:
+    """What to pass where the modules do not say how they are fed."""
+    ways = "; ".join(f"{name!r}, {words}" for name, words in FED.items())
+    return f"{source}: it does not say how it is fed; give inputs=…: {ways}"
 
 
 def _array(tensor: Any, what: str) -> Any:

@@ -29,7 +29,7 @@ def write_onnx(model: Weights) -> Exported:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
         raise MissingExtra("exporting to ONNX", "onnx") from None
-    model.config.need_pairs("networks on sequences are not written as ONNX so far; use format=quadlens")
+    model.config.need_pairs("networks on sequences are not written as ONNX so far; use format=quadlens", ("format",))
     if model.config.no_collapse is not None:
         words = f"{model.config.no_collapse}: this is not written as ONNX so far; use format=quadlens"
         raise BadConfig(words, settings=("format",))

@@ -22,7 +22,7 @@ from quadlens.model.formats.protocol import Exported, Hints, Imported, Reader, S
 from quadlens.model.formats.tasks import with_task
 from quadlens.model.formats.transformer_lens import HookedSequence, TransformerLens, TransformerLens4
 from quadlens.model.native import METADATA_KEY, from_tensors, to_bytes
-from quadlens.model.task import Task
+from quadlens.model.task import task_given
 from quadlens.model.weights import Weights
 from quadlens.reading import keeping_inputs, parse_json, read_limited
 
@@ -107,8 +107,18 @@ def recognise(checkpoint: Checkpoint, hints: Hints) -> Reader:
     named = winners if best > 0 else list(sniffs)
     reasons = "; ".join(f"{name}: {', '.join(sniffs[name].reasons)}" for name in named)
     what = "could be several formats" if best > 0 else "is in no known format"
-    words = f"{checkpoint.source} {what} ({reasons}). If you know which it is, say so with format=NAME"
-    raise BadFile(words, settings=("format",))
+    words = (
+        f"{checkpoint.source}, which holds {_named(checkpoint)}, {what} ({reasons}). If it is an MLP, say which weight "
+        "is which with map={'embed': …, 'hidden': …, 'out': …}. If you know the format, say so with format=NAME"
+    )
+    raise BadFile(words, settings=("map", "format"))
+
+
+def _named(checkpoint: Checkpoint) -> str:
+    """The first tensors by their names and shapes, for somebody who is to recognise them."""
+    shapes = [f"{name[:80]} {list(tensor.shape)}" for name, tensor in list(checkpoint.tensors.items())[:6]]
+    more = len(checkpoint.tensors) - len(shapes)
+    return ", ".join(shapes or ["no tensor"]) + (f" and {more} more" if more else "")
 
 
 def sidecar_path(path: Path) -> Path:
@@ -235,7 +245,8 @@ def output_names(directory: Path, sources: tuple[Path, ...], target: Path) -> di
 
 
 def hints_of(attention: Sequence[float] | str | None = None, **known: Any) -> Hints:
-    """What a user says: attention as numbers or in words (`parse_attention`); other fields of `Hints` as they are."""
+    """What a user says: attention as numbers or in words, a task in any form; other fields of `Hints` as they are."""
+    known["task"] = task_given(known.get("task"))
     if isinstance(attention, str):
         return Hints(parse_attention(attention), **known)
     return Hints(None if attention is None else tuple(float(x) for x in attention), **known)
@@ -248,7 +259,7 @@ def from_state_dict(
     activation: str | None = None,
     p: int | None = None,
     read_position: int | None = None,
-    task: str | Task | None = None,
+    task: Any = None,
     answers: str | None = None,
     config: Mapping[str, Any] | None = None,
     map: Mapping[str, str] | None = None,
@@ -262,7 +273,8 @@ def from_state_dict(
         activation: The activation, as "relu".
         p: The modulus, where the shapes do not say it.
         read_position: Which position is read, the last one when None.
-        task: What the model was trained for, as "add" or "S5"; addition when neither this nor the config says.
+        task: What the model was trained for, as "add" or "S5", or its table; addition when neither this nor the config
+            says.
         answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
         config: The model's config as a dictionary, as a file's `config_<id>.json` would have it.
         map: Which weight is which in an MLP with names of its own, as {"hidden": "fc1", "out": "fc2"}.

@@ -219,6 +219,12 @@ def _task(source: str, name: str, tokens: int) -> TaskSpec:
     """The task with what the number of tokens says: of numbers -m … m there are 2m + 1."""
     if name.startswith("max:"):
         return TaskSpec(name, tokens=tokens)
+    if not name.startswith("cumsum-sign:"):
+        raise BadConfig(
+            f"{source}: networks on sequences are read in this format for the tasks cumsum-sign:N and max:N, not "
+            f"for {name}; another format may hold one that adds",
+            settings=("format", "task"),
+        )
     if tokens % 2 == 0 or tokens < 3:
         raise BadConfig(f"{source}: {name} has an odd number of tokens, -m … m; the network has {tokens}")
     return TaskSpec(name, largest=tokens // 2)
@@ -287,7 +293,7 @@ def uniform_softmax(model: Weights, format_name: str) -> tuple[Weights, tuple[st
     Requires equal weights α on all positions and the last position read; refuses anything else.
     """
     config = model.config.need_pairs(
-        f"networks on sequences are not written as {format_name} so far; use format=quadlens"
+        f"networks on sequences are not written as {format_name} so far; use format=quadlens", ("format",)
     )
     if config.no_tables is not None:
         raise BadConfig(f"{config.no_tables}; only one layer without norms is written so far. Use quadlens")
