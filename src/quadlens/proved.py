@@ -3,11 +3,13 @@
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens_checker import CheckReport, limits
+from quadlens_checker.guard import run
 
 PROGRAM = "quadlens-proved"
 STACK_BYTES = 1 << 30  # Coq's functions on lists recurse once per element
@@ -37,8 +39,11 @@ def check_proved(
     model_path: str,
     max_seconds: float = limits.DEFAULT_SECONDS,
     max_bytes: int = limits.DEFAULT_MEMORY_BYTES,
+    progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
     """Check the certificate in one file against the model in another with the proved checker, within these limits.
+
+    `progress` is called about once a second with how long the check has taken.
 
     Raises:
         BadConfig: when the program is not built.
@@ -56,9 +61,7 @@ def check_proved(
                 resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=max_seconds, preexec_fn=limit, stdin=subprocess.DEVNULL, check=False
-        )
+        done = run(command, max_seconds, progress, preexec_fn=limit, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         late = f"not verified within {max_seconds:g} seconds"
         return CheckReport("TIMEOUT", late, time.monotonic() - began, checker="proved")

@@ -5,7 +5,7 @@ Each is one call into the package that does the work, imported when it is first 
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from quadlens.arguments import checked
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
     from quadlens.explanation import Explanation
     from quadlens.infinite_width import Lens
+    from quadlens.long_work import Progress
     from quadlens.model import Tables, Weights
+    from quadlens.model.evaluate import Evaluation
     from quadlens.model.formats import Imported
     from quadlens.model.formats.memory import TransformerLensObject
-    from quadlens.model.task import Task
+    from quadlens.model.task import TaskLike
     from quadlens.parameterisation import Parameterised
     from quadlens.proofs import Certificate
     from quadlens.quadrature import Bounds
     from quadlens.sequences.certificate import SequenceCertificate
+    from quadlens.sequences.evaluate import SequenceEvaluation
     from quadlens.sequences.explain import SequenceExplanation
     from quadlens.spectrum import Anatomy
     from quadlens.studies import Study
@@ -127,7 +130,7 @@ def import_file(
     attention: Sequence[float] | str | None = None,
     activation: str | None = None,
     p: int | None = None,
-    task: "str | Task | None" = None,
+    task: "TaskLike | None" = None,
     answers: str | None = None,
     checkpoint: int | None = None,
     map: Mapping[str, str] | None = None,
@@ -141,7 +144,8 @@ def import_file(
         attention: The constant attention on each position, or "softmax" to compute it, where the file does not say.
         activation: The activation, where the file does not say.
         p: The modulus, where the file does not say.
-        task: What the model was trained for, as "add" or "S5", where the file does not say.
+        task: What the model was trained for, as "add" or "S5", or its table (rows, array, tensor), where the file does
+            not say.
         answers: A file with the task's table (CSV, .npy), or "model" for the model's own answers.
         checkpoint: Which of several state dicts in one file, from 0.
         map: Which weight is which in an MLP with names of its own, as {"embed": "emb.weight", "hidden": "fc1", "out":
@@ -188,7 +192,7 @@ def study(
     inputs: Sequence[str | int] | None = None,
     config: Any = None,
     p: int | None = None,
-    task: "str | Task | None" = None,
+    task: "TaskLike | None" = None,
 ) -> "Study":
     """Everything about one model, each thing computed when it is first asked for, and only once.
 
@@ -203,7 +207,8 @@ def study(
             where there is one beyond the answers and a third position, else a and b.
         config: The config of a state dict, as a dictionary or as TransformerLens' own.
         p: How many elements a and b have, where they are fewer than the object's answers.
-        task: What the object was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when None.
+        task: What the object was trained for, as "add" or "S5", its table (rows, array, tensor), or a
+            `quadlens.task(…)`; addition when None.
 
     >>> import quadlens
     >>> study = quadlens.study("pizza")
@@ -212,8 +217,10 @@ def study(
     """
     from quadlens.errors import WrongArgument
     from quadlens.model.formats.memory import from_transformer, is_transformer_lens
+    from quadlens.model.task import task_given
     from quadlens.studies import study_of
 
+    task = task_given(task)
     if (is_transformer_lens(model) and (inputs, p, task) != (None, None, None)) or config is not None:
         imported = from_transformer(model, config, inputs=inputs, p=p, task=task)
         print(imported.summary())
@@ -226,10 +233,10 @@ def study(
 def from_module(
     module: Any,
     *,
-    inputs: Literal["one-hot", "concat", "sum", "pair"],
+    inputs: Literal["one-hot", "concat", "sum", "pair"] | None = None,
     map: Mapping[str, str] | None = None,
     activation: str | None = None,
-    task: "str | Task | None" = None,
+    task: "TaskLike | None" = None,
 ) -> "Study":
     """A study of a plain PyTorch module that maps a and b to logits, by the modules it holds.
 
@@ -240,11 +247,13 @@ def from_module(
     Args:
         module: The module; it is not changed.
         inputs: How it is fed: `one-hot`, floats [n², 2n]; `concat` or `sum`, integers [n², 2] whose embeddings it
-            joins or adds up; `pair`, two vectors of n² integers.
+            joins or adds up; `pair`, two vectors of n² integers. `one-hot` when left out, if the first layer reads
+            2n numbers for n answers.
         map: Which weight is which where the order of its parts does not say, as {"embed": "emb.weight", "hidden":
             "fc1", "out": "fc2"}; also `embed_b` of b's own embedding, `hidden2`, …, and `hidden_bias`, ….
         activation: Its name where the module holds none, as relu called in its code.
-        task: What it was trained for, as "add" or "S5", or a `quadlens.task(…)`; addition when left out.
+        task: What it was trained for, as "add" or "S5", its table (rows, array, tensor), or a `quadlens.task(…)`;
+            addition when left out.
 
     Raises:
         QuadlensError: with what came, what was expected and what to do.
@@ -257,7 +266,11 @@ def from_module(
     return study_of(imported, type(module).__name__)
 
 
-def evaluate(model: "ModelLike | Tables[Any]" = "pizza") -> Any:
+@overload
+def evaluate(model: "Tables[Any]") -> "Evaluation": ...
+@overload
+def evaluate(model: "ModelLike" = "pizza") -> "Evaluation | SequenceEvaluation": ...
+def evaluate(model: "ModelLike | Tables[Any]" = "pizza") -> "Evaluation | SequenceEvaluation":
     """Accuracy, margins and loss over all inputs, in float64: an `Evaluation`.
 
     A network on sequences is tried on a sample, for a `SequenceEvaluation`.
@@ -368,7 +381,14 @@ def parameterise(
 
 
 @checked
-def certify(model: "ModelLike" = "pizza", strategy: str = "auto", *, checkable: bool = False) -> Any:
+def certify(
+    model: "ModelLike" = "pizza",
+    strategy: str = "auto",
+    *,
+    checkable: bool = False,
+    time_limit: float | None = None,
+    progress: "Progress | None" = None,
+) -> "Certificate | SequenceCertificate":
     """Prove what can be proved about a model's answers, for every input at once: a `Certificate`.
 
     A network on sequences is decided over all words of its task, for a `SequenceCertificate`.
@@ -377,12 +397,18 @@ def certify(model: "ModelLike" = "pizza", strategy: str = "auto", *, checkable: 
         model: A model, a study, a path or the name of a bundled model.
         strategy: As in `quadlens certify --strategy`; auto is the cheapest that proves all it can.
         checkable: Only strategies whose proofs the checker can follow, for a certificate that is to be saved.
+        time_limit: Seconds after which the certificate has what is proved so far, with the reason "time limit".
+        progress: Called with a few words before each part of the work, as `print`.
 
     >>> import quadlens
     >>> quadlens.certify("pizza").verdict
     'CERTIFIED'
     """
-    return study(model).certify(strategy, checkable)
+    from quadlens.long_work import watched
+
+    network = study(model)
+    with watched(None if time_limit is None else float(time_limit), progress):
+        return network.certify(strategy, checkable)
 
 
 @checked
@@ -392,6 +418,7 @@ def check(
     *,
     max_seconds: float = 600.0,
     proved: bool = False,
+    progress: "Progress | None" = None,
 ) -> "CheckReport":
     """Prove a certificate again, from scratch, by a program that imports nothing of the one that wrote it.
 
@@ -401,6 +428,7 @@ def check(
         max_seconds: Give up after this, with the verdict TIMEOUT.
         proved: By the checker that Coq proved sound, which `make proved` builds (page `trust` of the
             documentation).
+        progress: Called about once a second with how long the check has taken, as `print`.
 
     >>> import quadlens
     >>> quadlens.check(quadlens.certify("pizza"), "pizza").verdict
@@ -426,7 +454,7 @@ def check(
             proof = Path(directory) / "certificate.json"
         run = check_proved if proved else quadlens_checker.check
         with refusals_of_a_check(str(weights)):
-            return run(str(proof), str(weights), max_seconds)
+            return run(str(proof), str(weights), max_seconds, progress=progress)
 
 
 @checked

@@ -22,7 +22,14 @@ def parser() -> argparse.ArgumentParser:
     )
     words.add_argument("certificate", metavar="CERTIFICATE", nargs="?", help="a file that `quadlens certify` wrote")
     words.add_argument("model", metavar="MODEL", nargs="?", help="the model file it is about")
-    words.add_argument("--max-seconds", type=float, default=limits.DEFAULT_SECONDS, help="give up after this many")
+    words.add_argument(
+        "--time-limit",
+        "--max-seconds",
+        dest="max_seconds",
+        type=float,
+        default=limits.DEFAULT_SECONDS,
+        help="give up after this many",
+    )
     words.add_argument("--max-memory", type=int, metavar="MB", default=limits.DEFAULT_MEMORY_BYTES // 10**6)
     words.add_argument("--json", action="store_true", help="the report as JSON")
     words.add_argument("--write", metavar="FILE", help="write this checker as one file that Python runs")

@@ -8,11 +8,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from quadlens_checker import limits
 from quadlens_checker.verdict import CheckReport, check_here
 
+# Seconds between two words on how long a check has taken.
+PROGRESS_SECONDS = 1.0
 # Nothing but the standard library and this package, from where it lies now: a folder or an archive.
 START = "import sys; sys.path.insert(0, sys.argv[1]); from quadlens_checker.guard import work; work(*sys.argv[2:])"
 
@@ -22,10 +26,12 @@ def check(
     model_path: str,
     max_seconds: float = limits.DEFAULT_SECONDS,
     max_bytes: int = limits.DEFAULT_MEMORY_BYTES,
+    progress: Callable[[str], None] | None = None,
 ) -> CheckReport:
     """Check the certificate in one file against the model in another, within these limits.
 
-    The limit of memory needs a system that keeps one (Linux does); the limit of time is kept everywhere.
+    The limit of memory needs a system that keeps one (Linux does); the limit of time is kept everywhere. `progress` is
+    called about once a second with how long the check has taken.
 
     Raises:
         OSError: for a file that is missing or is not a regular file.
@@ -40,7 +46,7 @@ def check(
     command = [sys.executable, "-I", "-S", "-c", START, sources, *words]
     alive, held = os.pipe()  # closed when this process ends, however it ends: the other one watches it
     try:
-        done = subprocess.run(command, capture_output=True, timeout=max_seconds, stdin=alive, check=False)
+        done = run(command, max_seconds, progress, stdin=alive)
     except subprocess.TimeoutExpired:
         return CheckReport("TIMEOUT", f"not verified within {max_seconds:g} seconds", time.monotonic() - began)
     finally:
@@ -55,6 +61,31 @@ def check(
     if "error" in value:
         raise OSError(*value["error"])
     return replace(CheckReport(**value), seconds=seconds)
+
+
+def run(
+    command: Sequence[str], max_seconds: float, progress: Callable[[str], None] | None, **options: Any
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run a program to its end, or until its time is over, and say about once a second how long it has taken.
+
+    Raises:
+        subprocess.TimeoutExpired: when its time is over; it is ended.
+    """
+    began = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+        try:
+            while True:
+                left = began + max_seconds - time.monotonic()
+                try:
+                    out, err = process.communicate(timeout=left if progress is None else min(left, PROGRESS_SECONDS))
+                    return subprocess.CompletedProcess(command, process.returncode, out, err)
+                except subprocess.TimeoutExpired:
+                    if progress is None or time.monotonic() - began >= max_seconds:
+                        raise
+                    progress(f"checking: {time.monotonic() - began:.0f} s of at most {max_seconds:g} s")
+        except BaseException:
+            process.kill()
+            raise
 
 
 def work(certificate_path: str, model_path: str, max_seconds: str, max_bytes: str) -> None:

@@ -233,7 +233,7 @@ def test_python_says_the_same_in_one_line(folder: Path) -> None:
     import quadlens as package
 
     model = package.load(folder / "good.safetensors")
-    certificate = package.certify(model, "arcs")
+    certificate = package.study(model).certify("arcs")
     assert certificate.verdict == "CERTIFIED"
     assert float(certificate.proof.margin or 0) == pytest.approx(evaluate(model.collapse()).min_margin)
 

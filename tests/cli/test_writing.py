@@ -189,11 +189,11 @@ def test_python_replaces_no_file_that_it_was_given(tmp_path: Path) -> None:
     path = package.save(package.build(5, (1,), 8), tmp_path / "m.safetensors")
     (link := tmp_path / "link").hardlink_to(path)
     before = path.read_bytes()
-    ways: list[Callable[[object, Path], object]] = [
+    ways: list[Callable[..., object]] = [
         package.save,
         package.explore,
-        lambda model, output: package.export_file(model, "quadlens", output),  # type: ignore[arg-type]
-        lambda model, output: package.report(model, output.parent, proofs=False),  # type: ignore[arg-type]
+        lambda model, output: package.export_file(model, "quadlens", output),
+        lambda model, output: package.report(model, output.parent, proofs=False),
     ]
     for write in ways:
         for model in (path, str(path), package.study(path)):

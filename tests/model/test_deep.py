@@ -390,7 +390,7 @@ def test_verbs(tmp_path: Path) -> None:
     assert "7 neurons of the last of 2 layers answer a + b mod 5" in found.summary()
     assert found.to_dict()["n_layers"] == 2
     assert quadlens.lens(path).n == 5
-    proof = quadlens.certify(path)
+    proof = quadlens.study(path).certify()
     assert (proof.proof.strategy, proof.checkable, proof.cost_share) == ("brute", True, 1.0)
     for verb in (
         quadlens.bounds,

@@ -125,7 +125,7 @@ def _fitted(out: Output, model: str, output: Path, options: dict[str, bool]) -> 
     small = quadlens.parameterise(network, **options)
     quadlens.save(small, output)
     tables = small.model.collapse()
-    before, after, r2 = network.evaluation, quadlens.evaluate(small), logit_r2(tables, network.anatomy.layer)
+    before, after, r2 = network.evaluation, quadlens.study(small).evaluation, logit_r2(tables, network.anatomy.layer)
     numbers = asdict(small.numbers)
     value = {
         "model": model,

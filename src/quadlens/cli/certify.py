@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quadlens.cli.options import Command, ModelArgument
-from quadlens.cli.output import Output, key_value_table
+from quadlens.cli.output import PATIENCE, Output, key_value_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,6 +48,10 @@ def command(
     all_strategies: Annotated[
         bool, typer.Option("--all", help="Run every strategy; -o is a directory, for CSV, JSON and figures.")
     ] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option("--time-limit", metavar="S", min=0, help="Stop after S seconds with what is proved so far."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="CERT|DIR", help="Where to write the certificate (JSON)."),
@@ -60,8 +64,11 @@ def command(
     answers wrong.
     """
     if all_strategies:
+        if time_limit is not None:
+            raise typer.BadParameter("it is for one strategy, and --all runs each", param_hint="'--time-limit'")
         _by_every_strategy(model, strategy, output, out)
         return
+    from quadlens.long_work import watched
     from quadlens.model.atomic import check_writable
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
@@ -70,10 +77,11 @@ def command(
     if output is not None:
         check_writable(output)
     certificate: Certificate | SequenceCertificate
-    if loaded.config.on_sequences:
-        certificate, value, render = _certified_words(out, model, loaded, digest, strategy)
-    else:
-        certificate, value, render = _certified_pairs(out, model, loaded, digest, strategy, output is not None)
+    with out.step_line(PATIENCE) as step, watched(time_limit, step if out.on_terminal else None):
+        if loaded.config.on_sequences:
+            certificate, value, render = _certified_words(out, model, loaded, digest, strategy)
+        else:
+            certificate, value, render = _certified_pairs(out, model, loaded, digest, strategy, output is not None)
     if output is not None and certificate.verdict != "UNPROVED":
         certificate.save(output)
         value["output"] = str(output)
@@ -129,11 +137,13 @@ def _certified_words(
     out: Output, model: str, loaded: "Weights", digest: str, strategy: str
 ) -> "tuple[SequenceCertificate, dict[str, Any], Render]":
     """The decision about all words of a network on sequences, as JSON and as a table."""
+    from quadlens.long_work import tell
     from quadlens.numbers import decimals, significant
     from quadlens.sequences.certificate import certify_sequence, check_strategy
 
     check_strategy(strategy)
-    certificate = certify_sequence(loaded, digest, out.note)
+    # A log has a line for each part of the work, a terminal the line that changes.
+    certificate = certify_sequence(loaded, digest, tell if out.on_terminal else out.note)
     value = certificate.summary()
 
     def render(console: "Console") -> None:
@@ -143,6 +153,8 @@ def _certified_words(
         rows["margin_lower_bound"] = significant(value["margin_lower_bound"], "down")
         rows["margin_attained"] = decimals(value["margin_attained"], 6, "up")
         rows["seconds"] = f"{value['seconds']:.2f}"
+        if rows["reason"] is None:
+            del rows["reason"]
         example = rows.pop("counter_example")
         if example is not None:
             rows |= {f"counter-example: {name}": item for name, item in example.items()}

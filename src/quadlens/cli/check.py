@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from quadlens.cli.output import Output
+from quadlens.cli.output import PATIENCE, Output
 
 # Claims that are rationals, and to which side the digits shown are rounded.
 SAFE_SIDES: dict[str, Literal["down", "up"]] = {"margin": "down", "float32_error": "up"}
@@ -23,7 +23,9 @@ def command(
     out: Output,
     certificate: Annotated[str, typer.Argument(metavar="CERT", help="A certificate that `quadlens certify` wrote.")],
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The model it is about: a file or a bundled name.")],
-    max_seconds: Annotated[float, typer.Option("--max-seconds", min=0, help="Give up after this: TIMEOUT.")] = 600,
+    max_seconds: Annotated[
+        float, typer.Option("--time-limit", "--max-seconds", metavar="S", min=0, help="Give up after S s: TIMEOUT.")
+    ] = 600,
     max_memory: Annotated[
         int, typer.Option("--max-memory", metavar="MB", min=1, help="Reject what needs more.")
     ] = 2000,
@@ -57,8 +59,8 @@ def command(
     if not os.path.exists(path):  # also of names that no file can have
         raise BadFile(f"{model}: no such file; bundled models are: {', '.join(models)}")
     out.note(f"checking {certificate} against {path}")
-    with refusals_of_a_check(str(path)):
-        report = run(certificate, str(path), max_seconds, max_memory * 10**6)
+    with refusals_of_a_check(str(path)), out.step_line(PATIENCE) as step:
+        report = run(certificate, str(path), max_seconds, max_memory * 10**6, step)
 
     def render(console: Console) -> None:
         if report.verdict != "VERIFIED":

@@ -63,6 +63,11 @@ class Output:
         if not self.quiet:
             sys.stderr.write(printable(message) + "\n")
 
+    @property
+    def on_terminal(self) -> bool:
+        """Whether somebody may watch stderr."""
+        return not self.quiet and sys.stderr.isatty()
+
     @contextlib.contextmanager
     def step_line(self, after: float = 0.0) -> Iterator[Callable[[str], None]]:
         """What is being done now: one line on stderr that changes on a terminal, one line per step in a log.

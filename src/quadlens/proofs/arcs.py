@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Int
 
+from quadlens.long_work import begin
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.config import Config
 from quadlens.model.exact import IntegerModel
@@ -104,6 +105,7 @@ def arc_answers(model: IntegerModel, order: Int[np.ndarray, " d_mlp"]) -> tuple[
     sizes = correction_sizes(U_a, U_b, plan)
     tally = MarginTally(model.task)
     for c in range(p):
+        begin(f"answers {c + 1}/{p}")
         hidden = hidden_sums(W_L[c], U_a, U_b, plan, sizes).reshape(p, p)
         tally.take(c, hidden + model.S_a[:, c][:, None] + model.S_b[:, c][None, :])
     return tally.answers(model.shift), plan

@@ -7,11 +7,12 @@ for the output, 2 p³ additions for the skip terms, p² (p - 1) comparisons and 
 `brute_force_operations`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from quadlens.long_work import TIME_LIMIT, is_over, tell
 from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES
 from quadlens.model.config import Config
 from quadlens.model.dyadic import Dyadic
@@ -66,13 +67,23 @@ class Brute:
         cost = brute_force_cost(anatomy.config)
         if not is_exact(anatomy.config) or cost > MOST_IN_INTEGERS:
             return prove_brute(self.facts.name, anatomy)
-        return all_answers(anatomy.exact).proof(self.facts.name, NoHints(), cost)
+        answers, reached = all_answers(anatomy.exact)
+        proof = answers.proof(self.facts.name, NoHints(), cost)
+        if reached == len(answers.margins):
+            return proof
+        tied = tuple(tie for tie in proof.tied if tie[0] < reached)
+        return replace(proof, exact=False, tied=tied, reason=TIME_LIMIT)
 
 
-def all_answers(exact: Tables[Dyadic]) -> ExactAnswers:
-    """Margins of all p² inputs from all p³ logits."""
+def all_answers(exact: Tables[Dyadic]) -> tuple[ExactAnswers, int]:
+    """Margins of all p² inputs from all p³ logits, and how many a were reached in time; the margins of others are 0."""
     model = in_integers(exact)
-    b = np.arange(model.p)
-    rows = [leads(model.logits(np.full_like(b, a), b), model.task.answers[a]) for a in range(model.p)]
-    margins, rival = (np.stack(each) for each in zip(*rows, strict=True))
-    return ExactAnswers(model.shift, margins, rival, model.task)
+    b, rows = np.arange(model.p), []
+    for a in range(model.p):
+        if is_over():
+            break
+        tell(f"rows {a + 1}/{model.p}")
+        rows.append(leads(model.logits(np.full_like(b, a), b), model.task.answers[a]))
+    missing = [(np.zeros_like(b), np.zeros_like(b))] * (model.p - len(rows))
+    margins, rival = (np.stack(each) for each in zip(*rows, *missing, strict=True))
+    return ExactAnswers(model.shift, margins, rival, model.task), len(rows)

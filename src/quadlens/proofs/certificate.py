@@ -67,6 +67,12 @@ class Certificate(Displayed):
         return int(self.proof.certified.sum())
 
     @property
+    def wrong(self) -> list[list[int]]:
+        """Inputs proved to be answered wrong, as [a, b, answered, expected]; at most 100."""
+        answers = self.config.task.answers
+        return [[a, b, c, int(answers[a, b])] for a, b, c in self.proof.witnesses]
+
+    @property
     def total_flops(self) -> int:
         """What the proof costs with the collapse it needs."""
         return self.proof.operations + self.collapse_flops

@@ -26,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.long_work import TIME_LIMIT, is_over, tell
 from quadlens.model.activation import NONLINEARITIES, Activation
 from quadlens.model.config import Config
 from quadlens.model.forward import forward, sum_of
@@ -58,8 +59,13 @@ def prove_deep(model: Weights) -> Proof:
 
     task, n = model.config.task, model.config.p
     margins, leader, widest, checker, beyond = np.full((n, n), -np.inf), np.full((n, n), -1), 0.0, 0.0, 0
+    stopped = False
     with np.errstate(all="ignore"):
         for a in range(n):
+            if is_over():
+                stopped = True
+                break
+            tell(f"rows {a + 1}/{n}")
             pairs = np.stack([np.full(n, a), np.arange(n)], axis=1)
             by_entry = forward(model, pairs, ENCLOSURES)
             checker = max(checker, float(np.nan_to_num(by_entry.radius, nan=np.inf).max()))
@@ -87,7 +93,7 @@ def prove_deep(model: Weights) -> Proof:
         hints=NoHints(),
         operations=deep_operations(model.config),
         terms={"rounding": Term(2 * Fraction(widest))},
-        reason=_reason(n * n, left, shown_wrong, beyond),
+        reason=TIME_LIMIT if stopped else _reason(n * n, left, shown_wrong, beyond),
         complete=left == shown_wrong,
         obstacle=obstacle,
     )

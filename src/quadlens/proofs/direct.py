@@ -42,6 +42,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from quadlens.display import short
+from quadlens.long_work import TIME_LIMIT, begin, is_over, tell
 from quadlens.model.config import Config
 from quadlens.model.margins import leads
 from quadlens.numbers import bound, significant
@@ -166,10 +167,16 @@ def prove_brute(name: str, anatomy: Anatomy) -> Proof:
     layer = float_layer(anatomy.tables)
     ops = direct_operations(anatomy.config, None, shared=layer.shared)
     n = layer.task.n
-    inputs = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
+    # An input that is not reached has margin 0: nothing is claimed of it.
+    inputs = Margins(np.zeros((n, n)), np.zeros((n, n), dtype=np.int64))
     for a in range(n):
+        if is_over():
+            break
+        tell(f"rows {a + 1}/{n}")
         inputs.settle(layer, a, np.arange(n), layer.hidden(a) @ layer.W_L.T + layer.skip(a))
-    return claimed(name, layer, inputs, brute_loss(layer), NoHints(), ops, checker_error(anatomy.model, anatomy.tables))
+    checker = checker_error(anatomy.model, anatomy.tables)
+    proof = claimed(name, layer, inputs, brute_loss(layer), NoHints(), ops, checker)
+    return proof if inputs.exact.all() else replace(proof, reason=TIME_LIMIT)
 
 
 def prove_moments(name: str, anatomy: Anatomy) -> Proof:
@@ -299,6 +306,7 @@ def _margins(
     n = layer.task.n
     inputs = Margins(np.empty((n, n)), np.empty((n, n), dtype=np.int64))
     for a in range(n):
+        begin(f"rows {a + 1}/{n}")
         hidden, skip = layer.hidden(a), layer.skip(a)
         rho = np.abs(hidden) @ spread
         lead, inputs.rival[a] = leads(hidden @ M.T @ R.T + skip, layer.task.answers[a])

@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from quadlens.long_work import begin
 from quadlens.model.activation import ACTIVATIONS
 from quadlens.model.exact import IntegerModel, finer
 from quadlens.model.margins import leads
@@ -104,6 +105,7 @@ class Moments:
 
     def _attempt(self, exact: IntegerModel, groups: tuple[Group, ...], form: LowRank) -> Proof:
         """The theorem with one low-rank form."""
+        begin(f"moments of rank {form.rank}")
         p = exact.p
         order = order_of(groups)
         scores, rho, plan, spread = score_margins(exact, order, form)
@@ -174,10 +176,14 @@ def score_margins(
     plan = plan_arcs(U_a, U_b)
     sizes = correction_sizes(U_a, U_b, plan)
     p = exact.p
-    h = [hidden_sums(row, U_a, U_b, plan, sizes).reshape(p, p) for row in weights]
+    h = []
+    for f, row in enumerate(weights):
+        begin(f"functions {f + 1}/{form.rank}")
+        h.append(hidden_sums(row, U_a, U_b, plan, sizes).reshape(p, p))
     rho = hidden_sums(spread, U_a, U_b, plan, sizes).reshape(p, p)
     tally = MarginTally(exact.task)
     for c in range(p):
+        begin(f"answers {c + 1}/{p}")
         score = exact.S_a[:, c][:, None] + exact.S_b[:, c][None, :]
         for f, sums in enumerate(h):
             score = score + sums * basis[f, c]

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from quadlens.errors import BadConfig
+from quadlens.long_work import TIME_LIMIT, OutOfTime, begin
 from quadlens.model.config import Config
 from quadlens.model.native import sha256
 from quadlens.model.weights import Weights
@@ -18,7 +19,7 @@ from quadlens.proofs.direct import MomentHints
 from quadlens.proofs.float32 import Float32Bound, bound_float32
 from quadlens.proofs.moments import Moments
 from quadlens.proofs.operations import collapse_operations
-from quadlens.proofs.proof import Mark, Proof, Strategy, StrategyFacts, attempt
+from quadlens.proofs.proof import Mark, Proof, Strategy, StrategyFacts, attempt, nothing_proved
 from quadlens.proofs.thin import Thin
 from quadlens.spectrum.anatomy import Anatomy, anatomy_of
 
@@ -104,6 +105,11 @@ def find_strategy(name: str) -> Strategy:
     """
     if name == "lipschitz":
         raise BadConfig(f"strategy 'lipschitz' proved nothing on trained models and is no more: {INSTEAD}")
+    if name == "cells":
+        raise BadConfig(
+            f"strategy 'cells' is for networks on sequences; this one answers pairs: expected one of "
+            f"{', '.join(STRATEGIES)}"
+        )
     if name not in STRATEGIES:
         raise BadConfig(f"strategy {name!r} is not known; expected one of {', '.join(STRATEGIES)}")
     return STRATEGIES[name]
@@ -143,7 +149,11 @@ class Prover:
             return self._deep(self.anatomy.model, strategy, checkable)
         if checkable and (obstacle := model_obstacle(self.anatomy.model, chosen.facts)):
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
-        proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
+        try:
+            begin(f"proving by {strategy}")
+            proof = attempt(Auto(checkable=checkable) if chosen.facts.chooses else chosen, self.anatomy)
+        except OutOfTime:
+            proof = nothing_proved(strategy, config.p, TIME_LIMIT, applies=True)
         return Certificate(
             model_sha256=self.model_sha256,
             config=config,

@@ -44,6 +44,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from quadlens.long_work import begin
 from quadlens.model.dyadic import Dyadic
 from quadlens.model.evaluate import margins
 from quadlens.model.task import Task
@@ -357,6 +358,7 @@ def thin_margins(
     H, kappa = write.H.integers(whole - shift), write.kappa.integers(whole)[0]
     tally = MarginTally(task)
     for c in range(p):
+        begin(f"answers {c + 1}/{p}")
         score = np.full((p, p), kappa[c], dtype=object)
         for f, coordinate in enumerate(g):
             score = score + coordinate * H[f, c]

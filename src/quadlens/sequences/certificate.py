@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,6 +13,7 @@ import numpy as np
 
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
+from quadlens.long_work import TIME_LIMIT, is_over, tell
 from quadlens.model.atomic import write_atomic
 from quadlens.model.native import sha256
 from quadlens.model.sequence import TaskSpec
@@ -45,6 +46,7 @@ class SequenceCertificate(Displayed):
         steps: What is proved of each step's cells.
         worst: The word with the smallest margin that was found; None where no step was attacked.
         seconds: What it took.
+        stopped: Whether the time was over before all was decided.
     """
 
     network: Network
@@ -52,6 +54,7 @@ class SequenceCertificate(Displayed):
     steps: tuple[StepProof | LinearStep, ...]
     worst: Found
     seconds: float
+    stopped: bool = False
 
     @cached_property
     def worst_margin(self) -> tuple[float, float, int]:
@@ -98,6 +101,17 @@ class SequenceCertificate(Displayed):
         if self.wrong_inputs[1] == 0:
             return "CERTIFIED"
         return "PARTLY" if self.certified_inputs else "UNPROVED"
+
+    @property
+    def reason(self) -> str | None:
+        """Why an input is left open, where that is known: the time limit."""
+        return TIME_LIMIT if self.stopped and self.wrong_inputs[0] < self.wrong_inputs[1] else None
+
+    @property
+    def wrong(self) -> list[list[Any]]:
+        """Inputs proved to be answered wrong, as [input, answered, expected]: the counterexample, if there is one."""
+        example = self.counter_example
+        return [] if example is None else [[example["input"], example["answered"], example["expected"]]]
 
     @property
     def counter_example(self) -> dict[str, Any] | None:
@@ -167,6 +181,7 @@ class SequenceCertificate(Displayed):
             "margin_lower_bound": double_below(self.margin),
             "margin_attained": self.worst_margin[1],
             "worst_input": self.told(self.worst.word),
+            "reason": self.reason,
             "leaves": sum(len(step.leaves) for step in self.steps),
             "seconds": self.seconds,
             "model_sha256": self.model_sha256,
@@ -274,7 +289,7 @@ def check_strategy(strategy: str) -> None:
 
 
 def certify_sequence(
-    weights: Weights, digest: str | None = None, progress: Callable[[str], None] = lambda _: None
+    weights: Weights, digest: str | None = None, progress: Callable[[str], None] = tell
 ) -> SequenceCertificate:
     """Decide what a network on sequences answers, over all words of its task (docs/sequences.md).
 
@@ -290,7 +305,7 @@ def certify_sequence(
     progress("bounding what attention brings")
     linear = is_linear(network)
     steps = tuple(LinearStep(network, i) if linear else StepProof(network, tail, i) for i in numbers)
-    aim = Aim(word for step in steps for word in step.attacks())
+    aim = Aim(_first_words(steps))
     for i, step in enumerate(steps):
         progress(f"step {i + 1} of {len(steps)}: {step.size:,} cells")
         if isinstance(step, StepProof):
@@ -299,4 +314,14 @@ def certify_sequence(
             step.decide(aim.target)
     progress("counting what stays open")
     count_open([step for step in steps if isinstance(step, StepProof)], min(aim.target, LEAST_AIM))
-    return SequenceCertificate(network, digest or sha256(weights), steps, aim.worst, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return SequenceCertificate(network, digest or sha256(weights), steps, aim.worst, seconds, is_over())
+
+
+def _first_words(steps: Sequence[StepProof | LinearStep]) -> Iterator[Found]:
+    """The words that each step's attack begins with; one at least, and no more once the time is over."""
+    for step in steps:
+        for word in step.attacks():
+            yield word
+            if is_over():
+                return

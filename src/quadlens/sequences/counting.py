@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.long_work import is_over
 from quadlens.model.sequence_task import SequenceTask
 from quadlens.sequences.attack import margin_gradient, point_margins
 from quadlens.sequences.cells import Cells
@@ -318,6 +319,9 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
     todo = [subset for step in steps for subset in _open(step)]
     tried, gap, least = 0, 0, sum(step.counted()[0] for step in steps)
     while todo:
+        if is_over():
+            heap += [(0, next(tie), subset, None) for subset in todo]
+            break
         for step in steps:
             of_step = [subset for subset in todo if subset.step is step]
             for subset, plane in _counted(counters[id(step)], of_step, target):
@@ -327,6 +331,8 @@ def count_open(steps: Sequence[StepProof], target: float) -> None:
         tried += len(todo)
         todo = []
         while heap and heap[0][0] < 0 and len(todo) < 2 * AT_ONCE and tried < MOST_COUNTED and gap > ENOUGH * least:
+            if is_over():
+                break
             minus, _, subset, plane = heappop(heap)
             parts, wrong = _parts(subset, target, plane and plane.slope)
             if parts is None:
@@ -349,6 +355,9 @@ def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> 
     queue = [Some(step, group, np.array(hard)[answers == answer]) for answer in np.unique(answers)]
     while queue:
         some = queue.pop()
+        if is_over():
+            left += some.members.tolist()
+            continue
         (plane,) = planes([some], target)
         counted = _with_counts(counter, some, plane)
         if counted is not None and counted.words == (0, 0):

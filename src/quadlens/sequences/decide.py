@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.long_work import is_over, tell
 from quadlens.sequences.attack import Found, attack, point_margins
 from quadlens.sequences.cells import Cells, all_cells, places_of
 from quadlens.sequences.interval import Interval
@@ -112,14 +113,15 @@ class StepProof:
 
         Merge, bisect, attack, try planes, refine; and all again for the children.
         """
+        tell(f"step {self.number + 1}: {self.size:,} cells")
         groups, children = self.groups if groups is None else groups, []
         for group, (proposals, hard) in zip(groups, self._merged(groups, aim.target), strict=True):
             left = self._settled(group, proposals, hard)
             left = self._settled(group, *self._bisected(group, left, aim.target))
-            if left and not aim.is_wrong:
+            if left and not aim.is_wrong and not is_over():
                 aim.meet(self._attacks_on(group, left))
                 left = self._settled(group, *self._bisected(group, left, aim.target))
-            if 0 < len(left) <= TILTED and not aim.is_wrong:
+            if 0 < len(left) <= TILTED and not aim.is_wrong and not is_over():
                 left = by_planes(self, group, left, aim.target)
             if left:
                 children += self._refined(group, left, aim)
@@ -141,8 +143,10 @@ class StepProof:
         grown = self._size(group, side) * len(hard) if side else 0
         # Where an input is wrong, and most cells are hard, they are better counted than refined.
         crowded = aim.is_wrong and len(hard) > CROWDED * len(group.cells)
-        if not side or crowded or self.size + grown > aim.room:
+        if not side or crowded or self.size + grown > aim.room or is_over():
             for lower in (0.9 * target, 0.75 * target, target / 2, target / 8, target * 2.0**-20):
+                if is_over():
+                    break
                 hard = self._settled(group, *self._bisected(group, hard, lower))
             own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
             for answer in np.unique(group.cells.answer[hard]).tolist():
@@ -187,6 +191,10 @@ class StepProof:
             for answer in np.unique(group.cells.answer)
         ]
         while queue:
+            if is_over():
+                for number, members in queue:
+                    by_group[number][1].extend(members.tolist())
+                break
             hulls = Interval.stack([groups[number].boxes.hull(members) for number, members in queue])
             cells = [groups[number].cells for number, _ in queue]
             answers = np.array([of.answer[members[0]] for of, (_, members) in zip(cells, queue, strict=True)])
@@ -214,6 +222,9 @@ class StepProof:
         alive, least = np.ones(n, dtype=bool), np.full(n, np.inf)
         kinds = {RIGHT: np.zeros(n, dtype=bool), WRONG: np.zeros(n, dtype=bool)}
         while len(owner):
+            if is_over():
+                alive[owner] = False
+                break
             answers = cells.answer[np.array(hard)[owner]]
             margins = self.tail.margins(self.tables.stream[np.full(len(owner), cells.own)], pieces, answers)
             right, wrong = margins.low >= target, margins.high < 0

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from quadlens.long_work import is_over
 from quadlens.sequences.attack import ROUNDS, Found, shortest_word, word_margin
 from quadlens.sequences.cells import check_window, places_of, reached, window
 from quadlens.sequences.decide import ATTACKED
@@ -314,6 +315,8 @@ class LinearStep:
         Where no word that was found is wrong, a smaller lead will do if all words have it.
         """
         for share in LOWER if self._lowest > 0 else ():
+            if is_over():
+                break
             if not any(True for _ in self._led(self.bundles, share * target)):
                 return
         queue: list[tuple[int, int, Bundle, Any]] = []
@@ -326,7 +329,7 @@ class LinearStep:
         for words, number, bundle, terms in queue:
             left -= words
             negligible = left + words <= NEGLIGIBLE * gap
-            leaf = self._open(bundle, words) if negligible else self._counted(bundle, terms, words, target)
+            leaf = self._open(bundle, words) if negligible or is_over() else self._counted(bundle, terms, words, target)
             self._settle(bundle, leaf)
             gap += leaf.words[1] - leaf.words[0]
             undecided.append((leaf.words[0] - leaf.words[1], number, bundle))
@@ -454,7 +457,7 @@ class LinearStep:
         """Fix one more letter where most words are undecided, until few are."""
         heapify(undecided)
         number, leaves, most = len(undecided), len(self.bundles), MOST_LEAVES // self.task.letters
-        while undecided and gap > GAP * self.task.inputs and leaves < most:
+        while undecided and gap > GAP * self.task.inputs and leaves < most and not is_over():
             wide, _, bundle = heappop(undecided)
             children = self._refined(bundle)
             if not children:

@@ -16,6 +16,7 @@ from quadlens.explanation import Explanation, explain
 from quadlens.infinite_width import Lens, lens
 from quadlens.integration import Integration
 from quadlens.logits.parts import has_skip_connection, skip_shares
+from quadlens.long_work import TIME_LIMIT
 from quadlens.model.activation import NONLINEARITIES
 from quadlens.model.bundled import SUFFIX, bundled_names, resolve
 from quadlens.model.config import Config
@@ -35,6 +36,7 @@ from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles
 
 if TYPE_CHECKING:
+    from quadlens.sequences.evaluate import SequenceEvaluation
     from quadlens.sequences.explain import Axis
 
 # Frequencies that get pictures of their own; a model without structure has dozens of faint clusters.
@@ -190,7 +192,7 @@ class Study(Displayed):
         """What is drawn of networks on sequences."""
         return None
 
-    def evaluate(self) -> Any:
+    def evaluate(self) -> "Evaluation | SequenceEvaluation":
         """Accuracy, margins and loss: `evaluation`, or of a network on sequences a `SequenceEvaluation`."""
         return self.evaluation
 
@@ -277,9 +279,12 @@ class Study(Displayed):
 
     def certify(self, strategy: str = "auto", checkable: bool = False) -> Certificate:
         """The proof by one strategy, made once; parameters and errors as for `quadlens.certify`."""
-        if (strategy, checkable) not in self._proved:
-            self._proved[strategy, checkable] = self.prover.certify(strategy, checkable)
-        return self._proved[strategy, checkable]
+        if (strategy, checkable) in self._proved:
+            return self._proved[strategy, checkable]
+        certificate = self.prover.certify(strategy, checkable)
+        if certificate.proof.reason != TIME_LIMIT:
+            self._proved[strategy, checkable] = certificate
+        return certificate
 
     @cached_property
     def proofs(self) -> tuple[Certificate, ...]:
