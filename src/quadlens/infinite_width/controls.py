@@ -124,7 +124,10 @@ def control_table(shared: float, answers_right: float, measured: Controls, numbe
         ("claim", "measured", "control", "with it"),
         rows,
         left=(0, 2),
-        caption="The first row is about the mechanism, the second about the task: neither stands for the other.",
+        caption=(
+            "The first row is about the mechanism, the second about the task: neither stands for the other. "
+            "The second is weak evidence: integrals of random numbers often answer every input."
+        ),
     )
 
 

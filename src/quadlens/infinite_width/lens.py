@@ -153,7 +153,8 @@ class Lens(Displayed):
         activation: σ.
         clusters: One per key frequency, in order.
         r2: How much of the logits the integrals are.
-        answers_right: Share of inputs that the shared functions' integrals alone answer right.
+        answers_right: Share of inputs that the shared functions' integrals alone answer right: weak evidence, because
+            random numbers of trained size do so too.
         controls: What is measured beside the claim, to see it fail.
         chains: Keys that are doubles of each other.
         weights: How many weights the network has, where known.
