@@ -39,7 +39,7 @@ AT_MOST = frozenset({
 })  # fmt: skip
 NEAREST = frozenset({
     # counts, and shares of counts
-    "correct", "pairs", "certified_inputs", "total_flops", "count", "spectrum_epochs", "paper_inputs", "total", "max",
+    "correct", "pairs", "certified_inputs", "total_flops", "count", "spectrum_epochs", "paper_inputs", "total",
     "accuracy", "neurons", "last",
     # measured
     "by_parts.r2", "clock", "pizza", "phi", "psi", "variance_input", "variance_output", "uncovered", "mean_deviation",
@@ -77,18 +77,23 @@ def templates() -> dict[str, str]:
 
 def path_of(node: nodes.Node | None) -> str:
     """The dotted path of the value that is printed: without indices, factors of 100, and functions of it."""
+    inner: nodes.Node | None
     match node:
         case nodes.Name():
             return str(node.name)
+        case nodes.Call(node=nodes.Getattr(attr="max" | "min") as method):
+            inner = method.node
         case nodes.Getattr():
             return f"{path_of(node.node)}.{node.attr}"
         case nodes.Getitem() | nodes.Call() | nodes.Filter():
-            return path_of(node.node)
+            inner = node.node
         case nodes.Compare():
-            return path_of(node.expr)
+            inner = node.expr
         case nodes.BinExpr():
-            return path_of(node.right if isinstance(node.left, nodes.Const) else node.left)
-    return ""
+            inner = node.right if isinstance(node.left, nodes.Const) else node.left
+        case _:
+            return ""
+    return path_of(inner)
 
 
 def told(printer: nodes.Filter) -> str:
@@ -134,6 +139,7 @@ def test_a_templates_numbers_are_rounded_by_their_kind(name: str) -> None:
         "{{ first | percent(towards='down') }}",
         "{{ one.exact.absolute.upper | f('.3f') }}",
         "{{ one.number_nobody_knows | at_most(3) }}",
+        "{{ one.exact.upper.max() | f('.3f') }}",
         "{{ 'at least ' ~ proof.margin }}",
         "{% macro fact(x) %}{{ x }}{% endmacro %}{{ fact(proof.margin) }}",
     ],
