@@ -719,6 +719,32 @@ def test_every_view_gives_its_data(visit: Any) -> None:
     assert min(float(row["margin"]) for row in rows["grid"]) == pytest.approx(evaluate(model).min_margin, abs=1e-9)
 
 
+# Whether a click on the middle of an element reaches it, or something that lies above it.
+REACHED = """(name) => {
+  const one = document.getElementById(name), { x, y, width, height } = one.getBoundingClientRect();
+  const hit = document.elementFromPoint(x + width / 2, y + height / 2);
+  return hit !== null && (one.contains(hit) || hit.contains(one));
+}"""
+
+
+@pytest.mark.parametrize("fragment", ["", "#tour=4"])
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_dials_are_in_reach_from_the_lowest_view(visit: Any, size: tuple[int, int], fragment: str) -> None:
+    page = visit("pizza", fragment, viewport={"width": size[0], "height": size[1]})
+    page.page.evaluate("document.getElementById('view-grid').scrollIntoView({ block: 'center' })")
+    if size[0] < 820:
+        page.page.locator("#controls > summary").click()
+    where = page.page.evaluate("scrollY")
+    assert where > 300
+    for dial in ("in-a", "in-jitter", "in-uneven", "in-gain", "in-off", "reset"):
+        # The controls are scrolled, the page is not.
+        page.page.evaluate("(name) => document.getElementById(name).scrollIntoView({ block: 'nearest' })", dial)
+        assert page.page.evaluate(REACHED, dial), dial
+        assert abs(page.page.evaluate("scrollY") - where) < 2, dial
+    page.set_range("in-drop", 0.8)
+    assert "0 of 3,481" not in page.text("status-wrong")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone_width_has_no_sideways_scroll(visit: Any, scheme: str) -> None:
     page = visit("small", viewport={"width": 360, "height": 740}, color_scheme=scheme, has_touch=True, is_mobile=True)

@@ -126,7 +126,7 @@ Q.views.logits = (() => {
     });
     if (rest.some((x) => x !== 0)) list.push({ name: info.waves ? "other neurons" : Q.activations.hasOddPart(f.engine.model.activation) ? Q.words[f.engine.model.activation].even : "neurons", colour: D.colour("quiet"), values: rest });
     if (f.state.part !== "abs" && identity.some((x) => x !== 0)) list.push({ name: Q.words[f.engine.model.activation].odd, colour: D.colour("identity"), values: identity });
-    if (skip.some((x) => x !== 0)) list.push({ name: "skip", colour: D.colour("skip"), values: skip });
+    if (skip.some((x) => x !== 0)) list.push({ name: f.engine.model.attention ? "skip" : "output bias", colour: D.colour("skip"), values: skip });
     return list;
   }
 
