@@ -44,11 +44,15 @@ def choose_device(name: str) -> str:
     return name
 
 
-def _activations() -> dict[str, Any]:
-    """σ by name, for tensors."""
+def _activation(name: str) -> Any:
+    """σ of tensors.
+
+    Raises:
+        BadConfig: for an activation that PyTorch's functions here do not have.
+    """
     import torch
 
-    return {
+    known = {
         "relu": torch.relu,
         "abs": torch.abs,
         "square": torch.square,
@@ -59,6 +63,9 @@ def _activations() -> dict[str, Any]:
         # Not torch's softplus, which is the identity from 20 on.
         "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
     }
+    if name not in known:
+        raise BadConfig(f"activation {name!r} cannot be trained yet; expected one of {', '.join(known)}")
+    return known[name]
 
 
 def adamw(
@@ -112,7 +119,7 @@ class DeviceEngine:
         if device == "cpu" and threads is not None:
             torch.set_num_threads(threads)
         self._config, self._layout, self._device = config.model_config(), Layout.of_run(config), device
-        self._activation, self._squares = _activations()[config.activation], config.loss == "squares"
+        self._activation, self._squares = _activation(config.activation), config.loss == "squares"
         self._compiled = device == "cpu" and len(train) == 1
         self._theta = torch.tensor(state.theta, device=device, requires_grad=True)
         self._first, self._second = torch.tensor(state.first, device=device), torch.tensor(state.second, device=device)
