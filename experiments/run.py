@@ -32,6 +32,7 @@ from noise_bounds import bounds as term_bounds
 from product_waves import added_products, measured, plane_of, product_part
 
 import quadlens
+from quadlens.spectrum.of_study import no_waves
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.swap import swap_activations
 from quadlens.infinite_width.waves import plane_spectrum
@@ -280,7 +281,7 @@ def neurons_of(study: Study) -> pa.Table:
             mirrored = other > n // 2
             found = spectrum.written[n - other if mirrored else other, i]
             waves[f"written_{name}"][i] = found.conj() if mirrored else found
-    for one in study.anatomy.clusters if study.no_waves is None else ():
+    for one in study.anatomy.clusters if study.once(no_waves) is None else ():
         columns["explained_k"][one.neurons] = one.k
         for name in ("rho", "phi", "omega", "psi"):
             exact[f"explained_{name}"][one.neurons] = getattr(one, name)

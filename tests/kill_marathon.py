@@ -34,6 +34,7 @@ from quadlens.figures.registry import all_pictures
 from quadlens.figures.style import FIGURE_FORMATS
 from quadlens.model import Recipe, build_mlp, save
 from quadlens.model.atomic import TEMPORARY
+from quadlens.pages.prepare import prepare
 from quadlens.pages.render import Rendered
 from quadlens.pages.write import write_report
 from quadlens.population.one_model import Outcome, Task, make_model
@@ -116,7 +117,7 @@ def run_report(directory: Path) -> None:
 @functools.cache
 def _prepared(recipe: Recipe) -> Study:
     """A small model with everything computed that its page needs, so that what is left to do is to write."""
-    return study_of(build_mlp(recipe)).without_proofs().prepare()
+    return prepare(study_of(build_mlp(recipe)).without_proofs())
 
 
 def run_writing(directory: Path, recipe: Recipe = SMALL) -> None:

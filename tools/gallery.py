@@ -102,6 +102,8 @@ def facts(study: "Study") -> dict[str, Any]:
 def draw(study: "Study", axes: "Axes") -> str:
     """The figure that fits the network, on small axes; returns what there is to see."""
     from quadlens import figures
+    from quadlens.quadrature.of_study import rule_clusters
+    from quadlens.spectrum.of_study import irreps_of
 
     reading = on_sequences(study)
     if reading is not None and reading.axis is not None:
@@ -115,11 +117,12 @@ def draw(study: "Study", axes: "Axes") -> str:
     if reading is not None:
         _draw_attention(reading, axes)
         return "Where attention looks at each step of decoding"
-    if study.irreps is not None and study.model.config.task.cyclic is None:
+    if study.once(irreps_of) is not None and study.model.config.task.cyclic is None:
         figures.irreps(study, ax=axes)
         return "Shares of the group's irreps in what neurons read and write"
-    if study.clusters:
-        widest = max(study.clusters, key=lambda one: one.scheme.n).k
+    clusters = study.once(rule_clusters)
+    if clusters:
+        widest = max(clusters, key=lambda one: one.scheme.n).k
         figures.quadrature(study, k=widest, ax=axes)
         return f"The neurons of frequency {widest} as rectangles under the curve they integrate"
     figures.shared_function(study, ax=axes)

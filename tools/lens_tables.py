@@ -24,6 +24,7 @@ import numpy as np
 
 from quadlens.errors import QuadlensError
 from quadlens.figures.style import FREQUENCY_COLOURS, style, write_figures
+from quadlens.infinite_width.of_study import no_lens
 from quadlens.infinite_width.swap import swap_activations
 from quadlens.model.bundled import bundled_names, bundled_on_pairs
 from quadlens.model.formats import Hints, import_file
@@ -162,7 +163,7 @@ def row_of(study: Study, name: str) -> Row:
         getattr(config, "depth", 1),
         study.evaluation.pairs,
         study.evaluation.correct,
-        attention_measures(study) if study.no_lens is None and getattr(config, "depth", 1) == 1 else None,
+        attention_measures(study) if study.once(no_lens) is None and getattr(config, "depth", 1) == 1 else None,
         document,
         {one.function: (one.predicted, one.accuracy) for one in swaps},
     )

@@ -16,14 +16,16 @@ from quadlens.errors import BadConfig
 from quadlens.model.activation import parse_activation
 from quadlens.model.collapse import token_streams
 from quadlens.model.config import Config
+from quadlens.model.study import study_of
 from quadlens.model.tables import FloatTables, Tables
 from quadlens.model.weights import Weights
 from quadlens.spectrum.anatomy import Anatomy
 from quadlens.spectrum.fourier import sequences_of, waves_of
 from quadlens.spectrum.harmonics import doubled, multiples_of
+from quadlens.spectrum.of_study import study_anatomy
 
 if TYPE_CHECKING:
-    from quadlens.verbs import ModelLike
+    from quadlens.named import ModelLike
 
 __all__ = ["ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation"]
 
@@ -232,11 +234,9 @@ def mix_attention(model: "ModelLike", rate: float) -> Weights:
 
 
 def _anatomy(model: "ModelLike") -> Anatomy:
-    from quadlens.studies import study_of
-
-    anatomy = study_of(model).anatomy
-    anatomy.model.config.need_pairs("this network reads sequences of tokens; expected one that answers pairs")
-    return anatomy
+    study = study_of(model)
+    study.model.config.need_pairs("this network reads sequences of tokens; expected one that answers pairs")
+    return study.once(study_anatomy)
 
 
 def _scaled(model: Weights, gain: Float[np.ndarray, " d_mlp"]) -> Weights:

@@ -10,6 +10,7 @@ from quadlens.explanation.words import summarise
 from quadlens.model.config import Config, Hidden
 from quadlens.model.norm import Norm, Norms
 from quadlens.model.weights import Weights
+from quadlens.spectrum.of_study import no_waves
 
 
 def random_mlp(**facts: Any) -> Weights:
@@ -46,7 +47,7 @@ def test_a_norm_is_no_layer(activation: Any, layers: int) -> None:
     """An embedding and a LayerNorm before one hidden layer; and two hidden layers."""
     norms = Norms(mlp=Norm("layer", 1e-5))
     study = quadlens.study(random_mlp(hidden=(Hidden(5, activation),), norms=norms))
-    said = f"{summarise(study.explanation)} {study.no_waves} {study.config!r} {study.model!r}"
+    said = f"{summarise(study.explanation)} {study.once(no_waves)} {study.config!r} {study.model!r}"
     assert ("2 layers" in said) == (layers == 2)
     assert ("the last reads" in said) == (layers == 2)
     assert "a LayerNorm before the MLP" in said

@@ -36,6 +36,7 @@ from quadlens.numbers import at_least, at_most, listed, percent
 from quadlens.published import Histogram, PopulationSummary, read_published
 from quadlens.quadrature import rectangles
 from quadlens.quadrature.integrals import brute_force_error
+from quadlens.quadrature.of_study import rule_clusters
 from quadlens.studies import Study, study_of
 
 pytestmark = pytest.mark.slow
@@ -135,7 +136,7 @@ def test_findings_state_numbers_of_the_model(name: str, models: dict[str, Study]
 def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
     name: str, half: bool, models: dict[str, Study]
 ) -> None:
-    for cluster in models[name].clusters:
+    for cluster in models[name].once(rule_clusters):
         figure = figures.quadrature(models[name], cluster.k, half)
         (axis,) = figure.axes
         (patch,) = (one for one in axis.patches if isinstance(one, PathPatch))
@@ -156,7 +157,7 @@ def test_rectangles_have_the_weights_and_the_curve_passes_through_the_neurons(
 
 @pytest.mark.parametrize("half", [False, True])
 def test_the_band_holds_curve_and_rectangles_and_has_the_bounds_area(half: bool, models: dict[str, Study]) -> None:
-    for cluster in models["pizza"].clusters:
+    for cluster in models["pizza"].once(rule_clusters):
         region = band(rectangles(cluster.scheme, half))
         area = 0.0
         for shape in region:
@@ -198,7 +199,7 @@ def test_histograms_count_every_neuron(models: dict[str, Study]) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_exact_errors_drawn_are_brute_force(name: str, models: dict[str, Study]) -> None:
-    for cluster in models[name].clusters:
+    for cluster in models[name].once(rule_clusters):
         drawn = errors(cluster.scheme)
         assert len(drawn) == models[name].p
         claim = cluster.exact_psi.absolute
@@ -266,7 +267,7 @@ def test_the_command_refuses_before_it_works(
     def never(*arguments: object, **more: object) -> None:
         raise AssertionError("worked before it refused")
 
-    monkeypatch.setattr("quadlens.studies.study_of", never)
+    monkeypatch.setattr("quadlens.model.study.study_of", never)
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
     refused(quadlens("report", "--only", "figures", "-o", "new", *words), message)
@@ -306,14 +307,14 @@ def test_a_model_that_does_nothing_has_no_pictures_of_clusters() -> None:
         assert isinstance(picture.draw(), Figure)
 
 
-def test_our_population_is_drawn_beside_the_papers(models: dict[str, Study]) -> None:
-    paper = models["toy"].published.population
+def test_our_population_is_drawn_beside_the_papers(models: dict[str, Study], monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = read_published().population
     assert paper.models == 152
     bars = Histogram(np.array([0.0, 0.5, 1.0]), np.array([1.0, 3.0]))
     histograms = tuple((dict(paper.histograms) | {"primary_vs_secondary_phase_r2": bars}).items())
     ours = PopulationSummary(4, (("good_model_frequency_pairs", 9.0),), ((4, 3), (5, 1)), (1, 2), histograms)
-    results = models["toy"].given(population=ours)
-    drawn = {one.name: one for one in all_pictures(results)}
+    monkeypatch.setattr("quadlens.figures.population_bars.read_population", lambda: ours)
+    drawn = {one.name: one for one in all_pictures(models["toy"])}
     assert "In ours it is 4." in drawn["nfreqcountmul"].finding
     assert "4 models" in drawn["primsecr2"].how_to_read
     assert len(drawn["primsecr2"].draw().axes[0].patches) > len(paper.histograms[-1][1].count)

@@ -20,8 +20,8 @@ SWITCHES = {
     "cli/certify.py": 1,  # other rows are shown
     "cli/reading.py": 2,  # `evaluate` shows other rows, `explain` has other options
     "edit.py": 1,  # a network of tables is rebuilt as one
-    "figures/picture.py": 1,  # which figures there are
     "logits/algorithm.py": 1,  # gradients by embedding vectors, or by one-hot coordinates
+    "model/study.py": 1,  # the one choice between what is said of pairs and of sequences
     "model/collapse.py": 1,  # one-hot tokens are no residual stream
     "model/formats/onnx_graph.py": 1,  # two graphs
     "model/formats/tasks.py": 1,  # which inputs are tried
@@ -49,11 +49,11 @@ def switches() -> dict[str, int]:
 def test_switches_over_kinds_of_networks_are_the_known_ones() -> None:
     """What a new kind of network must be told to; what is particular about a kind is in its classes, in one list each.
 
-    These lists are `model/architectures.py` and `training/kinds.py`; studies have one entry, in `studies/study.py`.
+    These lists are `model/architectures.py` and `training/kinds.py`; a study is made in `studies/anything.py`.
     """
     kinds = found(r"isinstance\([^)]*\b(Weights|Tables|FloatTables)\b")
     # Not a kind of network: what a caller may pass, and floats or other numbers in tables.
-    assert kinds.keys() <= {"studies/study.py", "verbs.py", "model/tables.py"}, kinds
+    assert kinds.keys() <= {"studies/anything.py", "sequences/of_study.py", "model/tables.py"}, kinds
     assert switches() == SWITCHES
     assert sum(SWITCHES.values()) <= 15
 
@@ -63,7 +63,7 @@ def test_moments_are_the_proof_strategy_and_those_of_quadrature_rules() -> None:
     rooms = ("studies/", "explorer/", "cli/", "training/")
     text = {name: count for name, count in found(r"[mM]oment").items() if name.startswith(rooms)}
     assert text.keys() <= {
-        *("studies/over_time.py", "studies/rules.py", "cli/reading.py"),  # the proof, the bound
+        *("studies/over_time.py", "quadrature/rules.py", "cli/reading.py"),  # the proof, the bound
         *(f"training/{name}.py" for name in ("config", "outputs", "cpu", "engine", "checkpoint", "device", "train")),
     }, text
     assert not [path.name for path in (SOURCE / "explorer" / "assets").iterdir() if "moment" in path.read_text("utf-8")]

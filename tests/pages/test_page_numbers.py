@@ -18,9 +18,11 @@ import pytest
 
 from model.test_deep import config_of, random_deep
 from pages.test_report_kinds import DOT, TASKS, made
+from quadlens.explanation.of_study import outline_of
 from quadlens.explorer import build_page
 from quadlens.figures.beyond_waves import all_gates
 from quadlens.figures.registry import FIGURES, all_pictures
+from quadlens.infinite_width.of_study import integration_of, lens_if_any
 from quadlens.integration import BROKEN, KEPT, LOST, STANDS_FOR_LOGITS, Integration
 from quadlens.model import Recipe, Weights, build_mlp
 from quadlens.model.config import Config, Softmax
@@ -28,6 +30,7 @@ from quadlens.model.formats import import_file
 from quadlens.numbers import decimals, percent
 from quadlens.pages.page import page_html
 from quadlens.quadrature import rectangles
+from quadlens.quadrature.of_study import rule_clusters, worst_errors
 from quadlens.studies import Study, study_of
 
 pytestmark = pytest.mark.slow
@@ -126,25 +129,26 @@ def test_sums_and_areas_of_rules(name: str) -> None:
 def test_worst_errors_of_rules(name: str) -> None:
     """By the sums over neurons at every a + b; ReLU's integral is half as large as that of |x|."""
     study = studied(name)
-    assert study.rules is not None
+    rules = study.once(worst_errors)
+    assert rules is not None
     sizes = {}
-    for one in study.clusters:
+    for one in study.once(rule_clusters):
         scheme, angle = one.scheme, 2 * np.pi * one.k * np.arange(2 * study.p) / study.p
         active = np.maximum(np.cos(angle[:, None] / 2 + scheme.phi), 0) * scheme.w
         wave = 2 / 3 * np.exp(-1j * angle)
         by_hand = np.abs(active @ np.exp(1j * scheme.psi) - wave).max()
         assert by_hand <= one.exact_psi.relu.upper * (1 + 1e-12)
         sizes[one.k] = one.exact_psi.relu.upper / (one.baseline.lower / 2)
-    assert study.rules.model.k == max(sizes, key=lambda k: sizes[k])
-    assert study.rules.relu == pytest.approx(max(sizes.values()), rel=1e-12)
-    assert study.rules.model.size == study.rules.relu
-    assert study.rules.absolute == max(one.relative_exact_psi.upper for one in study.clusters)
-    assert study.rules.bound == max(one.relative_bound.value for one in study.clusters)
-    assert study.rules.moment == max(one.relative_moment_bound_psi.value for one in study.clusters)
+    assert rules.model.k == max(sizes, key=lambda k: sizes[k])
+    assert rules.relu == pytest.approx(max(sizes.values()), rel=1e-12)
+    assert rules.model.size == rules.relu
+    assert rules.absolute == max(one.relative_exact_psi.upper for one in study.once(rule_clusters))
+    assert rules.bound == max(one.relative_bound.value for one in study.once(rule_clusters))
+    assert rules.moment == max(one.relative_moment_bound_psi.value for one in study.once(rule_clusters))
     errors = {values["k"]: values["error"] for values in given(name, "integrated-relu")}
     assert {k: error.size for k, error in errors.items()} == pytest.approx(sizes, rel=1e-12)
-    said = Fraction(study.rules.model.words.removesuffix(" %"))
-    assert 0 <= said - 100 * Fraction(study.rules.model.size) < Fraction(1, 10)
+    said = Fraction(rules.model.words.removesuffix(" %"))
+    assert 0 <= said - 100 * Fraction(rules.model.size) < Fraction(1, 10)
 
 
 @pytest.mark.parametrize("name", ["pizza", "mismatched"])
@@ -158,7 +162,7 @@ def test_moments_overlaps_and_waterfalls(name: str) -> None:
             assert size == pytest.approx(whole, abs=1e-12)
         assert list(one["order"]) == list(range(2, drawn["order"] + 1, 2))
     (waterfall,) = given(name, "error-waterfall")
-    for one in study.clusters:
+    for one in study.once(rule_clusters):
         bound, slope, angle, exact = waterfall["heights"][one.k]
         assert bound == pytest.approx(one.relative_bound.value, rel=1e-9)
         assert bound - slope - angle == pytest.approx(exact)
@@ -206,10 +210,10 @@ def test_attention(name: str) -> None:
 
 def test_irreps() -> None:
     study = studied("group")
-    assert study.outline is not None
+    assert study.once(outline_of) is not None
     (drawn,) = given("group", "irreps")
     shares = {irrep.name: share for irrep, share in drawn["key"]}
-    outline = {one.irrep.name: one.share_W_L for one in study.outline.key_irreps}
+    outline = {one.irrep.name: one.share_W_L for one in study.once(outline_of).key_irreps}
     assert shares == pytest.approx({key: outline[key] for key in shares}, rel=1e-9)
 
 
@@ -232,7 +236,7 @@ def test_marks_among_the_paper_s_models_are_medians(name: str) -> None:
     expected: dict[str, list[float]] = {
         "freqstrengthmul": list(roles.variance_input[alive]),
         "uoutstrengthmul": list(roles.variance_output[alive]),
-        "nibound": [one.rows.total_abs_bound_half.value for one in study.clusters],
+        "nibound": [one.rows.total_abs_bound_half.value for one in study.once(rule_clusters)],
         "primsecr2": [one.phase_r2 for one in study.explanation.cluster_doubling if one.phase_r2 is not None],
     }
     for values in given(name, "population-histograms"):
@@ -267,7 +271,7 @@ def test_the_lens(name: str) -> None:
 def test_pages_claim_an_integral_by_the_rule_alone(name: str) -> None:
     """Report and explorer have one verdict, which is the rule's on values measured here anew."""
     study = studied(name)
-    lens = study.lens_if_any
+    lens = study.once(lens_if_any)
     expected: bool | None = None
     if lens is not None:
         permuted, even, half = (
@@ -276,14 +280,14 @@ def test_pages_claim_an_integral_by_the_rule_alone(name: str) -> None:
         )
         shared = lens.r2.shared
         expected = shared >= 0.9 and permuted <= shared - 0.5 and even >= 0.99 and half < 0.9
-    assert study.integration.holds is expected
+    assert study.once(integration_of).holds is expected
     assert expected == {**dict.fromkeys(BUNDLED, True), "group": None}.get(name, False)
     text = text_of(name)
     assert ("computes integrals numerically" in text) == (expected is True)
-    assert all(part.words in text for part in study.integration.fails)
+    assert all(part.words in text for part in study.once(integration_of).fails)
     if name != "layers":
         explorer = html.unescape(build_page(study, name).split("<main>")[0])
-        assert (study.integration.sentence or "") in explorer
+        assert (study.once(integration_of).sentence or "") in explorer
 
 
 def test_an_mlp_has_no_attention_and_nothing_that_skips_it() -> None:

@@ -18,6 +18,7 @@ import html5lib
 import pytest
 
 from quadlens.errors import BadFile
+from quadlens.explanation.of_study import strongest_keys_of
 from quadlens.figures.answers import secondary_repair
 from quadlens.figures.registry import all_pictures, chosen_pictures
 from quadlens.figures.style import FIGURE_FORMATS, OUTLINES, figure_bytes
@@ -30,6 +31,7 @@ from quadlens.pages.page import page_html
 from quadlens.pages.render import Rendered, data_address
 from quadlens.pages.tables import bound_tables, model_table, page_tables
 from quadlens.pages.write import LARGEST_EXPLORER, _explorer
+from quadlens.quadrature.of_study import rule_clusters, worst_errors
 from quadlens.studies import Study, study_of
 
 pytestmark = pytest.mark.slow
@@ -193,7 +195,7 @@ def test_every_picture_is_on_the_page_once(pizza: Study, page: str) -> None:
 def test_the_angles_r2_has_the_same_digits_in_text_caption_and_table(pizza: Study, page: str) -> None:
     """Rounded down, so that only perfection reads as 1."""
     r2 = {phases.k: phases.r2 for phases in pizza.explanation.phases if phases.k in pizza.keys}
-    assert fit(r2[pizza.clusters[0].k]) in page
+    assert fit(r2[pizza.once(rule_clusters)[0].k]) in page
     for k, value in r2.items():
         (picture,) = chosen_pictures(pizza, [f"angles-{k}"])
         assert fit(value) in picture.finding
@@ -238,9 +240,9 @@ def test_an_honest_page_for_a_model_without_structure() -> None:
 
 
 def test_the_error_of_the_relu_rule_is_not_that_of_its_absolute_part(pizza: Study, page: str) -> None:
-    rules = pizza.rules
+    rules = pizza.once(worst_errors)
     assert rules is not None
-    relu = max(one.exact_psi.relu.upper / (one.baseline.lower / 2) for one in pizza.clusters)
+    relu = max(one.exact_psi.relu.upper / (one.baseline.lower / 2) for one in pizza.once(rule_clusters))
     assert math.isclose(rules.relu, relu, rel_tol=1e-9)
     assert 0.09 < rules.relu < 0.1
     assert 0.04 < rules.absolute < 0.05
@@ -266,7 +268,7 @@ def test_the_page_names_the_models_own_activation(activation: Any, words: str) -
     page = words_of(study)
     assert words in page
     assert "ReLU neurons" not in page.split('id="task"')[1]
-    assert bool(study.clusters) == (activation == "abs")
+    assert bool(study.once(rule_clusters)) == (activation == "abs")
     if activation == "abs":
         # Two of facts, four of bounds, and which frequencies' errors cancel.
         assert page.count("<table>") == 7
@@ -280,7 +282,7 @@ def test_many_frequencies_the_strongest_are_shown_and_pairs_are_counted() -> Non
     keys = study.keys
     assert len(keys) > 8
     weights = {one.k: float((one.rho * one.omega).sum()) for one in study.explanation.clusters}
-    shown = study.strongest_keys
+    shown = study.once(strongest_keys_of)
     assert len(shown) == 8
     assert min(weights[k] for k in shown) >= max(weights[k] for k in keys if k not in shown)
     assert len(secondary_repair(study).axes) == 9

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from model.test_deep import config_of, random_deep
+from quadlens.explanation.of_study import outline_of
 from quadlens.figures import gates, irreps
 from quadlens.figures.beyond_waves import all_gates
 from quadlens.figures.registry import all_pictures
@@ -22,6 +23,7 @@ from quadlens.pages.data_files import data_files
 from quadlens.pages.page import page_html
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
+from quadlens.spectrum.of_study import no_waves
 from quadlens.studies import Study, study_of
 
 pytestmark = pytest.mark.slow
@@ -93,7 +95,7 @@ def check_page(study: Study) -> None:
     left_out = words(sections.get("absent", ""))
     for name, title in (("algorithm", "The algorithm in four steps"), ("error", "How large the error is")):
         assert (name in sections) != (f"{title}" in left_out)
-    waves = study.no_waves is None
+    waves = study.once(no_waves) is None
     assert ("algorithm" in sections) == ("population" in sections) == waves
     assert ("attention" in sections) == bool(study.anatomy.layer.gated)
     assert ("irreps" in sections) == (task.is_group and task.cyclic is None)
@@ -134,7 +136,7 @@ def test_a_whole_report_of_a_group_with_softmax_attention(tmp_path: Path) -> Non
     model = made(TASKS["a group"], "softmax", "gelu")
     written = report(model, tmp_path / "report")
     assert {"data/gates.csv", "data/irreps.csv", "figures/gates.svg", "figures/irreps.png"} <= set(written.files)
-    outline = study_of(model).outline
+    outline = study_of(model).once(outline_of)
     assert outline is not None
     assert outline.summary() in html.unescape(written.page.read_text())
     assert {"data/explanation.json", "data/neurons.csv"} & set(written.files) == {"data/explanation.json"}

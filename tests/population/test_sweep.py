@@ -297,7 +297,7 @@ def test_the_seconds_of_an_explanation_are_those_it_takes(name: str, monkeypatch
         time.sleep(0.5)
         return explain(anatomy)
 
-    monkeypatch.setattr("quadlens.studies.study.explain", slowly)
+    monkeypatch.setattr("quadlens.explanation.of_study.explain", slowly)
     analysis = analyse(study_of(name), ("moments",))
     assert analysis.seconds["explain"] >= 0.5
     assert (analysis.neurons is None) == (name == "clock")

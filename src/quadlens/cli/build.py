@@ -84,18 +84,18 @@ def command(
     if fitted:
         flags = [name if value else f"no-{name}" for name, value in fitted.items()]
         raise BadConfig(f"{_are_for(flags)} a network fitted to a trained one; name that with --from MODEL")
-    import quadlens
-    from quadlens.model import sha256
     from quadlens.model.handmade import default_keys, plant_error
+    from quadlens.model.native import sha256
+    from quadlens.model.of_study import build, save
 
-    built = quadlens.build(**recipe)
+    built = build(**recipe)
     if plant is not None:
         tokens = [int(word) for word in plant.split(",") if word.isdecimal()]
         planter = {"mlp": plant_error}.get(architecture or "")
         if len(tokens) != 2 or planter is None:
             raise BadConfig(f"--plant {plant!r}: expected two numbers like 3,5, and --architecture mlp")
         built = planter(built, *tokens)
-    quadlens.save(built, output)
+    save(built, output)
     modulus, d_mlp = built.config.p, built.config.d_mlp
     key_list = recipe.get("keys", default_keys(modulus))
     value = {"output": str(output), "p": modulus, "d_mlp": d_mlp, "keys": list(key_list), "sha256": sha256(built)}
@@ -117,15 +117,19 @@ def _fitted(out: Output, model: str, output: Path, options: dict[str, bool]) -> 
     """Write the network of few numbers, and say how many they are and how good it is."""
     from dataclasses import asdict
 
-    import quadlens
+    from quadlens.model.evaluate import evaluate
+    from quadlens.model.of_study import save
+    from quadlens.model.study import study_of
     from quadlens.numbers import fit, margin
     from quadlens.parameterisation.groups import logit_r2
+    from quadlens.parameterisation.of_study import parameterise
+    from quadlens.spectrum.of_study import evaluation_of, layer_of
 
-    network = quadlens.study(model)
-    small = quadlens.parameterise(network, **options)
-    quadlens.save(small, output)
+    network = study_of(model)
+    small = parameterise(network, **options)
+    save(small, output)
     tables = small.model.collapse()
-    before, after, r2 = network.evaluation, quadlens.study(small).evaluation, logit_r2(tables, network.anatomy.layer)
+    before, after, r2 = network.once(evaluation_of), evaluate(tables), logit_r2(tables, layer_of(network))
     numbers = asdict(small.numbers)
     value = {
         "model": model,

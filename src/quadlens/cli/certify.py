@@ -174,19 +174,20 @@ def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Outp
     from quadlens.figures.proved import draw_strategies
     from quadlens.figures.style import figure_bytes
     from quadlens.model.atomic import check_directory, write_together
+    from quadlens.model.study import study_of
     from quadlens.numbers import cost, margin, significant
     from quadlens.proofs.certificate import summary
+    from quadlens.proofs.of_study import made_proofs
     from quadlens.proofs.produce import strategies
-    from quadlens.studies import study_of
     from quadlens.table import Table, csv_text
 
     study = study_of(model)
     check_directory(output)
     certificates, points = [], []
-    for name in strategies(study.anatomy.config):
+    for name in strategies(study.config.need_pairs()):
         out.note(f"proving with {name}")
         began = time.perf_counter()
-        certificate = study.certify(name)
+        certificate = study.once(made_proofs).certify(name)
         certificates.append(certificate)
         facts = {
             **summary(certificate),

@@ -174,7 +174,9 @@ def _directory(
 
 def _described(source: Path, output: Path | None, imported: "Imported") -> dict[str, Any]:
     """What is said about a checkpoint that was read."""
-    from quadlens.studies import study_of
+    from quadlens.model.study import study_of
+    from quadlens.pages.prepare import sizes_of
+    from quadlens.spectrum.of_study import facts_of
 
     study = study_of(imported)
     return {
@@ -182,10 +184,10 @@ def _described(source: Path, output: Path | None, imported: "Imported") -> dict[
         "output": None if output is None else str(output),
         "format": imported.format,
         "sha256": study.sha256,
-        **{name: value for name, value in study.sizes.items() if name != "d_mlp"},
+        **{name: value for name, value in sizes_of(study).items() if name != "d_mlp"},
         "correct": imported.correct,
         "pairs": imported.pairs,
-        **study.about,
+        **facts_of(study),
         "config": study.model.config.to_dict(),
         "notes": list(imported.notes),
     }

@@ -49,28 +49,31 @@ def ablate(
     """
     from rich.console import Console
 
-    import quadlens
+    from quadlens import edit
     from quadlens.cli.output import check_model_name
     from quadlens.model.evaluate import evaluate
+    from quadlens.model.of_study import save
+    from quadlens.model.study import study_of
+    from quadlens.spectrum.of_study import evaluation_of
 
     check_model_name(output)
-    before = quadlens.study(model)
+    before = study_of(model)
     listed = parse_integers("--frequencies", frequencies), parse_integers("--neurons", neurons)
-    changed = quadlens.edit.ablate(before, *listed, waves=waves, share=share, arc=arc, seed=seed)
+    changed = edit.ablate(before, *listed, waves=waves, share=share, arc=arc, seed=seed)
     # Draws are per neuron of the model as it was, so that what changes the number of neurons comes last.
     if uneven:
-        changed = quadlens.edit.jitter_weights(changed, uneven, seed=seed)
+        changed = edit.jitter_weights(changed, uneven, seed=seed)
     if jitter:
-        changed = quadlens.edit.jitter_phases(changed, jitter, seed=seed)
-    changed = quadlens.edit.ablate(changed, keep=keep)
+        changed = edit.jitter_phases(changed, jitter, seed=seed)
+    changed = edit.ablate(changed, keep=keep)
     if activation is not None:
-        changed = quadlens.edit.swap_activation(changed, activation)
+        changed = edit.swap_activation(changed, activation)
     if attention_rate is not None:
-        changed = quadlens.edit.mix_attention(changed, attention_rate)
+        changed = edit.mix_attention(changed, attention_rate)
     if resample is not None:
-        changed = quadlens.edit.resample(changed, resample, seed=seed)
-    quadlens.save(changed, output)
-    answers = {"before": before.evaluation, "after": evaluate(changed.collapse())}
+        changed = edit.resample(changed, resample, seed=seed)
+    save(changed, output)
+    answers = {"before": before.once(evaluation_of), "after": evaluate(changed.collapse())}
     value = {
         "model": model,
         "output": str(output),
@@ -102,13 +105,13 @@ def compare(
     ] = None,
 ) -> None:
     """Set two models side by side: answers, frequencies, lens, bounds and proofs."""
-    import quadlens
     from quadlens.model.atomic import check_writable, write_atomic
+    from quadlens.pages.compare import compare as compare_models
 
     if output is not None:
         check_writable(output)
     with out.step_line(PATIENCE) as step:
-        comparison = quadlens.compare(a, b).prepare(step)
+        comparison = compare_models(a, b).prepare(step)
         if output is not None:
             step("figures")
             page = comparison.to_html().encode()

@@ -9,16 +9,16 @@ from importlib import import_module
 
 import typer
 
-from quadlens import __version__
 from quadlens.cli.options import Command, Commands, with_common_flags
 from quadlens.cli.output import surviving_streams
 from quadlens.errors import BadConfig, QuadlensError
+from quadlens.version import VERSION
 from quadlens.workers import INTERRUPTED
 
 
 def _version(show: bool) -> bool:
     if show:
-        typer.echo(f"quadlens {__version__}")
+        typer.echo(f"quadlens {VERSION}")
         raise typer.Exit
     return show
 

@@ -50,7 +50,8 @@ def report(
     import os
     import time
 
-    from quadlens.pages import report as write
+    from quadlens.pages.prepare import shown_of
+    from quadlens.pages.write import report as write
 
     began = time.perf_counter()
     with out.step_line() as step:
@@ -62,7 +63,7 @@ def report(
         "page": str(made.page),
         "page_bytes": made.page_bytes,
         "files": list(made.files),
-        **made.results.shown,
+        **shown_of(made.results),
         "verdict": made.verdict,
         "model_sha256": made.results.sha256,
         "seconds": seconds,
@@ -84,9 +85,9 @@ def explore(
 
     Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page plays it.
     """
-    from quadlens.explorer import build_page
+    from quadlens.explorer.page import build_page
     from quadlens.model.atomic import check_writable, write_atomic
-    from quadlens.studies import study_of
+    from quadlens.model.study import study_of
     from quadlens.studies.played_run import run_to_play
 
     check_writable(output)
@@ -115,7 +116,9 @@ def _figures(model: str, output: Path, only: str, formats: str | None, proofs: b
     from quadlens.figures.style import FIGURE_FORMATS, parse_formats, write_figures
     from quadlens.model.atomic import check_directory
     from quadlens.model.bundled import resolve
-    from quadlens.studies import study_of
+    from quadlens.model.study import study_of
+    from quadlens.pages.prepare import prepare
+    from quadlens.proofs.of_study import without_proofs
 
     kinds = FIGURE_FORMATS if formats is None else parse_formats(formats)
     names = None if only == "figures" else only.split(",")
@@ -123,9 +126,9 @@ def _figures(model: str, output: Path, only: str, formats: str | None, proofs: b
     path = resolve(model)
     check_directory(output)
     with out.step_line() as step:
-        study = study_of(path) if proofs else study_of(path).without_proofs()
+        study = study_of(path) if proofs else without_proofs(study_of(path))
         if names is None:
-            study.prepare(step)
+            prepare(study, step)
         # By name, only what the figures asked for need is computed.
         pictures = all_pictures(study) if names is None else chosen_pictures(study, names)
 

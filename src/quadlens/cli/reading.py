@@ -276,27 +276,30 @@ def lens(
     ] = False,
 ) -> None:
     """Read the hidden layer as integrals: what the neurons share, what the integral explains, and what is left."""
-    from quadlens.studies import study_of
+    from quadlens.infinite_width.of_study import whole_lens
+    from quadlens.model.study import study_of
+    from quadlens.spectrum.of_study import layer_of
 
     study = study_of(model)
-    value: dict[str, Any] = {"model": model, **study.lens.to_dict()}
+    found = study.once(whole_lens)
+    value: dict[str, Any] = {"model": model, **found.to_dict()}
     extra = []
     if exact:
         from quadlens.infinite_width.exact_error import error_table, shared_errors
 
         with out.step_line(PATIENCE) as step:
-            errors = shared_errors(study.lens, lambda done, total: step(f"exact error {done + 1}/{total}"))
+            errors = shared_errors(found, lambda done, total: step(f"exact error {done + 1}/{total}"))
         value["exact_errors"] = [error.to_dict() for error in errors]
         extra.append(error_table(errors))
     if swap:
         from quadlens.infinite_width.swap import swap_activations, swap_table
 
-        swaps = swap_activations(study.anatomy.layer)
+        swaps = swap_activations(layer_of(study))
         value["swaps"] = [vars(swapped) for swapped in swaps]
         extra.append(swap_table(swaps))
 
     def render(console: "Console") -> None:
-        study.lens.render(console)
+        found.render(console)
         for table in extra:
             console.print()
             table.print(console)

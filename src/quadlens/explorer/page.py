@@ -6,7 +6,6 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from quadlens import __version__
 from quadlens.errors import BadConfig
 from quadlens.explorer.layout import file_layout, why_not_playable
 from quadlens.explorer.words import (
@@ -21,13 +20,16 @@ from quadlens.explorer.words import (
 )
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS, QUIET_COLOUR
 from quadlens.glossary import mentioned
+from quadlens.infinite_width.of_study import integration_of, lens_if_any
 from quadlens.model.native import sha256, to_bytes
+from quadlens.model.study import Study, study_of
 from quadlens.model.weights import Weights
 from quadlens.numbers import significant
 from quadlens.spectrum.anatomy import Anatomy
-from quadlens.studies import Study, study_of
+from quadlens.spectrum.of_study import evaluation_of, no_waves
 from quadlens.studies.played_run import STEPS, PlayedRun
 from quadlens.templates import environment
+from quadlens.version import VERSION
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -80,11 +82,12 @@ def build_page(
         BadConfig: if the page cannot run the model (`why_not_playable`), or the run is of another shape.
     """
     study = study_of(model)
-    weights, config, task = study.model, study.anatomy.config, study.anatomy.config.task
+    weights, config = study.model, study.config.need_pairs()
     why_not = why_not_playable(config)
     if why_not is not None:
         raise BadConfig(why_not)
-    shape, waves = None if run is None else run.codes[0][0].shape, study.no_waves is None
+    task, lens = config.task, study.once(lens_if_any)
+    shape, waves = None if run is None else run.codes[0][0].shape, study.once(no_waves) is None
     if shape is not None and (not waves or shape != (config.p, config.d_mlp)):
         raise BadConfig(f"the run is of a network with p, neurons = {shape}; {name} is another, or has no frequencies")
     absent = absences(study)
@@ -95,7 +98,7 @@ def build_page(
         for view in VIEWS
     }
     return _template().render(
-        version=__version__,
+        version=VERSION,
         name=name,
         size=f"p = {study.p}" if task.name == "add" else f"{study.p:,} elements",
         neurons=f"{config.d_mlp:,}",
@@ -103,13 +106,13 @@ def build_page(
         rule=str("rectangles" not in missing).lower(),
         title=SAID["page"]["titles"][not has_rectangles(study)],
         intro=introduction(study),
-        claims=None if study.lens_if_any is None else study.lens_if_any.claims.to_html(),
+        claims=None if lens is None else lens.claims.to_html(),
         absent=" ".join(filled(part["why"], task) for part in absent),
         sha=digest,
         style=asset("style.css").replace("{{palette}}", palette()),
         script=script(),
         model=base64.b64encode(to_bytes(weights)).decode(),
-        words=json.dumps(words_for_script(digest, study.integration), ensure_ascii=False),
+        words=json.dumps(words_for_script(digest, study.once(integration_of)), ensure_ascii=False),
         layout=json.dumps(file_layout()),
         run=None if run is None else _about_run(run, study),
         played_run=None if run is None else base64.b64encode(run.to_bytes()).decode(),
@@ -145,7 +148,7 @@ def palette() -> str:
 
 def _about_run(run: PlayedRun, study: Study) -> str:
     """What the page says of the run that it plays."""
-    rows, own = run.history.snapshots, study.evaluation.min_margin
+    rows, own = run.history.snapshots, study.once(evaluation_of).min_margin
     end = rows[-1].min_margin
     repeated = (
         f" The run was repeated with other rounding: its smallest margin is {significant(end, 'down', 4)}, "

@@ -5,11 +5,13 @@ from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any
 
+from quadlens.infinite_width.of_study import integration_of
 from quadlens.integration import Integration
 from quadlens.model.activation import Activation
+from quadlens.model.study import Study
 from quadlens.model.task import Task
 from quadlens.reading import parse_toml
-from quadlens.studies import Study
+from quadlens.spectrum.of_study import layer_of, no_waves
 
 # More elements than these have their neurons' waves over all inputs transformed too slowly in a browser (`lens.js`).
 LARGEST_SHARED = 131
@@ -50,7 +52,7 @@ ABSENT = {
 
 def absences(study: Study) -> tuple[dict[str, Any], ...]:
     """What does not apply to this model; the same in app.js."""
-    layer, cyclic, names = study.anatomy.layer, study.config.task.cyclic, []
+    layer, cyclic, names = layer_of(study), study.config.task.cyclic, []
     if not layer.is_additive:
         names.append("gates")
     elif cyclic is None:
@@ -69,18 +71,18 @@ def filled(words: str, task: Task) -> str:
 
 def has_rectangles(study: Study) -> bool:
     """Whether neurons can be drawn as rectangles under a curve; title and introduction follow, here and in app.js."""
-    return study.no_waves is None and not WORDS[study.config.activation].no_rule
+    return study.once(no_waves) is None and not WORDS[study.config.activation].no_rule
 
 
 def introduction(study: Study) -> str:
     """What the page says about the model on top; the same in app.js, where the verdict is kept for this model alone."""
-    task, waves = study.config.task, study.no_waves is None
+    task, waves = study.config.task, study.once(no_waves) is None
     texts = SAID["page"]
     sentences = [
         filled(texts["intros"]["rule" if has_rectangles(study) else "plain"], task),
         filled(texts["renamed"], task) if waves and task.cyclic is not None and not task.cyclic.is_identity else "",
         texts["permutations"] if task.symbols == "σ·τ" else "",
-        study.integration.sentence,
+        study.once(integration_of).sentence,
     ]
     return " ".join(filter(None, sentences))
 

@@ -7,8 +7,9 @@ import numpy as np
 from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, boxes, canvas
 from quadlens.figures.picture import figure
+from quadlens.model.study import Study
 from quadlens.sequences.explain import Axis
-from quadlens.studies import Study
+from quadlens.sequences.of_study import steps_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ NEAR = 0.024
 
 
 def _axis_of(study: Study) -> dict[str, Axis] | None:
-    axis = study.axis
+    axis = study.once(steps_of).axis
     return None if axis is None else {"axis": axis}
 
 

@@ -6,12 +6,17 @@ import numpy as np
 from jaxtyping import Int
 
 from quadlens.errors import BadConfig
+from quadlens.explanation.of_study import explanation_of, strongest_keys_of
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.infinite_width.of_study import integration_of
 from quadlens.logits import cos_u
+from quadlens.logits.of_study import skip_shares_of
+from quadlens.model.study import Study
 from quadlens.model.task import Task
-from quadlens.studies import Study
+from quadlens.published import read_published
+from quadlens.spectrum.of_study import evaluation_of, keys_of, layer_of, margins_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +31,14 @@ SHOWN = 0.99
 SKIP_HISTOGRAM = "residual_attention_variance_over_logits"
 
 
-@figure("Two axes")
+def _answers(study: Study) -> Values:
+    return {"answers": study.once(evaluation_of)}
+
+
+@figure("Two axes", values=_answers)
 def task(study: Study, ax: Target = None) -> "Figure":
     """Draw the margin of every input as a map, wrong answers crossed, and how the margins are distributed."""
-    margins = study.margins
+    margins = study.once(margins_of)
     with canvas(ax, (7.2, 3.2), 2) as drawn:
         if drawn.ours:
             drawn.figure.set_layout_engine("constrained", wspace=0.08)
@@ -73,12 +82,13 @@ def _renamed(task: Task) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
 
 def _example_of(study: Study) -> Values | None:
     """The pair drawn, and the model's answer to it."""
-    if not study.keys:
+    if not study.once(keys_of):
         return None
-    key, of_task = study.keys[0], study.config.task
+    key, of_task = study.once(keys_of)[0], study.config.task
     a, b = example(of_task, key)
-    best = int(study.anatomy.layer.pair_logits(np.array([(a, b)]))[0].argmax())
-    return {"key": key, "task": of_task, "a": a, "b": b, "best": best}
+    best = int(layer_of(study).pair_logits(np.array([(a, b)]))[0].argmax())
+    integration = study.once(integration_of)
+    return {"key": key, "task": of_task, "a": a, "b": b, "best": best, "integration": integration}
 
 
 @figure(
@@ -90,7 +100,7 @@ def _example_of(study: Study) -> Values | None:
 def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None = None, ax: Target = None) -> "Figure":
     """Draw the four steps (embed, average, double, score) as arrows in the plane of one frequency, and the logits."""
     p = study.p
-    k = (study.keys or (None,))[0] if k is None else k
+    k = (study.once(keys_of) or (None,))[0] if k is None else k
     if k is None:
         raise BadConfig("no key frequency is read off this model by its anatomy; say which one to draw with k")
     of_task = study.config.task
@@ -116,10 +126,10 @@ def algorithm(study: Study, k: int | None = None, pair: tuple[int, int] | None =
         ):
             _arrow(embed, tip, CONCEPT_COLOURS["input"], name)
             _arrow(mean, tip, QUIET_COLOUR, "")
-        _arrow(mean, middle, frequency_colour(k, study.keys), "mean")
+        _arrow(mean, middle, frequency_colour(k, study.once(keys_of)), "mean")
         _arrow(double, middle, QUIET_COLOUR, "")
         _arrow(double, doubled, CONCEPT_COLOURS["output"], "MLP")
-        logits = study.anatomy.layer.pair_logits(np.array([[a, b]]))[0]
+        logits = layer_of(study).pair_logits(np.array([[a, b]]))[0]
         right, best = int(of_task.answers[a, b]), int(logits.argmax())
         score.vlines(np.arange(p), 0, logits, color=QUIET_COLOUR, lw=1)
         score.plot(np.arange(p), logits, "o", ms=3, color=CONCEPT_COLOURS["output"])
@@ -154,14 +164,15 @@ def _arrow(axis: "Axes", tip: complex, colour: str, name: str) -> None:
 
 
 def _paper_inputs(study: Study) -> Values | None:
-    total = study.published.population.histogram(SKIP_HISTOGRAM).total
-    return None if study.skip_shares is None else {"paper_inputs": PAPER_SCALE * total}
+    total = read_published().population.histogram(SKIP_HISTOGRAM).total
+    shares = study.once(skip_shares_of)
+    return None if shares is None else {"paper_inputs": PAPER_SCALE * total, "shares": shares}
 
 
 @figure(values=_paper_inputs)
 def residual(study: Study, ax: Target = None) -> "Figure":
     """Draw the skip connection's share of the logits, input by input, as a histogram beside the paper's."""
-    shares, paper = study.skip_shares, study.published.population.histogram(SKIP_HISTOGRAM)
+    shares, paper = study.once(skip_shares_of), read_published().population.histogram(SKIP_HISTOGRAM)
     if shares is None:
         raise BadConfig(
             "this model's attention depends on the tokens, or it is an MLP: no skip connection has a share of its own"
@@ -181,16 +192,16 @@ def residual(study: Study, ax: Target = None) -> "Figure":
 
 
 def _weak_spots(study: Study) -> Values | None:
-    logits = study.explanation.logits
-    if logits is None or not study.keys:
+    logits = study.once(explanation_of).logits
+    if logits is None or not study.once(keys_of):
         return None
-    return {"spots": [spot for spot in logits.weak_spots if spot.k in study.strongest_keys]}
+    return {"spots": [spot for spot in logits.weak_spots if spot.k in study.once(strongest_keys_of)]}
 
 
 @figure("One axes per key frequency (at most eight)", values=_weak_spots)
 def secondary_repair(study: Study, ax: Target = None) -> "Figure":
     """Draw the strength of the answer against |cos u|, by parts of the activation, one panel per frequency."""
-    logits, keys = study.explanation.logits, study.strongest_keys
+    logits, keys = study.once(explanation_of).logits, study.once(strongest_keys_of)
     if logits is None or not keys:
         raise BadConfig("this model has no key frequencies, or its explanation has no logits")
     columns = min(3, len(keys))

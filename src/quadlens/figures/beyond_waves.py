@@ -6,12 +6,14 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.errors import BadConfig
+from quadlens.explanation.of_study import outline_of
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS
+from quadlens.model.study import Study
 from quadlens.model.tables import FloatTables
 from quadlens.spectrum.key import KEY_SHARE, is_key
-from quadlens.studies import Study
+from quadlens.spectrum.of_study import irreps_of, layer_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +42,7 @@ def drawn_heads(gates: Float[np.ndarray, "positions heads p p"]) -> tuple[int, .
 
 def _gate_ranges(study: Study) -> Values | None:
     """From where to where each position's weight goes, [head], and the heads drawn."""
-    layer = study.anatomy.layer
+    layer = layer_of(study)
     if not layer.gated:
         return None
     values = all_gates(layer)
@@ -52,7 +54,7 @@ def _gate_ranges(study: Study) -> Values | None:
 @figure("One axes per head and position, row by row", values=_gate_ranges)
 def gates(study: Study, ax: Target = None) -> "Figure":
     """Draw how much each head attends to each position, for every input: one row per head, one map per position."""
-    layer = study.anatomy.layer
+    layer = layer_of(study)
     if not layer.gated:
         raise BadConfig("this model's attention does not depend on the tokens, so it has no gates to draw")
     values = all_gates(layer)
@@ -75,7 +77,7 @@ def gates(study: Study, ax: Target = None) -> "Figure":
 
 def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
     """Share of every irrep in W_L and, where attention is constant, in what neurons read of a and of b."""
-    layer, irreps = study.anatomy.layer, study.irreps
+    layer, irreps = layer_of(study), study.once(irreps_of)
     if irreps is None:
         raise BadConfig("this model's task has frequencies, or is no group: there are no irreps to draw")
     read = {"U_a": layer.U_a, "U_b": layer.U_b} if layer.is_additive else {}
@@ -84,18 +86,21 @@ def irrep_shares(study: Study) -> dict[str, Float[np.ndarray, " parts"]]:
 
 def _key_irreps(study: Study) -> Values | None:
     """Those with most of W_L, each with its share."""
-    if study.irreps is None:
+    found = study.once(irreps_of)
+    if found is None:
         return None
-    share, parts = irrep_shares(study)["W_L"], study.irreps.parts
+    share, parts = irrep_shares(study)["W_L"], found.parts
     key = [(parts[i], float(share[i])) for i in np.argsort(-share, kind="stable") if is_key(share[i])]
-    return {"key": key, "key_share": KEY_SHARE, "most": MOST_IRREPS}
+    outline = study.once(outline_of)
+    return {"key": key, "key_share": KEY_SHARE, "most": MOST_IRREPS, "irreps": found, "outline": outline}
 
 
 @figure(values=_key_irreps)
 def irreps(study: Study, ax: Target = None) -> "Figure":
     """Draw how much of what neurons write, and read, lies in each irrep of the task's group."""
     shares = irrep_shares(study)
-    parts = study.irreps.parts if study.irreps else ()
+    found = study.once(irreps_of)
+    parts = found.parts if found else ()
     order = np.argsort(-shares["W_L"], kind="stable")[:MOST_IRREPS]
     with canvas(ax, (6.8, 3.2)) as drawn:
         (axis,) = drawn.axes

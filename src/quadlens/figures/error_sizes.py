@@ -8,10 +8,12 @@ from jaxtyping import Float
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.model.study import Study
 from quadlens.quadrature import ClusterBounds, Scheme
 from quadlens.quadrature import moments as moments_of
 from quadlens.quadrature.exact import grid_errors
-from quadlens.studies import Study
+from quadlens.quadrature.of_study import rule_clusters
+from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,12 +36,13 @@ def errors(scheme: Scheme) -> Float[np.ndarray, " p"]:
 def _rules(study: Study) -> tuple[ClusterBounds, ...]:
     """The clusters drawn; refused where there is none."""
     cluster_of(study, None)
-    return study.clusters
+    return study.once(rule_clusters)
 
 
 def _baselines(study: Study) -> Values | None:
-    sizes = sorted({f"{cluster.baseline.middle:.3f}" for cluster in study.clusters})
-    return {"sizes": list(dict.fromkeys((sizes[0], sizes[-1])))} if sizes else None
+    clusters = study.once(rule_clusters)
+    sizes = sorted({f"{cluster.baseline.middle:.3f}" for cluster in clusters})
+    return {"sizes": list(dict.fromkeys((sizes[0], sizes[-1]))), "clusters": clusters} if sizes else None
 
 
 @figure("One axes per key frequency that is a quadrature rule", values=_baselines)
@@ -51,7 +54,7 @@ def exact_error(study: Study, ax: Target = None) -> "Figure":
     with canvas(ax, size, len(clusters), columns=columns, sharex=True, sharey=True) as drawn:
         for axis, cluster in zip(drawn.axes, clusters, strict=True):
             values = np.maximum(errors(cluster.scheme), 1e-6)
-            colour = frequency_colour(cluster.k, study.keys)
+            colour = frequency_colour(cluster.k, study.once(keys_of))
             axis.plot(np.arange(len(values)), values, ".-", ms=4, lw=0.6, color=colour, label="exact error")
             bound, by_moments = CONCEPT_COLOURS["bound"], f"moment bound (M = {cluster.moments})"
             lines = (
@@ -87,7 +90,8 @@ def heights(cluster: ClusterBounds) -> tuple[float, float, float, float]:
 
 
 def _all_heights(study: Study) -> Values | None:
-    return {"heights": {cluster.k: heights(cluster) for cluster in study.clusters}} if study.clusters else None
+    clusters = study.once(rule_clusters)
+    return {"heights": {cluster.k: heights(cluster) for cluster in clusters}} if clusters else None
 
 
 @figure("One axes per key frequency that is a quadrature rule", values=_all_heights)
@@ -116,7 +120,7 @@ def error_waterfall(study: Study, ax: Target = None) -> "Figure":
 
 
 def _even_moments(study: Study) -> Values | None:
-    series = [(cluster, moments_of(cluster.scheme, DRAWN)) for cluster in study.clusters]
+    series = [(cluster, moments_of(cluster.scheme, DRAWN)) for cluster in study.once(rule_clusters)]
     even_moments = [
         {"cluster": cluster, "size": x.size[x.order > 0], "order": x.order[x.order > 0]} for cluster, x in series
     ]
@@ -133,7 +137,7 @@ def moments(study: Study, ax: Target = None) -> "Figure":
         for cluster, moved in zip(clusters, shift, strict=True):
             series = moments_of(cluster.scheme, DRAWN)
             keep = series.order > 0
-            colour = frequency_colour(cluster.k, study.keys)
+            colour = frequency_colour(cluster.k, study.once(keys_of))
             size = np.maximum(series.size[keep], FLOOR)
             axis.vlines(series.order[keep] + moved, FLOOR, size, color=colour, lw=0.8, alpha=0.5)
             axis.plot(series.order[keep] + moved, size, "o", ms=4, color=colour, label=f"k = {cluster.k}")

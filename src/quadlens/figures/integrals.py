@@ -9,8 +9,11 @@ from jaxtyping import Float
 from quadlens.figures.canvas import Target, angle_axis, canvas
 from quadlens.figures.picture import CLUSTER, Values, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
+from quadlens.model.study import Study
 from quadlens.quadrature import ClusterBounds, Scheme
-from quadlens.studies import Study, error_of
+from quadlens.quadrature.of_study import rule_clusters
+from quadlens.quadrature.rules import error_of
+from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +31,7 @@ def integrand(phi: np.ndarray) -> np.ndarray:
 
 def _relu_clusters(study: Study) -> tuple[ClusterBounds, ...]:
     """Clusters whose sums are of ReLU: an |x| model has rules too, but not these sums."""
-    return study.clusters if study.config.activation == "relu" else ()
+    return study.once(rule_clusters) if study.config.activation == "relu" else ()
 
 
 def _first_sum(study: Study) -> Values | None:
@@ -49,7 +52,7 @@ def infinite_width(study: Study, k: int | None = None, ax: Target = None) -> "Fi
     with canvas(ax, (7.2, 3.2), 2, sharey=True) as drawn:
         left, right = drawn.axes
         phi, w = np.angle(np.exp(1j * scheme.phi)), scheme.w
-        colour = frequency_colour(scheme.k, study.keys)
+        colour = frequency_colour(scheme.k, study.once(keys_of))
         left.vlines(phi, 0, integrand(phi), color=colour, lw=0.9, alpha=0.8)
         left.scatter(phi, integrand(phi), s=120 * w / w.max() * min(1.0, 40 / scheme.n), color=colour, zorder=3)
         fine = np.linspace(-np.pi, np.pi, 721)
@@ -79,7 +82,7 @@ def integrated_relu(study: Study, k: int | None = None, ax: Target = None) -> "F
     """Draw what one cluster puts out for every a + b: dots the sums over neurons, lines the integrals."""
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (6.4, 3.2)) as drawn:
-        _draw_sums(drawn.axes[0], scheme, frequency_colour(scheme.k, study.keys))
+        _draw_sums(drawn.axes[0], scheme, frequency_colour(scheme.k, study.once(keys_of)))
         return drawn.figure
 
 
@@ -106,7 +109,7 @@ def _draw_sums(axis: "Axes", scheme: Scheme, colour: str) -> None:
 def integration_3d(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw the MLP as integration over φ: cos(s+φ) after ReLU; times cos 2φ; times sin 2φ; and the sums along φ."""
     scheme = cluster_of(study, k).scheme
-    colour = frequency_colour(scheme.k, study.keys)
+    colour = frequency_colour(scheme.k, study.once(keys_of))
     with canvas(ax, (8.2, 6.6), 4, columns=2, projections=("3d", "3d", "3d", None)) as drawn:
         phi, s = np.meshgrid(np.linspace(-np.pi, np.pi, 61), np.linspace(0, 2 * np.pi, 61))
         chosen = np.sort(np.angle(np.exp(1j * scheme.phi)))[:: max(1, scheme.n // LINES)]

@@ -8,9 +8,11 @@ from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.model.study import Study
 from quadlens.spectrum.harmonics import doubled
-from quadlens.studies import Study
+from quadlens.spectrum.of_study import keys_of
 from quadlens.training.history import History
+from quadlens.training.of_study import history_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,13 +23,14 @@ WITH_HISTORY = "A study, a training result, a path or the name of a bundled mode
 
 
 def _history(study: Study) -> History:
-    if study.history is None or not len(study.history.curves):
+    history = study.once(history_of)
+    if history is None or not len(history.curves):
         raise BadConfig("the files of the training run are not beside this model, so how it learned cannot be drawn")
-    return study.history
+    return history
 
 
 def _last_row(study: Study) -> Values | None:
-    history = study.history
+    history = study.once(history_of)
     if history is None or not len(history.curves):
         return None
     last = history.curves[-1]
@@ -54,10 +57,15 @@ def learning_curve(study: Study, ax: Target = None) -> "Figure":
 
 
 def _survivors(study: Study) -> Values | None:
-    history = study.history
+    history = study.once(history_of)
     if history is None or not len(history.spectrum_epochs):
         return None
-    return {"first": _first_share(history), "survivors": surviving(history), "named": NAMED_SHARE}
+    return {
+        "history": history,
+        "first": _first_share(history),
+        "survivors": surviving(history),
+        "named": NAMED_SHARE,
+    }
 
 
 @figure("Two axes", values=_survivors, study=WITH_HISTORY)
@@ -70,7 +78,7 @@ def frequencies_over_training(study: Study, ax: Target = None) -> "Figure":
     with canvas(ax, (6.4, 5.0), 2, columns=1, sharex=True) as drawn:
         epochs = np.maximum(history.spectrum_epochs, 1)
         survivors = surviving(history)
-        keys = study.keys or survivors
+        keys = study.once(keys_of) or survivors
         halved = {doubled(k, study.p): k for k in keys}
         powers = (history.input_power, history.output_power)
         for axis, power, side in zip(drawn.axes, powers, ("input, (U_a + U_b)/2", "output, W_L"), strict=True):

@@ -12,8 +12,10 @@ from quadlens.infinite_width import Lens, LensCluster
 from quadlens.infinite_width.chains import MOMENTS
 from quadlens.infinite_width.integral import angles
 from quadlens.infinite_width.lens import KINDS
+from quadlens.infinite_width.of_study import lens_if_any, whole_lens
+from quadlens.model.study import Study
 from quadlens.numbers import percent
-from quadlens.studies import MAX_FREQUENCIES, Study
+from quadlens.spectrum.of_study import MAX_FREQUENCIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,8 +29,8 @@ BINS = 36
 
 
 def _reading(study: Study) -> Values | None:
-    lens = study.lens_if_any
-    return None if lens is None else {"first": lens.clusters[0], "strongest": _strongest(lens)}
+    lens = study.once(lens_if_any)
+    return None if lens is None else {"lens": lens, "first": lens.clusters[0], "strongest": _strongest(lens)}
 
 
 @figure(values=_reading, k="The cluster's frequency; the first if None.")
@@ -100,7 +102,7 @@ def strength(study: Study, ax: Target = None) -> "Figure":
 
 
 def _chains(study: Study) -> Values | None:
-    lens = study.lens_if_any
+    lens = study.once(lens_if_any)
     chained = () if lens is None else _chained(lens)
     return {"chained": chained} if chained else None
 
@@ -162,7 +164,7 @@ def _lens_of(study: Study) -> Lens:
     Raises:
         BadConfig: when there is none.
     """
-    lens = study.lens
+    lens = study.once(whole_lens)
     if not lens.clusters:
         raise BadConfig("no neuron of this model reads and writes the same frequency: there is no integral to draw")
     return lens

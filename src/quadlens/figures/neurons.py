@@ -7,12 +7,14 @@ from jaxtyping import Float
 
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation
+from quadlens.explanation.of_study import explanation_of
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
-from quadlens.published import Histogram
+from quadlens.model.study import Study
+from quadlens.published import Histogram, read_published
 from quadlens.spectrum.amplitude_phase import wrap
-from quadlens.studies import Study
+from quadlens.spectrum.of_study import collapsed_of, keys_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,16 +30,16 @@ ACTIVATION_WORDS = {"relu": "ReLU", "abs": "|x|", "square": "x²", "quartic": "x
 
 def typical_neuron(study: Study) -> int:
     """The strongest ρω among the neurons of the first cluster that counts; of all neurons where there is none."""
-    explanation = study.explanation
+    explanation = study.once(explanation_of)
     strength = explanation.roles.rho * explanation.roles.omega
     for cluster in explanation.clusters:
-        if cluster.k in study.keys:
+        if cluster.k in study.once(keys_of):
             return int(cluster.neurons[strength[cluster.neurons].argmax()])
     return int(strength.argmax())
 
 
 def _typical(study: Study) -> Values:
-    roles, number = study.explanation.roles, typical_neuron(study)
+    roles, number = study.once(explanation_of).roles, typical_neuron(study)
     activation = ACTIVATION_WORDS.get(study.config.activation, study.config.activation)
     double = float(wrap(2 * roles.phi[number : number + 1])[0])
     return {"number": number, "roles": roles, "activation": activation, "double": double}
@@ -46,7 +48,7 @@ def _typical(study: Study) -> Values:
 @figure("Two axes", values=_typical, i="The neuron; a strong one of the first cluster if None.")
 def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
     """Draw what one neuron reads from each token and writes to each answer: dots the weights, lines their waves."""
-    collapsed, explanation = study.collapsed, study.explanation
+    collapsed, explanation = study.once(collapsed_of), study.once(explanation_of)
     roles, spectra, p = explanation.roles, explanation.spectra, explanation.p
     i = typical_neuron(study) if i is None else i
     if not 0 <= i < explanation.d_mlp:
@@ -73,7 +75,7 @@ def neuron(study: Study, i: int | None = None, ax: Target = None) -> "Figure":
 
 
 def _living_shares(study: Study) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    roles = study.explanation.roles
+    roles = study.once(explanation_of).roles
     return roles.variance_input[~roles.dead], roles.variance_output[~roles.dead]
 
 
@@ -89,8 +91,8 @@ def _explained(study: Study) -> Values | None:
 def single_frequency(study: Study, ax: Target = None) -> "Figure":
     """Draw how much one frequency explains of what each neuron reads and writes, beside the paper's model."""
     sides = (
-        ("input", "share of pre-activation variance at k_in", study.published.variance_input),
-        ("output", "share of W_L's variance at k_out", study.published.variance_output),
+        ("input", "share of pre-activation variance at k_in", read_published().variance_input),
+        ("output", "share of W_L's variance at k_out", read_published().variance_output),
     )
     with canvas(ax, (7.2, 3.3), 2) as drawn:
         for axis, share, (side, name, theirs) in zip(drawn.axes, _living_shares(study), sides, strict=True):
@@ -127,18 +129,20 @@ def frequency_counts(explanation: Explanation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _counts(study: Study) -> Values | None:
-    every, stray = frequency_counts(study.explanation)
-    return {"every": every, "stray": stray} if every.any() else None
+    every, stray = frequency_counts(study.once(explanation_of))
+    if not every.any():
+        return None
+    return {"every": every, "stray": stray, "keys": study.once(keys_of), "key_neurons": read_published().key_neurons}
 
 
 @figure(values=_counts)
 def freqcount(study: Study, ax: Target = None) -> "Figure":
     """Draw how many neurons read each frequency; those that write another one are marked."""
-    every, stray = frequency_counts(study.explanation)
+    every, stray = frequency_counts(study.once(explanation_of))
     with canvas(ax, (6.8, 3.0)) as drawn:
         (axis,) = drawn.axes
         k = np.arange(1, len(every) + 1)
-        colours = [frequency_colour(int(frequency), study.keys) for frequency in k]
+        colours = [frequency_colour(int(frequency), study.once(keys_of)) for frequency in k]
         axis.bar(k, every, color=colours, width=0.8)
         if stray.any():
             axis.bar(k, stray, color=CONCEPT_COLOURS["wrong"], width=0.8, label="write another frequency")

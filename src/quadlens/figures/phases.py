@@ -6,12 +6,16 @@ import numpy as np
 
 from quadlens.errors import BadConfig
 from quadlens.explanation import Explanation
+from quadlens.explanation.of_study import explanation_of, strongest_keys_of
 from quadlens.figures.canvas import Target, angle_axis, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
+from quadlens.model.study import Study
 from quadlens.numbers import at_least, listed
+from quadlens.published import read_published
+from quadlens.quadrature.of_study import rule_clusters
 from quadlens.spectrum.harmonics import DRAWN_R2, RANK_NAMES, HarmonicFit
-from quadlens.studies import Study
+from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +27,9 @@ MOST_PANELS = 6
 
 def _drawn_clusters(study: Study) -> list[Values]:
     """One per key frequency that is a rule, or of the strongest."""
-    explanation = study.explanation
-    chosen = [cluster.k for cluster in study.clusters] or study.strongest_keys
+    explanation = study.once(explanation_of)
+    rules, strongest = study.once(rule_clusters), study.once(strongest_keys_of)
+    chosen = tuple(cluster.k for cluster in rules) or strongest
     both = zip(explanation.clusters, explanation.phases, strict=True)
     return [{"k": cluster.k, "cluster": cluster, "phases": phases} for cluster, phases in both if cluster.k in chosen]
 
@@ -32,11 +37,11 @@ def _drawn_clusters(study: Study) -> list[Values]:
 @figure(k="The cluster's frequency; the first key frequency if None.", values=_drawn_clusters)
 def angles(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     """Draw output phase ψ against input phase φ of one cluster, one dot per neuron; the lines are ψ = 2φ."""
-    clusters = {cluster.k: cluster for cluster in study.explanation.clusters}
-    k = next((key for key in study.keys if key in clusters), None) if k is None else k
+    clusters = {cluster.k: cluster for cluster in study.once(explanation_of).clusters}
+    k = next((key for key in study.once(keys_of) if key in clusters), None) if k is None else k
     if k is None or k not in clusters:
         raise BadConfig(f"no cluster of this model has frequency {k}; there are: {listed(tuple(clusters))}")
-    cluster, colour = clusters[k], frequency_colour(k, study.keys)
+    cluster, colour = clusters[k], frequency_colour(k, study.once(keys_of))
     with canvas(ax, (4.8, 4.6)) as drawn:
         (axis,) = drawn.axes
         draw_multiple(axis, 2, 0.0)
@@ -70,9 +75,9 @@ def draw_multiple(axis: "Axes", m: int, offset: float) -> None:
 
 def _drawn_ranks(study: Study) -> list[Values]:
     """One per rank, where p has so many frequencies and the model has key frequencies."""
-    explanation, common = study.explanation, {"labels": RANK_LABELS, "drawn_r2": DRAWN_R2}
-    ranks = [rank for rank in RANK_LABELS if rank <= len(explanation.harmonics.k)] if study.keys else []
-    shown = study.keys[:MOST_PANELS]
+    explanation, common = study.once(explanation_of), {"labels": RANK_LABELS, "drawn_r2": DRAWN_R2}
+    ranks = [rank for rank in RANK_LABELS if rank <= len(explanation.harmonics.k)] if study.once(keys_of) else []
+    shown = study.once(keys_of)[:MOST_PANELS]
     return [
         {"rank": n, "kind": RANK_NAMES[n - 1], "fits": {k: _best_fit(explanation, n, k) for k in shown}, **common}
         for n in ranks
@@ -82,8 +87,8 @@ def _drawn_ranks(study: Study) -> list[Values]:
 @figure("One axes per key frequency (at most six)", values=_drawn_ranks, rank="2, 3 or 4.")
 def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
     """Draw the phase of each neuron's second, third or fourth largest frequency against its primary phase."""
-    explanation = study.explanation
-    keys, there = study.keys[:MOST_PANELS], len(explanation.harmonics.k)
+    explanation = study.once(explanation_of)
+    keys, there = study.once(keys_of)[:MOST_PANELS], len(explanation.harmonics.k)
     if rank not in RANK_LABELS or rank > there or not keys:
         raise BadConfig(f"rank {rank}; expected 2, 3 or 4, of a model with key frequencies and as many frequencies")
     columns = min(3, len(keys))
@@ -104,10 +109,10 @@ def harmonic_phases(study: Study, rank: int = 2, ax: Target = None) -> "Figure":
 
 
 def _scatter(axis: "Axes", study: Study, rank: int, k: int, best: HarmonicFit | None) -> None:
-    harmonics, row = study.explanation.harmonics, rank - 1
-    neurons = (harmonics.k[0] == k) & harmonics.present[row] & ~study.explanation.roles.dead
+    harmonics, row = study.once(explanation_of).harmonics, rank - 1
+    neurons = (harmonics.k[0] == k) & harmonics.present[row] & ~study.once(explanation_of).roles.dead
     shared = neurons & (harmonics.k[row] == best.frequency) if best else np.zeros_like(neurons)
-    colour = frequency_colour(k, study.keys)
+    colour = frequency_colour(k, study.once(keys_of))
     for chosen, ink, alpha in ((neurons & ~shared, QUIET_COLOUR, 0.9), (shared, colour, 0.7)):
         phi, theta = (np.angle(np.exp(1j * harmonics.phase[r, chosen])) for r in (0, row))
         axis.scatter(phi, theta, s=9, lw=0, color=ink, alpha=alpha, zorder=3)
@@ -129,14 +134,14 @@ def _fit_words(fit: HarmonicFit | None) -> str:
 
 
 def _doubling(study: Study) -> Values | None:
-    doubling = study.explanation.doubling
-    return None if doubling.share is None else {"doubling": doubling, "paper": study.published.doubled}
+    doubling = study.once(explanation_of).doubling
+    return None if doubling.share is None else {"doubling": doubling, "paper": read_published().doubled}
 
 
 @figure(values=_doubling)
 def primsecfreq(study: Study, ax: Target = None) -> "Figure":
     """Draw secondary against primary frequency, a dot as large as the number of neurons; the line is 2k, folded."""
-    explanation = study.explanation
+    explanation = study.once(explanation_of)
     with canvas(ax, (5.2, 4.2)) as drawn:
         (axis,) = drawn.axes
         half = explanation.p // 2

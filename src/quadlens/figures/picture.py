@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from quadlens.arguments import checked
 from quadlens.errors import BadConfig
+from quadlens.model.study import Study, by_kind, study_of
 from quadlens.quadrature import ClusterBounds
-from quadlens.studies import Study, study_of
+from quadlens.quadrature.of_study import bounds_if_any, rule_clusters
+from quadlens.spectrum.of_study import no_waves
 from quadlens.templates import compiled
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class Family:
 
     def of(self, study: Study) -> tuple[Picture, ...]:
         """Its pictures of one model; () where the model has none."""
-        if not self.is_of(study) or (self.needs_waves and study.no_waves is not None):
+        if not self.is_of(study) or (self.needs_waves and study.once(no_waves) is not None):
             return ()
         values = self.values(study)
         each = (values,) if isinstance(values, Mapping) else values or ()
@@ -135,7 +137,7 @@ def figure(
     arguments = "\n".join(f"    {name}: {text}" for name, text in described.items())
 
     def is_of(study: Study) -> bool:
-        return study.on_sequences == on_sequences
+        return on_sequences is by_kind(study, pairs=False, sequences=True)
 
     def decorate(draw: "Callable[..., Figure]") -> "Callable[..., Figure]":
         checked_draw = checked(draw)
@@ -161,8 +163,10 @@ def cluster_of(study: Study, k: int | None) -> ClusterBounds:
     Raises:
         BadConfig: if the model has no such quadrature rule.
     """
-    bounded = study.bounds.bounded if study.bounds else ()
-    cluster = next((each for each in (study.clusters if k is None else bounded) if k in (None, each.k)), None)
+    bounds = study.once(bounds_if_any)
+    bounded = bounds.bounded if bounds else ()
+    clusters = study.once(rule_clusters) if k is None else bounded
+    cluster = next((each for each in clusters if k in (None, each.k)), None)
     if cluster is None:
         there = ", ".join(str(each.k) for each in bounded)
         refusal = "this model has no cluster" if k is None else f"frequency {k} of this model is no cluster"

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quadlens.errors import BadConfig
+from quadlens.explanation.of_study import explanation_of
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS
-from quadlens.published import Histogram
-from quadlens.studies import Study
+from quadlens.model.study import Study
+from quadlens.published import Histogram, read_population, read_published
+from quadlens.quadrature.of_study import rule_clusters
+from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +84,7 @@ HISTOGRAM_FIGURES = {
 
 def _bars(study: Study, figures: dict[str, PopulationFigure]) -> list[Values]:
     """Of each figure the paper's bars and ours, and this model's own value."""
-    paper, ours = study.published.population, study.population
+    paper, ours = read_published().population, read_population()
     return [
         {
             "label": label,
@@ -89,6 +92,7 @@ def _bars(study: Study, figures: dict[str, PopulationFigure]) -> list[Values]:
             "paper": paper.histogram(kind.key),
             "ours": ours.histogram(kind.key),
             "mark": this_model(study, label),
+            "models": ours.models,
             "share": partial(share_beyond, threshold=kind.threshold or 0.0, above=kind.above),
         }
         for label, kind in figures.items()
@@ -120,7 +124,7 @@ def _draw(study: Study, figures: dict[str, PopulationFigure], label: str, ax: Ta
     with canvas(ax, (5.2, 2.9)) as drawn:
         (axis,) = drawn.axes
         draw = draw_counts if kind.threshold is None else draw_histogram
-        draw(axis, study.published.population.histogram(kind.key), study.population.histogram(kind.key))
+        draw(axis, read_published().population.histogram(kind.key), read_population().histogram(kind.key))
         if mark is not None:
             axis.axvline(mark, color=CONCEPT_COLOURS["truth"], lw=1.3, ls="--", label="this model")
         axis.set(xlabel=kind.across, ylabel=kind.counted)
@@ -165,13 +169,13 @@ def share_beyond(histogram: Histogram, threshold: float, above: bool) -> float:
 def this_model(study: Study, label: str) -> float | None:
     """This model's own value (of neurons or clusters the median), None where it has none."""
     if label in COUNT_FIGURES:
-        return float(len(study.keys)) if label == "nfreqcountmul" else None
-    explanation = study.explanation
+        return float(len(study.once(keys_of))) if label == "nfreqcountmul" else None
+    explanation = study.once(explanation_of)
     alive = ~explanation.roles.dead
     values = {
         "freqstrengthmul": explanation.roles.variance_input[alive],
         "uoutstrengthmul": explanation.roles.variance_output[alive],
-        "nibound": np.array([cluster.rows.total_abs_bound_half.value for cluster in study.clusters]),
+        "nibound": np.array([cluster.rows.total_abs_bound_half.value for cluster in study.once(rule_clusters)]),
         "primsecr2": np.array(
             [doubling.phase_r2 for doubling in explanation.cluster_doubling if doubling.phase_r2 is not None]
         ),

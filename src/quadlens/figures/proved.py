@@ -9,11 +9,13 @@ from quadlens.errors import BadConfig
 from quadlens.figures.canvas import Target, canvas
 from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR
+from quadlens.model.study import Study
 from quadlens.numbers import double_below
 from quadlens.proofs.certificate import Certificate
+from quadlens.proofs.of_study import certificates_of
 from quadlens.proofs.produce import STRATEGIES
 from quadlens.quadrature import ClusterBounds, Exact, UpperBound
-from quadlens.studies import Study
+from quadlens.quadrature.of_study import rule_clusters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +25,10 @@ RULE_MARKERS = ("o", "s", "^", "D")
 
 
 def _rule_costs(study: Study) -> Values | None:
-    if not study.clusters and not study.certificates:
+    clusters, certificates = study.once(rule_clusters), study.once(certificates_of)
+    if not clusters and not certificates:
         return None
-    return {"rules": rule_points(study.clusters) if study.clusters else []}
+    return {"rules": rule_points(clusters) if clusters else [], "certificates": certificates}
 
 
 @figure(
@@ -34,7 +37,7 @@ def _rule_costs(study: Study) -> Values | None:
 )
 def frontier(study: Study, ax: Target = None) -> "Figure":
     """Draw cost against what is proved: the relative error of the rules (T1), and the share of inputs (T3)."""
-    clusters, certificates = study.clusters, study.certificates
+    clusters, certificates = study.once(rule_clusters), study.once(certificates_of)
     panels = int(bool(clusters)) + int(bool(certificates))
     if not panels:
         raise BadConfig("this model has no quadrature rules, and the study has no proofs: there is no cost to draw")

@@ -8,8 +8,10 @@ from jaxtyping import Float
 from quadlens.figures.canvas import Target, angle_axis, boxes, canvas, shapes
 from quadlens.figures.picture import CLUSTER, Values, cluster_of, figure
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
+from quadlens.model.study import Study
 from quadlens.quadrature import Rectangles, box_density, rectangles
-from quadlens.studies import Study
+from quadlens.quadrature.of_study import rule_clusters
+from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +40,7 @@ def integral(half: bool) -> float:
 def _layouts(study: Study) -> list[Values]:
     """Every cluster over the whole circle and folded: its rectangles' area, the integral, and the band's area."""
     layouts: list[Values] = []
-    for cluster in study.clusters:
+    for cluster in study.once(rule_clusters):
         for half in (False, True):
             rows = cluster.rows
             band_area = (rows.numerical_abs_bound_half if half else rows.numerical_abs_bound_full).value
@@ -57,7 +59,7 @@ def quadrature(study: Study, k: int | None = None, half: bool = False, ax: Targe
     with canvas(ax, (7.2, 3.1)) as drawn:
         (axis,) = drawn.axes
         layout = rectangles(scheme, half)
-        _draw_rectangles(axis, layout, frequency_colour(scheme.k, study.keys))
+        _draw_rectangles(axis, layout, frequency_colour(scheme.k, study.once(keys_of)))
         title = f"k = {scheme.k}: area of {scheme.n} rectangles {area_of(layout):.4f}, integral {integral(half):.4f}"
         axis.set_title(title, loc="left")
         axis.legend(loc="lower left", bbox_to_anchor=(0, -0.03), ncols=3)
@@ -84,7 +86,7 @@ def error_band(study: Study, k: int | None = None, half: bool = False, ax: Targe
     with canvas(ax, (7.2, 3.4)) as drawn:
         (axis,) = drawn.axes
         layout = rectangles(scheme, half)
-        _draw_rectangles(axis, layout, frequency_colour(scheme.k, study.keys))
+        _draw_rectangles(axis, layout, frequency_colour(scheme.k, study.once(keys_of)))
         region = band(layout)
         shapes(axis, region, fc=CONCEPT_COLOURS["bound"], alpha=0.6, ec="none", label="bound ±2|x - φ|", zorder=2.5)
         low, high = float(region[:, :, 1].min()), float(region[:, :, 1].max())
@@ -106,7 +108,7 @@ def band(layout: Rectangles) -> Float[np.ndarray, "n 6 2"]:
 
 
 def _first_boxes(study: Study) -> list[Values]:
-    return [{"cluster": cluster, "density": box_density(cluster.scheme)} for cluster in study.clusters[:1]]
+    return [{"cluster": cluster, "density": box_density(cluster.scheme)} for cluster in study.once(rule_clusters)[:1]]
 
 
 @figure("Two axes", values=_first_boxes, k=CLUSTER)
@@ -115,7 +117,7 @@ def overlap(study: Study, k: int | None = None, ax: Target = None) -> "Figure":
     scheme = cluster_of(study, k).scheme
     with canvas(ax, (7.2, 4.4), 2, columns=1, sharex=True, height_ratios=(3, 1.4)) as drawn:
         top, bottom = drawn.axes
-        colour, w = frequency_colour(scheme.k, study.keys), scheme.w
+        colour, w = frequency_colour(scheme.k, study.once(keys_of)), scheme.w
         phi = np.angle(np.exp(1j * scheme.phi))
         # Boxes that reach over the seam at ±π are drawn on both sides of it.
         for turn in (-2 * np.pi, 0.0, 2 * np.pi):

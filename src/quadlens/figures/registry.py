@@ -7,8 +7,8 @@ from typing import Any
 
 from quadlens.errors import BadConfig
 from quadlens.figures.picture import Family, Picture
+from quadlens.model.study import Study
 from quadlens.reading import parse_toml
-from quadlens.studies import Study
 
 
 def entries() -> dict[str, dict[str, Any]]:

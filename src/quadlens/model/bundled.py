@@ -33,6 +33,11 @@ def is_bundled(model: str | Path) -> bool:
     return current_name(str(model)) in bundled_names()
 
 
+def is_bundled_file(name: str, file: Path | None) -> bool:
+    """Whether a name alone is enough to find a file."""
+    return file is not None and name in bundled_names() and file == resolve(name)
+
+
 def resolve(model: str | Path) -> Path:
     """The file of a bundled name, or the path itself; a name wins over a file of the same name in no directory."""
     if is_bundled(model):

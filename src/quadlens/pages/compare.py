@@ -6,17 +6,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quadlens.display import Displayed
+from quadlens.explanation.of_study import explanation_of
+from quadlens.infinite_width.of_study import lens_if_any
 from quadlens.model.evaluate import about
+from quadlens.model.study import Study, study_of
 from quadlens.numbers import NONE, at_least, at_most, cost, decimals, listed, margin, percent
 from quadlens.proofs.certificate import summary
+from quadlens.proofs.of_study import made_proofs
+from quadlens.quadrature.of_study import bounds_if_any
 from quadlens.schema import plain
-from quadlens.studies import Study, study_of
+from quadlens.spectrum.of_study import evaluation_of, keys_of, layer_of
 from quadlens.table import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quadlens.verbs import ModelLike
+    from quadlens.named import ModelLike
 
 # The figures of the page, drawn for each model that has them: answers of the integral, what neurons read, strength.
 FIGURES = ("angles", "shared_function", "strength", "integral_logits", "gates", "irreps")
@@ -50,7 +55,7 @@ class Comparison(Displayed):
         """Share of inputs to which both give the same answer; None where they have other numbers of elements."""
         if self.a.p != self.b.p:
             return None
-        layers = self.a.anatomy.layer, self.b.anatomy.layer
+        layers = layer_of(self.a), layer_of(self.b)
         same = sum(int((layers[0].logits(a).argmax(1) == layers[1].logits(a).argmax(1)).sum()) for a in range(self.a.p))
         return same / self.a.p**2
 
@@ -86,13 +91,10 @@ class Comparison(Displayed):
         return tuple(tables)
 
     def _cluster_row(self, k: int) -> list[str]:
-        lenses = [
-            {cluster.k: cluster for cluster in study.lens_if_any.clusters} if study.lens_if_any else {}
-            for study in self._both
-        ]
-        bounds = [
-            {cluster.k: cluster for cluster in study.bounds.bounded} if study.bounds else {} for study in self._both
-        ]
+        found = [study.once(lens_if_any) for study in self._both]
+        lenses = [{cluster.k: cluster for cluster in lens.clusters} if lens else {} for lens in found]
+        rules = [study.once(bounds_if_any) for study in self._both]
+        bounds = [{cluster.k: cluster for cluster in rule.bounded} if rule else {} for rule in rules]
         neurons = [str(of_model[k].neurons) if k in of_model else NONE for of_model in lenses]
         errors = [at_most(of_model[k].relative_exact_psi.upper, 4) if k in of_model else NONE for of_model in bounds]
         angles = [decimals(of_model[k].r2_angles, 4, "down") if k in of_model else NONE for of_model in lenses]
@@ -156,11 +158,12 @@ def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
 
 
 def _keys(study: Study) -> tuple[int, ...]:
-    return tuple(cluster.k for cluster in study.lens_if_any.clusters) if study.lens_if_any else study.keys
+    lens = study.once(lens_if_any)
+    return tuple(cluster.k for cluster in lens.clusters) if lens else study.once(keys_of)
 
 
 def _config_facts(study: Study) -> dict[str, str]:
-    config = study.anatomy.config
+    config = study.config.need_pairs()
     return {
         "task": config.task.words,
         "elements": str(config.p),
@@ -173,7 +176,7 @@ def _config_facts(study: Study) -> dict[str, str]:
 
 
 def _answer_facts(study: Study) -> dict[str, str]:
-    answers = study.evaluation
+    answers = study.once(evaluation_of)
     return {
         "right": f"{answers.correct:,} of {answers.pairs:,}",
         "loss": f"{answers.loss:.3g}",
@@ -183,9 +186,9 @@ def _answer_facts(study: Study) -> dict[str, str]:
 
 
 def _layer_facts(study: Study) -> dict[str, str]:
-    lens = study.lens_if_any
+    lens = study.once(lens_if_any)
     if lens is None:
-        overview = study.explanation.overview
+        overview = study.once(explanation_of).overview
         shares = () if overview is None else overview.key_irreps[:6]
         return {"key irreps": ", ".join(f"{share.irrep.name} ({percent(share.share_W_L)})" for share in shares) or NONE}
     return {
@@ -200,7 +203,7 @@ def _layer_facts(study: Study) -> dict[str, str]:
 
 
 def _proof_facts(study: Study) -> dict[str, str]:
-    certificate = study.certify()
+    certificate = study.once(made_proofs).certify()
     return {
         "verdict": certificate.verdict,
         "strategy": certificate.proof.strategy,
@@ -222,13 +225,14 @@ SECTIONS: tuple[tuple[str, str, Callable[[Study], dict[str, str]]], ...] = (
 
 def _everything(study: Study) -> dict[str, Any]:
     """What `evaluate`, `explain`, `lens`, `bounds` and `certify` say of one model."""
+    lens = study.once(lens_if_any)
     return {
         "name": study.name,
-        **about(study.model, study.anatomy.layer),
-        **asdict(study.evaluation),
-        **study.explanation.to_dict(),
-        "lens": study.lens_if_any.to_dict() if study.lens_if_any else None,
-        "certify": summary(study.certify()),
+        **about(study.model, layer_of(study)),
+        **asdict(study.once(evaluation_of)),
+        **study.once(explanation_of).to_dict(),
+        "lens": lens.to_dict() if lens else None,
+        "certify": summary(study.once(made_proofs).certify()),
     }
 
 

@@ -7,54 +7,64 @@ from typing import Any
 
 import numpy as np
 
+from quadlens.explanation.of_study import explanation_of
 from quadlens.figures.beyond_waves import POSITIONS, irrep_shares
 from quadlens.figures.error_sizes import DRAWN, errors
 from quadlens.figures.proved import rule_points
 from quadlens.figures.rectangles import h
+from quadlens.infinite_width.of_study import lens_if_any
+from quadlens.logits.of_study import skip_shares_of
+from quadlens.model.study import Study
 from quadlens.model.tables import FloatTables
 from quadlens.proofs.certificate import summary
+from quadlens.proofs.of_study import certificate_of, certificates_of
+from quadlens.published import read_population, read_published
 from quadlens.quadrature import moments, rectangles, to_json
+from quadlens.quadrature.of_study import bounds_if_any, rule_clusters
 from quadlens.schema import plain
-from quadlens.studies import Study
+from quadlens.spectrum.of_study import evaluation_of, irreps_of, layer_of, margins_of, no_waves
 from quadlens.table import csv_text
+from quadlens.training.of_study import history_of
 
 
 def data_files(study: Study) -> dict[str, bytes]:
     """Relative path → content, the same bytes for the same study."""
-    populations = {"paper": study.published.population, "ours": study.population}
+    populations = {"paper": read_published().population, "ours": read_population()}
     files = {
-        "data/evaluation.json": json_bytes(asdict(study.evaluation)),
+        "data/evaluation.json": json_bytes(asdict(study.once(evaluation_of))),
         "data/margins.csv": _margins(study),
         "data/population.json": json_bytes({name: population.to_dict() for name, population in populations.items()}),
-        "data/certificates.json": json_bytes([summary(certificate) for certificate in study.certificates]),
+        "data/certificates.json": json_bytes([summary(certificate) for certificate in study.once(certificates_of)]),
     }
-    if study.no_waves is None:
-        files["data/neurons.csv"] = study.explanation.neuron_frame().write_csv().encode()
-    files["data/explanation.json"] = json_bytes(study.explanation.to_dict())
-    if study.anatomy.layer.gated:
-        files["data/gates.csv"] = _gates(study.anatomy.layer)
-    if study.irreps is not None:
+    if study.once(no_waves) is None:
+        files["data/neurons.csv"] = study.once(explanation_of).neuron_frame().write_csv().encode()
+    files["data/explanation.json"] = json_bytes(study.once(explanation_of).to_dict())
+    if layer_of(study).gated:
+        files["data/gates.csv"] = _gates(layer_of(study))
+    if study.once(irreps_of) is not None:
         files["data/irreps.csv"] = _irreps(study)
-    if study.lens_if_any is not None:
-        files["data/lens.json"] = json_bytes(study.lens_if_any.to_dict())
-    if study.bounds is not None:
-        files["data/bounds.json"] = json_bytes(to_json(study.bounds))
-    if study.clusters:
+    if (lens := study.once(lens_if_any)) is not None:
+        files["data/lens.json"] = json_bytes(lens.to_dict())
+    if (bounds := study.once(bounds_if_any)) is not None:
+        files["data/bounds.json"] = json_bytes(to_json(bounds))
+    clusters, certificates = study.once(rule_clusters), study.once(certificates_of)
+    if clusters:
         files |= _cluster_files(study)
-    if study.clusters or study.certificates:
+    if clusters or certificates:
         files["data/frontier.csv"] = _frontier(study)
-    if study.certificate is not None and study.certificate.checkable:
-        files["data/certificate.json"] = study.certificate.to_bytes()
-    if study.history is not None:
-        files["data/history.csv"] = study.history.curve_frame().write_csv().encode()
-        files["data/spectrum.csv"] = study.history.spectrum_frame().write_csv().encode()
+    certificate, history = study.once(certificate_of), study.once(history_of)
+    if certificate is not None and certificate.checkable:
+        files["data/certificate.json"] = certificate.to_bytes()
+    if history is not None:
+        files["data/history.csv"] = history.curve_frame().write_csv().encode()
+        files["data/spectrum.csv"] = history.spectrum_frame().write_csv().encode()
     return files
 
 
 def _cluster_files(study: Study) -> dict[str, bytes]:
     """What the figures of clusters draw."""
     boxes, errs, moms = [], [], []
-    for cluster in study.clusters:
+    for cluster in study.once(rule_clusters):
         scheme = cluster.scheme
         for half in (False, True):
             layout = rectangles(scheme, half)
@@ -77,9 +87,9 @@ def _cluster_files(study: Study) -> dict[str, bytes]:
 
 def _frontier(study: Study) -> bytes:
     rows: list[tuple[Any, ...]] = []
-    if study.clusters:
-        rows += [("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(study.clusters)]
-    for certificate in study.certificates:
+    if clusters := study.once(rule_clusters):
+        rows += [("T1", name, cost, worst, "", "", "") for name, cost, worst, _ in rule_points(clusters)]
+    for certificate in study.once(certificates_of):
         share = certificate.certified_inputs / certificate.p**2
         costs = certificate.cost_share, certificate.cost_share_beyond_collapse
         rows.append(("T3", certificate.proof.strategy, certificate.total_flops, "", share, *costs))
@@ -89,9 +99,9 @@ def _frontier(study: Study) -> bytes:
 
 def _margins(study: Study) -> bytes:
     a, b = np.divmod(np.arange(study.p**2), study.p)
-    columns = {"a": a, "b": b, "margin": study.margins.ravel()}
-    if study.skip_shares is not None:
-        columns["skip_share"] = study.skip_shares.ravel()
+    columns = {"a": a, "b": b, "margin": study.once(margins_of).ravel()}
+    if (shares := study.once(skip_shares_of)) is not None:
+        columns["skip_share"] = shares.ravel()
     return csv_bytes(tuple(columns), zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
@@ -108,10 +118,10 @@ def _gates(layer: FloatTables) -> bytes:
 
 
 def _irreps(study: Study) -> bytes:
-    shares = irrep_shares(study)
+    shares, irreps = irrep_shares(study), study.once(irreps_of)
     rows = [
         (part.name, part.dimension, part.rank, *(float(column[i]) for column in shares.values()))
-        for i, part in enumerate(study.irreps.parts if study.irreps else ())
+        for i, part in enumerate(irreps.parts if irreps else ())
     ]
     return csv_bytes(("irrep", "dimension", "rank", *(f"share_of_{name}" for name in shares)), rows)
 

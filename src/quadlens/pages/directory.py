@@ -9,11 +9,12 @@ import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from quadlens import __version__
 from quadlens.errors import BadFile
 from quadlens.model.atomic import check_directory, make_directory, refuse_input, temporary_directory
+from quadlens.model.study import Study
+from quadlens.pages.prepare import sizes_of
 from quadlens.reading import parse_json, read_limited
-from quadlens.studies import Study
+from quadlens.version import VERSION
 
 MANIFEST = "manifest.json"
 FORMAT = "quadlens-report"
@@ -60,10 +61,10 @@ def _manifest(files: Mapping[str, bytes], study: Study, command: str) -> bytes:
         "format": FORMAT,
         "version": 1,
         "command": command,
-        "model": {"name": study.name, "sha256": study.sha256, **study.sizes},
+        "model": {"name": study.name, "sha256": study.sha256, **sizes_of(study)},
         "versions": {
             "python": platform.python_version(),
-            "quadlens": __version__,
+            "quadlens": VERSION,
             **{name.lower(): importlib.metadata.version(name) for name in PACKAGES},
         },
         "files": {

@@ -4,17 +4,23 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from quadlens import __version__
+from quadlens.explanation.of_study import explanation_of, outline_of, strongest_keys_of
 from quadlens.figures.neurons import ACTIVATION_WORDS
 from quadlens.figures.registry import FIGURES, pictures_by_family
 from quadlens.figures.style import PNG_PIXELS
 from quadlens.glossary import typeset
+from quadlens.infinite_width.of_study import integration_of, lens_if_any, no_lens
 from quadlens.integration import CLEAR_RELATION, NO_INTEGRAL, alone, doubles
+from quadlens.model.bundled import is_bundled_file
+from quadlens.model.study import Study
 from quadlens.pages.render import Rendered
 from quadlens.pages.tables import page_tables
-from quadlens.published import MODELS, MODELS_IN_FIGURES
-from quadlens.studies import MAX_FREQUENCIES, Study
+from quadlens.proofs.of_study import certificate_of, certificates_of, no_proofs, proofs_of, with_proofs
+from quadlens.published import MODELS, MODELS_IN_FIGURES, read_population
+from quadlens.quadrature.of_study import bounds_if_any, rule_clusters, worst_errors
+from quadlens.spectrum.of_study import MAX_FREQUENCIES, evaluation_of, keys_of, no_waves
 from quadlens.templates import environment
+from quadlens.version import VERSION
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,7 +42,7 @@ def template(name: str) -> "Template":
 
     pages = environment(loader=PackageLoader("quadlens.pages", "."), autoescape=True)
     pages.globals["style"] = Markup((files("quadlens.pages") / "page.css").read_text(encoding="utf-8"))
-    pages.globals["version"] = __version__
+    pages.globals["version"] = VERSION
     pages.filters["thousands"] = lambda value: f"{value:,}"
     pages.filters["math"] = lambda latex: Markup(typeset().formulas[latex])
     pages.filters["formula"] = lambda latex: Markup(typeset().formulas[latex].replace("inline", "block", 1))
@@ -46,21 +52,37 @@ def template(name: str) -> "Template":
 def page_html(study: Study, rendered: dict[str, Rendered], explorer: str | None = None) -> str:
     """The page; `explorer` is the address of the interactive one, where there is one beside it."""
     pictures, tables = pictures_by_family(study), page_tables(study)
-    first = study.clusters[0].k if study.clusters else None
+    clusters, keys, explanation = study.once(rule_clusters), study.once(keys_of), study.once(explanation_of)
+    first = clusters[0].k if clusters else None
     return template("page.html.j2").render(
         study=study,
         activation=ACTIVATION_WORDS.get(study.config.activation, study.config.activation),
-        certificate=study.certificate,
-        rules=study.rules,
-        integration=study.integration,
+        certificate=study.once(certificate_of),
+        rules=study.once(worst_errors),
+        integration=study.once(integration_of),
         clear_relation=CLEAR_RELATION,
         alone=alone,
         doubles=doubles,
         says_nothing=NO_INTEGRAL,
         adds_by=study.config.adds_by,
-        strongest=study.strongest_keys,
+        strongest=study.once(strongest_keys_of),
         most=MAX_FREQUENCIES,
-        angle_r2=next((phases.r2 for phases in study.explanation.phases if phases.k == first), None) if first else None,
+        angle_r2=next((phases.r2 for phases in explanation.phases if phases.k == first), None) if first else None,
+        answers=study.once(evaluation_of),
+        keys=keys,
+        clusters=clusters,
+        explanation=explanation,
+        outline=study.once(outline_of),
+        bounds=study.once(bounds_if_any),
+        lens=study.once(lens_if_any),
+        no_waves=study.once(no_waves),
+        no_lens=study.once(no_lens),
+        no_proofs=study.once(no_proofs),
+        with_proofs=study.once(with_proofs),
+        proofs=study.once(proofs_of) if study.once(certificates_of) else (),
+        certificates=study.once(certificates_of),
+        population_models=read_population().models,
+        is_bundled=is_bundled_file(study.name, study.file),
         pictures=pictures,
         paper_pictures=[picture for family in FIGURES if family.in_paper for picture in pictures[family.name]],
         bound_tables=[table for table in tables if not table.name.endswith("-facts")],

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from quadlens.figures.picture import Picture
 from quadlens.figures.registry import WITHOUT_PROOFS, all_pictures
 from quadlens.figures.style import FIGURE_FORMATS, OUTLINES, FigureFormat, figure_bytes
-from quadlens.studies import Study
+from quadlens.model.study import Study
+from quadlens.proofs.of_study import without_proofs
 from quadlens.workers import deaf_to_interrupts
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _drawn(
     # The study comes with all that was computed, so that no worker computes anything again.
     with tempfile.TemporaryDirectory() as directory:
         early, whole = Path(directory) / "early", Path(directory) / "whole"
-        early.write_bytes(pickle.dumps(study.without_proofs()))
+        early.write_bytes(pickle.dumps(without_proofs(study)))
         names = [picture.name for picture in all_pictures(study, WITHOUT_PROOFS)]
         with deaf_to_interrupts():
             futures = [pool.submit(_draw_named, early, name) for name in names]

@@ -4,22 +4,24 @@ from collections.abc import Callable
 from typing import Any
 
 from quadlens.figures.registry import all_pictures
+from quadlens.model.study import Study
 from quadlens.numbers import at_most
 from quadlens.pages.data_files import csv_bytes, json_bytes
 from quadlens.pages.page import size_of, template
 from quadlens.pages.render import figure_files, rendered_picture
+from quadlens.proofs.of_study import with_proofs
 from quadlens.sequences.certificate import SequenceCertificate, certify_sequence
 from quadlens.sequences.explain import Axis
-from quadlens.studies import Study
+from quadlens.sequences.of_study import steps_of
 
 
 def sequence_report(study: Study, progress: Callable[[str], None]) -> tuple[dict[str, bytes], str | None]:
     """The files of the report of a network on sequences, and what the proof says."""
     config: Any = study.model.config
     progress("what each step reads")
-    explanation = study.explain()
+    explanation = study.once(steps_of)
     axis, pictures = explanation.axis, all_pictures(study)
-    certificate = certify_sequence(study.model, study.sha256, progress) if study.with_proofs else None
+    certificate = certify_sequence(study.model, study.sha256, progress) if study.once(with_proofs) else None
     facts = [
         ("task", config.task.name),
         ("weights", f"{sum(array.size for array in study.model.tensors.values()):,}"),

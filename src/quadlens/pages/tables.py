@@ -3,10 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from quadlens.explanation.of_study import explanation_of
+from quadlens.logits.of_study import skip_shares_of
+from quadlens.model.study import Study
 from quadlens.numbers import NONE, decimals, fit
-from quadlens.published import MODELS, MODELS_IN_FIGURES
+from quadlens.published import MODELS, MODELS_IN_FIGURES, read_population, read_published
 from quadlens.quadrature import Bounds, ClaimTable, tables, text_table
-from quadlens.studies import Study
+from quadlens.quadrature.of_study import rule_clusters
+from quadlens.spectrum.of_study import keys_of, no_waves
 from quadlens.table import Table
 
 LABELS = {
@@ -100,7 +104,7 @@ class PageTable:
 
 def page_tables(study: Study) -> tuple[PageTable, ...]:
     """Every table of the page."""
-    if study.no_waves is not None:
+    if study.once(no_waves) is not None:
         return ()
     return (*bound_tables(study), model_table(study), population_table(study))
 
@@ -114,9 +118,9 @@ def table_files(study: Study) -> dict[str, bytes]:
 
 def bound_tables(study: Study) -> tuple[PageTable, ...]:
     """The paper's three tables and ours beyond them, over the key frequencies that are quadrature rules."""
-    if not study.clusters:
+    if not study.once(rule_clusters):
         return ()
-    return tuple(_bound_table(claims) for claims in tables(Bounds(study.p, study.clusters)))
+    return tuple(_bound_table(claims) for claims in tables(Bounds(study.p, study.once(rule_clusters))))
 
 
 def _bound_table(claims: ClaimTable) -> PageTable:
@@ -157,9 +161,9 @@ def _in_papers_layout(
 
 def model_table(study: Study) -> PageTable:
     """Key frequencies, regressions and coefficients, ours and the paper's mainline model's."""
-    explanation, paper = study.explanation, study.published
+    explanation, paper = study.once(explanation_of), read_published()
     sizes = {cluster.k: len(cluster.neurons) for cluster in explanation.clusters}
-    ours = _by_key((k, sizes[k]) for k in study.keys)
+    ours = _by_key((k, sizes[k]) for k in study.once(keys_of))
     rows = [("neurons of each key frequency", ours, _by_key(paper.key_neurons))]
     logits = explanation.logits
     if logits is not None:
@@ -173,11 +177,11 @@ def model_table(study: Study) -> PageTable:
         for letter, coefficients, theirs in (("C", form.C, paper.C), ("D", form.D, paper.D)):
             ours = _by_key((k, decimals(float(x), 1)) for k, x in zip(form.keys, coefficients, strict=True))
             rows.append((f"coefficient {letter} of each key frequency", ours, _by_key(theirs)))
-        if study.skip_shares is not None:
+        if study.once(skip_shares_of) is not None:
             name = "skip connection's share of the logits' variance"
             limit = paper.population.fact("residual_stream_variance_share_mostly_below")
             rows.append((name, decimals(logits.skip_share, 4), f"mostly below {limit}"))
-    key_phases = [phases for phases in explanation.phases if phases.k in study.keys]
+    key_phases = [phases for phases in explanation.phases if phases.k in study.once(keys_of)]
     least = min((phases.r2 for phases in key_phases if phases.r2 is not None), default=None)
     widths = (
         ", ".join(f"{phases.spacing.width_mean:.3f} ± {phases.spacing.width_std:.3f}" for phases in key_phases[:8])
@@ -201,7 +205,7 @@ def _by_key(values: Iterable[tuple[int, object]]) -> str:
 
 def population_table(study: Study) -> PageTable:
     """The population statements of the paper's appendix, and ours where there are any."""
-    paper, ours = study.published.population, study.population
+    paper, ours = read_published().population, read_population()
     header = ("statement", f"ours ({ours.models} models)", "the paper")
     rows = []
     for key, title in POPULATION_FACTS:

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING
 from quadlens.arguments import checked
 from quadlens.display import Displayed
 from quadlens.errors import BadConfig
-from quadlens.explorer import build_page
+from quadlens.explorer.page import build_page
+from quadlens.model.study import Study, study_of
 from quadlens.pages.data_files import data_files
 from quadlens.pages.directory import check_target, write_directory
 from quadlens.pages.page import page_html
+from quadlens.pages.prepare import prepare
 from quadlens.pages.render import drawers, figure_files, render
 from quadlens.pages.sequence import sequence_report
 from quadlens.pages.tables import table_files
+from quadlens.proofs.of_study import certificate_of, without_proofs
 from quadlens.reading import keeping_inputs
-from quadlens.studies import Study, study_of
 from quadlens.studies.played_run import run_to_play
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-    from quadlens.verbs import ModelLike
+    from quadlens.named import ModelLike
 
 PAGE = "index.html"
 EXPLORER = "explorer.html"
@@ -80,7 +82,7 @@ def report(
     """
     output, progress = Path(output), progress or (lambda step: None)
     check_target(output)
-    results = study_of(model) if proofs else study_of(model).without_proofs()
+    results = study_of(model) if proofs else without_proofs(study_of(model))
     with keeping_inputs(results.file):
         return _reported(results, model, output, workers, proofs, progress)
 
@@ -92,11 +94,11 @@ def _reported(
     check_target(output)
     named = str(model) if isinstance(model, str | Path) else str(results.file or "MODEL")
     command = f"quadlens report {shlex.quote(named)} -o {shlex.quote(str(output))}" + ("" if proofs else " --no-proofs")
-    if results.on_sequences:
+    if results.model.config.on_sequences:
         return _written(results, output, command, *sequence_report(results, progress))
     with drawers(workers) as pool:
         # Proofs take as long as half of the drawing: where others draw, they are made meanwhile.
-        results.prepare(progress, proofs=pool is None)
+        prepare(results, progress, proofs=pool is None)
         return write_report(results, output, command, pool, progress, lambda: _explorer(results, progress))
 
 
@@ -124,7 +126,7 @@ def write_report(
 
     def meanwhile() -> None:
         nonlocal explorer
-        results.prepare(progress)
+        prepare(results, progress)
         explorer = explore()
 
     rendered = render(results, pool, lambda done, every: progress(f"figures {done}/{every}"), meanwhile)
@@ -133,7 +135,8 @@ def write_report(
     files = {PAGE: page.encode(), **figure_files(rendered), **data_files(results), **table_files(results)}
     if explorer is not None:
         files[EXPLORER] = explorer.encode()
-    return _written(results, output, command, files, results.certificate.verdict if results.certificate else None)
+    certificate = results.once(certificate_of)
+    return _written(results, output, command, files, certificate.verdict if certificate else None)
 
 
 def _written(results: Study, output: Path, command: str, files: dict[str, bytes], verdict: str | None) -> Report:

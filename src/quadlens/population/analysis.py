@@ -12,13 +12,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from quadlens.explanation import Explanation
+from quadlens.explanation.of_study import explanation_of
+from quadlens.infinite_width.of_study import lens_if_any
 from quadlens.logits.algorithm import algorithm_measures, right_logits
+from quadlens.logits.of_study import skip_shares_of
+from quadlens.model.study import Study
 from quadlens.proofs import STRATEGIES, Certificate
 from quadlens.proofs.certificate import summary
+from quadlens.proofs.of_study import made_proofs
 from quadlens.proofs.produce import best_certificate, strategies
+from quadlens.quadrature.of_study import bounds_if_any
 from quadlens.quadrature.views import to_json as bounds_to_json
 from quadlens.schema import plain
-from quadlens.studies import Study
+from quadlens.spectrum.of_study import evaluation_of, layer_of
 
 T = TypeVar("T")
 # Quantiles of the skip connection's share over the p² inputs, the one with index j of rank (j + ½)/200: enough to draw
@@ -62,13 +68,14 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         seconds[step] = time.perf_counter() - began
         return value
 
-    evaluation, skip = timed("evaluate", lambda: (study.evaluation, study.skip_shares))
-    explanation = timed("explain", lambda: study.explanation)
-    bounds = timed("bounds", lambda: study.bounds)
+    evaluation, skip = timed("evaluate", lambda: (study.once(evaluation_of), study.once(skip_shares_of)))
+    explanation = timed("explain", lambda: study.once(explanation_of))
+    bounds = timed("bounds", lambda: study.once(bounds_if_any))
     table = {"baseline": None, "clusters": []} if bounds is None else bounds_to_json(bounds)
     # The claims spell out each number's assumptions; the numbers are enough here.
     clusters = [{name: value for name, value in row.items() if name != "claims"} for row in table["clusters"]]
-    certificates = [timed(f"certify_{name}", partial(study.certify, name)) for name in names]
+    made = study.once(made_proofs)
+    certificates = [timed(f"certify_{name}", partial(made.certify, name)) for name in names]
     ranks = (np.arange(SKIP_QUANTILES) + 0.5) / SKIP_QUANTILES
     results = {
         "evaluation": dataclasses.asdict(evaluation),
@@ -79,14 +86,14 @@ def analyse(study: Study, names: tuple[str, ...] = DEFAULT_STRATEGIES) -> Analys
         "attention": timed("lens", lambda: attention_measures(study)),
         "lens": timed("controls", lambda: _lens(study)),
     }
-    best = best_certificate(certificates, checkable=True) or study.certify("arcs")
+    best = best_certificate(certificates, checkable=True) or made.certify("arcs")
     neurons = None if explanation.neurons is None else _neurons(explanation)
     return Analysis(plain(results), neurons, best, seconds)
 
 
 def _lens(study: Study) -> dict[str, Any] | None:
     """What the dataset keeps of the lens; tables of each cluster are left out."""
-    lens = study.lens_if_any
+    lens = study.once(lens_if_any)
     if lens is None:
         return None
     document = lens.to_dict()
@@ -106,11 +113,11 @@ def attention_measures(study: Study) -> dict[str, float | None] | None:
     `symmetric_part` is the lens's; `product_share` the share of product waves in what neurons read,
     a mean over the neurons in clusters. None for an MLP and for a task without frequencies.
     """
-    config, layer = study.config, study.anatomy.layer
+    config, layer = study.config, layer_of(study)
     if config.attends is None or config.task.cyclic is None:
         return None
     measures = algorithm_measures(study.model, right_logits(layer))
-    lens = study.lens_if_any
+    lens = study.once(lens_if_any)
     return {
         "gradient_symmetricity": measures.gradient_symmetricity,
         "distance_irrelevance": measures.distance_irrelevance,

@@ -165,8 +165,8 @@ def usable_checkpoint(config: TrainConfig, path: Path, notes: list[str]) -> Chec
 
 def _analyse(task: Task, place: RunDirectory) -> dict[str, float]:
     """Write results, neurons and certificate; returns how long each step took."""
+    from quadlens.model.study import study_of
     from quadlens.population.analysis import analyse, results_to_bytes
-    from quadlens.studies import study_of
 
     analysis = analyse(study_of(place.training.model), task.strategies)
     write_atomic(place.results, results_to_bytes(analysis.results))

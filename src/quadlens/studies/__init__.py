@@ -1,6 +1,5 @@
-"""One value for one model: everything the packages before say of it, each computed at most once and passed on."""
+"""A study of anything that stands for a network, and what a run says over time."""
 
-from quadlens.studies.rules import error_of
-from quadlens.studies.study import MAX_FREQUENCIES, Study, study_of
+from quadlens.model.study import Study, study_of
 
-__all__ = ["MAX_FREQUENCIES", "Study", "error_of", "study_of"]
+__all__ = ["Study", "study_of"]

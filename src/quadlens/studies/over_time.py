@@ -18,23 +18,27 @@ from jaxtyping import Bool, Float, Int
 from quadlens.arguments import checked
 from quadlens.display import Displayed, short
 from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
+from quadlens.explanation.of_study import outline_of
 from quadlens.infinite_width.inputs import inputs_of
 from quadlens.infinite_width.parts import take_apart
 from quadlens.model.bundled import is_bundled, resolve
 from quadlens.model.evaluate import all_pairs
 from quadlens.model.margins import cross_entropy, leads
 from quadlens.model.native import load_file
+from quadlens.model.study import Study, study_of
 from quadlens.model.tables import FloatTables
 from quadlens.model.weights import Weights
 from quadlens.numbers import Direction, decimals, percent, significant
 from quadlens.proofs.brute import brute_force_cost
 from quadlens.proofs.low_rank import LowRank, arcs_spectrum, low_rank
 from quadlens.proofs.moments import SMALLEST_CAP, Moments
+from quadlens.proofs.of_study import made_proofs
 from quadlens.proofs.proof import attempt
+from quadlens.quadrature.of_study import bounds_if_any
 from quadlens.reading import read_limited
 from quadlens.schema import from_json
 from quadlens.spectrum.fourier import sequences_of, waves_of
-from quadlens.studies.study import Study, study_of
+from quadlens.spectrum.of_study import keys_of, layer_of, no_waves, study_anatomy
 from quadlens.table import Table
 from quadlens.training.initial import start_of
 from quadlens.training.outputs import MAX_MANIFEST_BYTES, RunFiles, TrainingManifest
@@ -262,13 +266,14 @@ def _manifest(model: Path) -> TrainingManifest | None:
 
 
 def _keys(study: Study) -> tuple[int, ...]:
-    return study.keys if study.outline is None else study.outline.key_frequencies or ()
+    outline = study.once(outline_of)
+    return study.once(keys_of) if outline is None else outline.key_frequencies or ()
 
 
 def _snapshot(
     epoch: int, study: Study, keys: tuple[int, ...], train: Int[np.ndarray, "m 2"] | None, proofs: bool
 ) -> Snapshot:
-    layer, n, cyclic = study.anatomy.layer, study.p, study.config.task.cyclic
+    layer, n, cyclic = layer_of(study), study.p, study.config.task.cyclic
     logits = np.stack([layer.logits(a) for a in range(n)])
     right = study.config.task.answers
     losses, (margins, _) = cross_entropy(logits, right), leads(logits, right)
@@ -288,7 +293,8 @@ def _snapshot(
         excluded = float(cross_entropy(by_sum - all_waves, answers)[trained[ordered]].mean())
     proof = _proof(study) if proofs else None
     lens_r2, symmetric_part = _lens_r2(study)
-    bounded = () if study.bounds is None else study.bounds.bounded
+    bounds = study.once(bounds_if_any)
+    bounded = () if bounds is None else bounds.bounded
     errors = {rule.k: rule.relative_exact_psi.upper for rule in bounded if rule.k in keys}
     return Snapshot(
         epoch=epoch,
@@ -310,16 +316,17 @@ def _snapshot(
 
 def _clustered(study: Study, keys: tuple[int, ...]) -> float | None:
     """Share of the neurons in clusters of these frequencies; None where neurons have none."""
-    if study.no_waves is not None:
+    if study.once(no_waves) is not None:
         return None
-    return sum(len(cluster.neurons) for cluster in study.anatomy.clusters if cluster.k in keys) / study.config.d_mlp
+    clusters = study.once(study_anatomy).clusters
+    return sum(len(cluster.neurons) for cluster in clusters if cluster.k in keys) / study.config.d_mlp
 
 
 def _lens_r2(study: Study) -> tuple[float | None, float | None]:
-    """R² of the shared integrals and of the symmetric part, as `Study.lens` has them, without all else that it says."""
+    """R² of the shared integrals and of the symmetric part, without the rest of the lens."""
     try:
         with within_float64("the lens"):
-            parts = take_apart(inputs_of(study.anatomy.layer))
+            parts = take_apart(inputs_of(layer_of(study)))
             return (parts.r2(parts.shared), parts.r2(parts.integral)) if parts.readings else (None, None)
     except (BadConfig, BadWeights):
         return None, None
@@ -343,13 +350,13 @@ def _proof(study: Study) -> dict[str, Any] | None:
     if study.config.no_tables is not None:
         return None
     nothing = {"certified_share": 0.0, "rank": None, "operations": None, "cost_share": None}
-    if _hopeless(study.anatomy.layer):
+    if _hopeless(layer_of(study)):
         return nothing
-    proof = attempt(Moments(), study.anatomy)
+    proof = attempt(Moments(), study.once(study_anatomy))
     if not proof.certified.any():
         return nothing
     basis = None if proof.hints is None else proof.hints.to_json().get("basis")
-    collapse = study.prover.collapse_flops
+    collapse = study.once(made_proofs).prover.collapse_flops
     operations = proof.operations + (0 if proof.own_collapse else collapse)
     return {
         "certified_share": float(proof.certified.mean()),

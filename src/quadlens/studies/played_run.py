@@ -22,13 +22,14 @@ from jaxtyping import Float
 
 from quadlens.errors import BadConfig, BadFile
 from quadlens.model.evaluate import margins
+from quadlens.model.study import Study
 from quadlens.model.tables import FloatTables
 from quadlens.reading import parse_json, read_limited
 from quadlens.schema import parse_dataclass, plain
 from quadlens.spectrum.amplitude_phase import mean_squares
 from quadlens.spectrum.fourier import waves_of
+from quadlens.spectrum.of_study import layer_of, no_waves
 from quadlens.studies.over_time import PLAYED, RunHistory, Snapshot, files_of, history, model_in
-from quadlens.studies.study import Study
 from quadlens.training.outputs import RunFiles
 
 FORMAT = 2
@@ -94,7 +95,7 @@ def run_to_play(
     if file is None:
         return None
     has_snapshots, has_run = RunFiles(file).snapshots.is_dir(), file.with_suffix(PLAYED).is_file()
-    playable = study.no_waves is None and study.anatomy.layer.is_additive
+    playable = study.once(no_waves) is None and layer_of(study).is_additive
     if run is True and not (playable and (has_snapshots or has_run)):
         return None
     return played_run(file, history(file, progress=progress)) if has_snapshots else read_run(file.with_suffix(PLAYED))

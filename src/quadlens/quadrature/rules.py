@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from quadlens.model.activation import Activation
 from quadlens.numbers import of_mean_size
-from quadlens.quadrature import ClusterBounds
+from quadlens.quadrature.analysis import ClusterBounds
 from quadlens.quadrature.integrals import half_of
 
 

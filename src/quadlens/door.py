@@ -1,0 +1,35 @@
+"""What a room knows of the door (`quadlens/__init__.py`): it makes a study of anything, and it names parts.
+
+The door opens when the package is imported. A room that calls it imports nothing for it, and no reader.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+# A part of a study: what a function of the study says, or a function of more than the study.
+Part = Callable[[Any], Any]
+
+
+@dataclass
+class Door:
+    """What the door does for the rooms; `quadlens/__init__.py` replaces all of it.
+
+    Attributes:
+        study_of: Makes a study of anything that stands for a network, under a name where one is given.
+        part_named: Finds the function that computes a part by the name that users write after `study.`.
+        parts: Each part by that name: the module and the name of its function.
+        methods: The same of functions that take more than the study.
+    """
+
+    study_of: Callable[..., Any]
+    part_named: Callable[[str], Part]
+    parts: dict[str, tuple[str, str]]
+    methods: dict[str, tuple[str, str]]
+
+
+def _closed(*given: object) -> Any:
+    raise RuntimeError("import quadlens first")
+
+
+DOOR = Door(_closed, _closed, {}, {})
