@@ -210,10 +210,11 @@ def test_attention(name: str) -> None:
 
 def test_irreps() -> None:
     study = studied("group")
-    assert study.once(outline_of) is not None
+    found = study.once(outline_of)
+    assert found is not None
     (drawn,) = given("group", "irreps")
     shares = {irrep.name: share for irrep, share in drawn["key"]}
-    outline = {one.irrep.name: one.share_W_L for one in study.once(outline_of).key_irreps}
+    outline = {one.irrep.name: one.share_W_L for one in found.key_irreps}
     assert shares == pytest.approx({key: outline[key] for key in shares}, rel=1e-9)
 
 
