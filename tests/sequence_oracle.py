@@ -21,11 +21,11 @@ def all_words(network: Network) -> np.ndarray:
     return np.array(list(itertools.product(*(range(size) for size in network.task.alphabets))))
 
 
-def true_margins(network: Network) -> tuple[np.ndarray, np.ndarray]:
+def true_margins(network: Network, bits: int = 200) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends of every word's margin at every step, [word, step], as exact balls' ends."""
     words, task = all_words(network), network.task
     low, high = (np.empty((len(words), len(task.steps)), dtype=object) for _ in "lh")
-    with precision(200):
+    with precision(bits):
         for i, (query, _, _) in enumerate(task.steps):
             logits, right = forward(network.weights, task.tokens(words), query, True), task.right(words, i)
             for w in range(len(words)):
@@ -35,10 +35,10 @@ def true_margins(network: Network) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def check(certificate: SequenceCertificate) -> None:
+def check(certificate: SequenceCertificate, bits: int = 200) -> None:
     """Nothing that is claimed is beyond the truth, by any amount."""
     network = certificate.network
-    low, high = true_margins(network)
+    low, high = true_margins(network, bits)
     strictly_wrong = sum(any(x < 0 for x in row) for row in high)
     not_right = sum(not all(x > 0 for x in row) for row in low)
     least, most = certificate.wrong_inputs

@@ -1,7 +1,8 @@
 """Check a quadlens certificate against a model file, from scratch.
 
 It needs the standard library only and imports nothing of the program that wrote the certificate.
-That program reads `limits` and nothing else of this one. Every number is an integer or a rational;
+That program's proofs read `limits` and nothing else of this one; before it writes a file it runs
+`check_before_writing`. Every number is an integer or a rational;
 softmax, GELU and the like are enclosed in integers, and bounds are rounded to their safe side. The
 certificate's hints (an order of the neurons, arcs, a basis, directions, boxes) are tried, never
 trusted: what is verified is true whatever they say. The claim is that for all a, b but those listed,
@@ -17,8 +18,8 @@ docs/certificates.md, short ones in the docstrings.
 """
 
 from quadlens_checker.guard import check
-from quadlens_checker.verdict import CheckReport
+from quadlens_checker.verdict import CheckReport, check_before_writing
 
-__all__ = ["CheckReport", "check"]
+__all__ = ["CheckReport", "check", "check_before_writing"]
 
 __version__ = "0.2.0"

@@ -1,6 +1,7 @@
 """The claims of a certificate about sequences, and their words."""
 
 import hashlib
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -8,7 +9,7 @@ from quadlens_checker.automata import Automaton, Table
 from quadlens_checker.model_file import read_tensors
 from quadlens_checker.reading import Clock, keys, rational, require
 from quadlens_checker.sequence_file import read_network
-from quadlens_checker.sequences import by_cells
+from quadlens_checker.sequences import by_cells, shape
 
 VERSIONS = 3, 4
 # Which tokens a right one exceeds, by the certificate's version: the first is true where one token is right alone.
@@ -38,12 +39,15 @@ def statement(
     words = f"{'all' if most == 0 else f'at least {inputs - most:,} of the'} {inputs:,} inputs of {task_words(task)}"
     text = f"Of {task_words(task)}: none of the {inputs:,} inputs is proved right."
     if margin is not None:
-        billionths = margin * 10**9 // 1
+        billionths, inverse = margin * 10**9 // 1, -(-margin.denominator // margin.numerator)
+        decimals = f"{billionths // 10**9}.{billionths % 10**9:09d}"
+        # Nine decimals that are 0 say less than is claimed: since version 4 a power of 2 stands for them.
+        rounded = decimals if billionths or version < 4 else f"2^-{(inverse - 1).bit_length()}"
         text = (
             f"On {words}, in real arithmetic on the stored weights, greedy decoding is right: at every step the logit "
         )
         text += f"of a right token exceeds that of {EXCEEDED[version]}, by at least "
-        text += f"{billionths // 10**9}.{billionths % 10**9:09d}."
+        text += f"{rounded}."
     if most == 0:
         return text
     return f"{text} At least {least:,} and at most {most:,} inputs are answered wrongly."
@@ -66,8 +70,8 @@ def check_words(task: Automaton, version: int) -> None:
     )
 
 
-def verify_cells(certificate: Any, content: bytes, clock: Clock) -> None:
-    """Raise `Rejected` unless every claim of a certificate about sequences is proved."""
+def cells_first(certificate: Any, content: bytes, clock: Clock) -> Callable[[], None]:
+    """Raise `Rejected` for a certificate about sequences that cannot be checked; return the check of its proof."""
     keys(certificate, KEYS, "the certificate")
     version, about = certificate["version"], certificate["model"]
     known = certificate["format"] == "quadlens-certificate" and type(version) is int and version in VERSIONS
@@ -81,13 +85,20 @@ def verify_cells(certificate: Any, content: bytes, clock: Clock) -> None:
     example, margin = certificate["counter_example"], None
     if claims["margin"] is not None:
         margin = rational(claims["margin"], "margin")
-    counts = by_cells(network, margin or Fraction(0), certificate["hints"], example, clock)
-    numbers = [claims["inputs"], claims["certified_inputs"], *claims["wrong_inputs"]]
-    proved = [counts.inputs, counts.inputs - counts.most, counts.least, counts.most]
-    require(numbers == proved and all(type(n) is int for n in numbers), f"the inputs are not counted as {proved}")
-    require((margin is not None) == (counts.most < counts.inputs), "a margin of nothing, or none of something")
-    unless_wrong = "CERTIFIED" if counts.most == 0 else "UNPROVED" if margin is None else "PARTLY"
-    verdict = unless_wrong if example is None else "WRONG"
-    require(certificate["verdict"] == verdict, "the verdict does not fit the claims")
-    words = statement(network.task.value, counts.inputs, counts.least, counts.most, margin, version)
-    require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")
+    prover = shape(network, margin or Fraction(0), certificate["hints"], clock)
+    if example is not None:
+        prover.goes_wrong(example)
+
+    def proof() -> None:
+        counts = by_cells(prover, certificate["hints"], example is not None)
+        numbers = [claims["inputs"], claims["certified_inputs"], *claims["wrong_inputs"]]
+        proved = [counts.inputs, counts.inputs - counts.most, counts.least, counts.most]
+        require(numbers == proved and all(type(n) is int for n in numbers), f"the inputs are not counted as {proved}")
+        require((margin is not None) == (counts.most < counts.inputs), "a margin of nothing, or none of something")
+        unless_wrong = "CERTIFIED" if counts.most == 0 else "UNPROVED" if margin is None else "PARTLY"
+        verdict = unless_wrong if example is None else "WRONG"
+        require(certificate["verdict"] == verdict, "the verdict does not fit the claims")
+        words = statement(network.task.value, counts.inputs, counts.least, counts.most, margin, version)
+        require(certificate["statement"] == words, f"the statement does not fit the claims; it should read: {words}")
+
+    return proof

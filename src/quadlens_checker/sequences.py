@@ -14,7 +14,7 @@ from typing import Any
 from quadlens_checker import counting, limits
 from quadlens_checker.cells import Attention, Cell, Ratio, View, cells_of, leaves_of
 from quadlens_checker.curves import Q
-from quadlens_checker.linear import Leads, Logits, linear
+from quadlens_checker.linear import Leads, Logits, linear, rivals
 from quadlens_checker.reading import Clock, integers, keys, require, ticking
 from quadlens_checker.sequence_file import Network
 from quadlens_checker.sequence_tables import P, Tables
@@ -227,8 +227,8 @@ class Prover:
         require(token not in right and leads, "the counter-example is not shown to be answered wrongly")
 
 
-def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock: Clock) -> Counts:
-    """Prove every leaf of every step and the counter-example, if there is one, and count."""
+def shape(network: Network, margin: Fraction, hints: Any, clock: Clock) -> Prover:
+    """What proves a certificate's leaves, its hints and the network's weights being within every limit."""
     keys(hints, ("bits", "basis", "steps"), "hints")
     (bits,) = integers([hints["bits"]], "bits", 1, 1, U)
     most, d = limits.LARGEST_HINT, network["d_model"]
@@ -241,9 +241,48 @@ def by_cells(network: Network, margin: Fraction, hints: Any, example: Any, clock
     for query, head in ((query, h) for query, _, _ in task.steps for h in range(len(heads))):
         network.seen(head, query)
     prover = Prover(Parts(Tables(network, basis, bits, clock)), margin, bits, clock)
-    counts = [prover.step(number, step) for number, step in enumerate(steps)]
-    if example is not None:
-        prover.goes_wrong(example)
+    for number, step in enumerate(steps):
+        check_shape(prover, number, step)
+    return prover
+
+
+def check_shape(prover: Prover, number: int, hints: Any) -> None:
+    """The leaves of a step have numbers within their limits, and so has what they are proved from."""
+    network, query = prover.network, prover.network.task.steps[number][0]
+    heads, size = range(network["n_heads"]), network["d_vocab_out"]
+    coordinates = sum(map(len, prover.tables.basis))
+    keys(hints, ("leaves", "cells"), "a step")
+    require(isinstance(hints["leaves"], list), "a step without leaves and cells")
+    known = set[int]()
+    for leaf in ticking(hints["leaves"], prover.clock):
+        require(isinstance(leaf, dict) and "kind" in leaf, "a leaf of no kind")
+        if leaf["kind"] == "open":
+            continue
+        (answer,) = integers([leaf.get("answer")], "answer", 1, 0, len(network.task.answers) - 1)
+        (own,) = integers([leaf.get("own")], "own", 1, 0, network["d_vocab"] - 1)
+        require(own in prover.tables.streams[query], "a leaf of a token that is not fed")
+        if own not in known:
+            known.add(own)
+            for head in heads:
+                prover.tables.weights(head, query, own)
+        if leaf["kind"] == "linear":
+            right = min(network.task.answers[answer])
+            for group in (*leaf["groups"], *([[leaf["wrong"]]] if leaf["wrong"] is not None else [])):
+                rivals(group, size, right)
+            continue
+        prover.parts.check()
+        prover.parts.at(query, own)
+        if leaf["kind"] == "counted":
+            counting.Plane.of(leaf, coordinates, len(heads), network.task.inputs)
+        require(isinstance(leaf["box"], list) and len(leaf["box"]) == coordinates, "a box of another dimension")
+        for ends in leaf["box"]:
+            integers(ends, "box", 2, -limits.LARGEST_HINT, limits.LARGEST_HINT)
+
+
+def by_cells(prover: Prover, hints: Any, is_wrong: bool) -> Counts:
+    """Prove every leaf of every step, and count; an input is known to be wrong where there is a counter-example."""
+    task = prover.network.task
+    counts = [prover.step(number, step) for number, step in enumerate(hints["steps"])]
     joined = in_some(task, [wrong_cells for _, _, wrong_cells in counts])
-    least = max([int(example is not None), joined, *(few for few, _, _ in counts)])
+    least = max([int(is_wrong), joined, *(few for few, _, _ in counts)])
     return Counts(task.inputs, least, min(task.inputs, sum(many for _, many, _ in counts)))

@@ -264,6 +264,10 @@ class Parts:
         """Units that reading a direction on a box within `reach` can lose by rounding."""
         return 8 + sum(2 * (most >> Q) + 4 for most in self.reach)
 
+    def check(self) -> None:
+        """Refuse weights and coordinates that are too large for what is said above."""
+        _ = self.weights, self.reach
+
     def at(self, query: int, token: int) -> Tail:
         """The tail of a position that holds a token: its stream, with attention's bias and what no coordinate has."""
         middle, radius = self.tables.rest
@@ -376,7 +380,7 @@ def undecided(
 
     With a plane f only points with f ≥ 0 matter, and a lead of f + floor on the whole box is enough.
     """
-    best: tuple[int, list[int]] | None = None
+    best: tuple[int, Form] | None = None
     try:
         pieces = Pieces(tail, box)
         for token in first:
@@ -385,8 +389,10 @@ def undecided(
             if least >= floor:
                 return None
             if best is None or least > best[0]:
-                best = least, form.a
+                best = least, form
     except Undecided:
         pass
-    sizes = [r for _, r in box] if best is None or not any(best[1]) else list(map(abs, best[1]))
-    return sizes.index(max(sizes)) if sizes else 0
+    # Where most of a form is what it cannot share, its slopes do not say what to cut: a width is what makes that small.
+    radii, sizes = [r for _, r in box], list(map(abs, best[1].a)) if best else []
+    cut = sizes.index(max(sizes)) if best and sum(sizes) > best[1].e else None
+    return cut if cut is not None and radii[cut] > 1 else radii.index(max(radii)) if radii else 0

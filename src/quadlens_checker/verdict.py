@@ -132,12 +132,20 @@ def float32_reason(certificate: Any) -> str | None:
 
 
 def verify(certificate: Any, content: bytes, clock: Clock) -> None:
-    """Raise `Rejected` unless every claim of the certificate is proved; `cost` must be three numbers, not more."""
-    if isinstance(certificate, dict) and certificate.get("strategy") == "cells":
-        from quadlens_checker.sequence_verdict import verify_cells  # an eighth of the time of a short check to import
+    """Raise `Rejected` unless every claim of the certificate is proved."""
+    shape_and_limits(certificate, content, clock)()
 
-        verify_cells(certificate, content, clock)
-        return
+
+def shape_and_limits(certificate: Any, content: bytes, clock: Clock) -> Callable[[], None]:
+    """Raise `Rejected` for a certificate that cannot be checked, whatever its proof says; return the proof's check.
+
+    This is the first stage of every check: versions, words, counts, hints and weights are what this checker can read
+    and enclose. `cost` must be three numbers, not more.
+    """
+    if isinstance(certificate, dict) and certificate.get("strategy") == "cells":
+        from quadlens_checker.sequence_verdict import cells_first  # an eighth of the time of a short check to import
+
+        return cells_first(certificate, content, clock)
     top = "format", "version", "statement", "verdict", "strategy", "model", "claims", "uncertified", "witnesses"
     keys(certificate, (*top, "hints", "cost"), "the certificate")
     version, about = certificate["version"], certificate["model"]
@@ -163,10 +171,14 @@ def verify(certificate: Any, content: bytes, clock: Clock) -> None:
     require(all(isinstance(certificate[key], list) for key in ("uncertified", "witnesses")), "a list is missing")
     margin, left_out = check_claims(model, config.task.words, certificate)
     witnesses = [integers(witness, "witness", 3, 0, model.p - 1) for witness in certificate["witnesses"]]
-    bounds = prover(model, certificate["hints"], clock)
-    check_inputs(config.task.answers, bounds, margin, left_out, witnesses, ties=version < 3)
     cost = keys(certificate["cost"], ("flops", "collapse_flops", "brute_force_flops"), "cost")
     integers(list(cost.values()), "cost", 3, 0, 10**limits.MAX_INTEGER_DIGITS)
+
+    def proof() -> None:
+        bounds = prover(model, certificate["hints"], clock)
+        check_inputs(config.task.answers, bounds, margin, left_out, witnesses, ties=version < 3)
+
+    return proof
 
 
 def old_version(config: Config) -> int:
@@ -244,6 +256,60 @@ def check_inputs(
     require(inputs == p * p, "not every input was looked at")
 
 
+REFUSALS = (
+    *(TimedOut, Rejected, MemoryError),
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
+)
+
+
+def refused(refusal: BaseException) -> tuple[str, str]:
+    """Return the verdict and its reason for what a check raised."""
+    if isinstance(refusal, TimedOut):
+        return "TIMEOUT", str(refusal)
+    if isinstance(refusal, Rejected):
+        return "REJECTED", str(refusal).encode("utf-8", "replace").decode()
+    if isinstance(refusal, MemoryError):
+        return "REJECTED", "the check needs more memory than it may use"
+    return "REJECTED", ascii(f"malformed certificate or model: {type(refusal).__name__}: {refusal}")[1:-1]
+
+
+def check_before_writing(text: bytes, content: bytes, max_seconds: float, most_leaves: int) -> tuple[str, str]:
+    """Run `shape_and_limits` on a certificate that is not written yet, and then its proof where that is short.
+
+    Args:
+        text: The certificate's file.
+        content: The model's file.
+        max_seconds: Of processor time; either is given up after this.
+        most_leaves: The proof of a certificate with more leaves is not begun.
+
+    Returns:
+        The verdict and why: VERIFIED; REJECTED; or TIMEOUT, where no reason to reject it was found so far.
+    """
+    began = time.process_time()
+
+    def clock(operations: int) -> None:
+        if time.process_time() - began + operations / limits.OPERATIONS_PER_SECOND > max_seconds:
+            raise TimedOut(f"checking it takes more than {max_seconds:g} seconds")
+
+    try:
+        for what, size, most in (
+            ("the certificate", len(text), limits.MAX_CERTIFICATE_BYTES),
+            ("the model", len(content), limits.MAX_MODEL_BYTES),
+        ):
+            require(size <= most, f"{what} has {size} bytes, more than {most}")
+        certificate = parse_json(text, floats=False)
+        proof = shape_and_limits(certificate, content, clock)
+        steps = certificate["hints"].get("steps", ())
+        leaves = sum(len(step["leaves"]) for step in steps)
+        if leaves > most_leaves:
+            raise TimedOut(f"its proof has {leaves} leaves, and each takes some milliseconds")
+        began = time.process_time()
+        proof()
+    except REFUSALS as refusal:
+        return refused(refusal)
+    return "VERIFIED", "every claim was proved again from the model"
+
+
 def check_here(certificate_path: str, model_path: str, max_seconds: float) -> CheckReport:
     """Check in this process, with a look at the clock between steps; a file that cannot be read raises OSError."""
     began, sha256 = time.monotonic(), None
@@ -261,14 +327,8 @@ def check_here(certificate_path: str, model_path: str, max_seconds: float) -> Ch
         certificate = parse_json(text, floats=False)
         sha256 = hashlib.sha256(content).hexdigest()
         verify(certificate, content, clock)
-    except TimedOut as error:
-        return report("TIMEOUT", str(error))
-    except Rejected as rejection:
-        return report("REJECTED", str(rejection).encode("utf-8", "replace").decode())
-    except MemoryError:
-        return report("REJECTED", "the check needs more memory than it may use")
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        return report("REJECTED", ascii(f"malformed certificate or model: {type(error).__name__}: {error}")[1:-1])
+    except REFUSALS as refusal:
+        return report(*refused(refusal))
     claims, words = certificate["claims"], certificate["statement"]
     proved = {"statement": words, "claims": claims, "cost": certificate.get("cost", {})}
     proved["float32"] = float32_reason(certificate)

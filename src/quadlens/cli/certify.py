@@ -61,7 +61,8 @@ def command(
 
     Verdict and exit code: CERTIFIED 0 (all inputs proved right), PARTLY 1 (some), UNPROVED 1 (none). A network on
     sequences is decided on every word of its task, however many there are; WRONG 1 comes with an input that it
-    answers wrong.
+    answers wrong. With -o the checker's first stage, and a short proof, is checked before the file is written: what
+    it rejects is said, nothing is written, and the exit code is 2.
     """
     if all_strategies:
         if time_limit is not None:
@@ -73,7 +74,8 @@ def command(
     from quadlens.model.bundled import resolve
     from quadlens.model.native import load_with_sha256
 
-    loaded, digest = load_with_sha256(resolve(model))
+    file = resolve(model)
+    loaded, digest = load_with_sha256(file)
     if output is not None:
         check_writable(output)
     certificate: Certificate | SequenceCertificate
@@ -83,7 +85,8 @@ def command(
         else:
             certificate, value, render = _certified_pairs(out, model, loaded, digest, strategy, output is not None)
     if output is not None and certificate.verdict != "UNPROVED":
-        certificate.save(output)
+        content = Path(file).read_bytes()
+        certificate.save(output, out.note, content)
         value["output"] = str(output)
     elif output is not None:
         out.note(f"nothing is proved, so {output} is not written")

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from quadlens.figures.registry import all_pictures
 from quadlens.model.study import Study
 from quadlens.numbers import at_most
@@ -51,9 +53,13 @@ def _beside_the_statement(certificate: SequenceCertificate) -> list[str]:
     example = certificate.counter_example
     if example is not None:
         return [f"The verdict is WRONG: on {worst_input} it answers the tokens {example['answered']}."]
+    if certificate.margin_attained is None:
+        right = certificate.network.task.right(np.array([certificate.worst.word]), certificate.worst.step)
+        found = "every token is right on the inputs that were tried" if right.all() else "margins are beyond float64"
+        return [f"The verdict is {certificate.verdict}: {found}."]
     return [
         f"The verdict is {certificate.verdict}. The smallest margin that was found is "
-        f"{at_most(certificate.worst_margin[1], 6)}, at step {certificate.worst.step} of the input {worst_input}."
+        f"{at_most(certificate.margin_attained, 6)}, at step {certificate.worst.step} of the input {worst_input}."
     ]
 
 

@@ -1,6 +1,7 @@
 """The certificate: one JSON file, deterministic bytes, everything a checker needs beside the model file."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +15,9 @@ from quadlens.errors import BadConfig
 from quadlens.model.atomic import write_atomic
 from quadlens.model.config import Config
 from quadlens.model.groups import group_table
+from quadlens.model.native import to_bytes
 from quadlens.model.task import Task
+from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, double_above, double_below
 from quadlens.proofs.checker_limits import too_long, unknown_model
 from quadlens.proofs.float32 import FLOAT32_EXECUTION, Float32Bound
@@ -36,6 +39,7 @@ class Certificate(Displayed):
         brute_force_flops: What `brute` costs beyond the collapse.
         brute_force_collapse_flops: What the full collapse costs, which `brute` needs.
         float32: The second line: how far float32 execution can be from real arithmetic.
+        model: The network, for the checker that is asked before a file is written.
     """
 
     model_sha256: str
@@ -45,6 +49,7 @@ class Certificate(Displayed):
     brute_force_flops: int
     brute_force_collapse_flops: int
     float32: Float32Bound
+    model: Weights | None = None
 
     @property
     def p(self) -> int:
@@ -198,18 +203,32 @@ class Certificate(Displayed):
         """The file; the same model and strategy always give the same bytes."""
         return (json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
-    def save(self, path: Path) -> None:
-        """Write the file, whole or not at all.
+    def save(self, path: str | Path, tell: Callable[[str], None] = lambda _: None, model: bytes | None = None) -> None:
+        """Write the file, whole or not at all, once the checker's first stage, and a short proof, is passed.
+
+        Args:
+            path: Where.
+            tell: Called with a sentence where the proof is too long to be checked here.
+            model: The model's file; what `quadlens.save` writes when None.
 
         Raises:
             BadConfig: for a proof that nobody could check.
         """
+        from quadlens.before_writing import check_before_writing
+
+        self.need_claims()
+        content = to_bytes(self.model) if model is None and self.model is not None else model
+        if content is not None:
+            check_before_writing(self.to_json(), content, tell)
+        write_atomic(Path(path), self.to_bytes())
+
+    def need_claims(self) -> None:
+        """Refuse a proof that the checker has no theorem or no room for."""
         if self.obstacle:
             raise BadConfig(
                 f"{self.verdict}: {self.certified_inputs} of {self.p**2} inputs are proved, but no certificate is "
                 f"written: {self.obstacle}; run without -o to see the proof"
             )
-        write_atomic(path, self.to_bytes())
 
 
 def operation(task: Task) -> str:

@@ -162,6 +162,7 @@ class Prover:
             brute_force_flops=brute_force_cost(config),
             brute_force_collapse_flops=self.collapse_flops,
             float32=self.float32,
+            model=self.anatomy.model,
         )
 
     def _deep(self, model: Weights, strategy: str, checkable: bool) -> Certificate:
@@ -174,7 +175,7 @@ class Prover:
             raise BadConfig(f"strategy {strategy} has no certificate for this model: {obstacle}")
         proof = prove_deep(model)
         total = proof.operations
-        return Certificate(self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model))
+        return Certificate(self.model_sha256, model.config, proof, 0, total, 0, bound_float32(model), model)
 
 
 def certify(

@@ -45,10 +45,11 @@ def point_margins(
 
 
 def word_margin(network: Network, word: Words, step: int) -> float:
-    """The margin of one word at a step, in float64."""
+    """The margin of one word at a step, in float64; infinite where nothing can be wrong, or nothing is known."""
     task = network.task
     logits = forward(network.weights, task.tokens(word), task.steps[step][0])
-    return float(leads_of_set(logits, task.right(word, step))[0])
+    margin = float(leads_of_set(logits, task.right(word, step))[0])
+    return np.inf if np.isnan(margin) else margin
 
 
 def attack(
@@ -65,7 +66,7 @@ def attack(
         costs = [n @ gradient - e[..., heads] @ (gradient * point) for n, e in zip(N, E, strict=True)]
         word = shortest_word(task, costs, cells.first, [(int(cells.state[at]), tuple(cells.letters[at].tolist()))])
         descended = Found(word_margin(network, word, step), step, tuple(word[0].tolist()))
-        if descended.margin >= best.margin:
+        if best.word and descended.margin >= best.margin:
             break
         best, states = descended, task.trace(word)[0]
         total_N, total_E = tables.N_constant.middle[own], tables.E_constant.middle[own]
@@ -117,12 +118,12 @@ def shortest_word(
         total = costs[letter] + ends[task.next[letter]]
         choice.append(total.argmin(axis=1))
         ends = total.min(axis=1)
-    best = np.inf
-    for begin, letters in cells:
+    best, state, end = np.inf, 0, 0
+    for number, (begin, letters) in enumerate(cells):
         total, after = sums[begin], begin
         for letter, a in enumerate(letters, first):
             total, after = total + costs[letter][after, a], int(task.next[letter][after, a])
-        if total + ends[after] < best:
+        if number == 0 or total + ends[after] < best:
             best, state, end, word[0, first:last] = total + ends[after], begin, after, letters
     for letter in range(first - 1, -1, -1):
         state, word[0, letter] = divmod(int(came[letter][state]), task.alphabets[letter])
@@ -142,9 +143,10 @@ def true_margin(network: Network, word: tuple[int, ...], step: int) -> tuple[flo
         ends_of = [np.array([float(getattr(x, end)()) for x in logits]) for end in ("lower", "upper")]
     # Reading a ball's end as a float may round it either way.
     low, high = np.nextafter(ends_of[0], -np.inf), np.nextafter(ends_of[1], np.inf)
-    ends = (
-        low[right].max() - high[~right].max(initial=-np.inf),
-        high[right].max() - low[~right].max(initial=-np.inf),
-    )
+    with np.errstate(over="ignore"):
+        ends = (
+            low[right].max() - high[~right].max(initial=-np.inf),
+            high[right].max() - low[~right].max(initial=-np.inf),
+        )
     middle = low / 2 + high / 2
     return float(np.nextafter(ends[0], -np.inf)), float(np.nextafter(ends[1], np.inf)), int(middle.argmax())

@@ -15,14 +15,14 @@ from quadlens.display import Displayed
 from quadlens.errors import BadConfig
 from quadlens.long_work import TIME_LIMIT, is_over, tell
 from quadlens.model.atomic import write_atomic
-from quadlens.model.native import sha256
+from quadlens.model.native import sha256, to_bytes
 from quadlens.model.sequence import TaskSpec
 from quadlens.model.sequence_forward import forward
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, double_above, double_below
 from quadlens.sequences.attack import Found, true_margin
 from quadlens.sequences.counting import all_right, count_open
-from quadlens.sequences.decide import LEAST_AIM, Aim, StepProof
+from quadlens.sequences.decide import LEAST_AIM, NOTHING_WRONG, Aim, StepProof
 from quadlens.sequences.leaves import COUNTED, GRAIN, OPEN, RIGHT, Group
 from quadlens.sequences.linear import LINEAR, LinearStep, is_linear
 from quadlens.sequences.tables import HINT_BITS, Network
@@ -34,6 +34,8 @@ SequenceVerdict = Literal["CERTIFIED", "WRONG", "PARTLY", "UNPROVED"]
 VERSION = 4
 # What is claimed of what is proved, so that a checker that bounds a little worse agrees.
 CLAIMED = 1 - 2.0**-13
+# Of smaller margins half is claimed: what a checker with 80 bits after the point loses is more than that share of them.
+FINE = 2.0**-60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +72,11 @@ class SequenceCertificate(Displayed):
         return max(int(self.is_wrong), least, joined), min(self.inputs, sum(most for _, most in counts))
 
     @property
+    def margin_attained(self) -> float | None:
+        """The smallest margin found, rounded up; None where every token is right, or float64 cannot hold it."""
+        return None if self.worst_margin[1] == np.inf else self.worst_margin[1]
+
+    @property
     def is_wrong(self) -> bool:
         """Whether an input is proved to be answered wrong."""
         return self.worst_margin[1] < 0
@@ -91,7 +98,10 @@ class SequenceCertificate(Displayed):
         margins = [leaf.margin for step in self.steps for leaf in step.leaves if leaf.kind in proved]
         if not self.certified_inputs:
             return None
-        return Fraction(int(min(margins, default=1.0) * CLAIMED * 2.0**60), 1 << 60)
+        least = min(margins, default=np.inf)
+        if least < FINE:
+            return Fraction(least) / 2
+        return Fraction((least if least < np.inf else NOTHING_WRONG) * CLAIMED)
 
     @property
     def verdict(self) -> SequenceVerdict:
@@ -140,7 +150,8 @@ class SequenceCertificate(Displayed):
         task, answers = self.network.task, []
         tokens = task.tokens(np.array([word]))
         for query, _, _ in task.steps:
-            token = int(forward(self.network.weights, tokens[:, : query + 1], query)[0].argmax())
+            with np.errstate(all="ignore"):
+                token = int(forward(self.network.weights, tokens[:, : query + 1], query)[0].argmax())
             answers.append(token)
             if task.name.startswith("add:") and query + 1 < tokens.shape[1] and token < self.network.config.d_vocab:
                 tokens[0, query + 1] = token
@@ -157,12 +168,12 @@ class SequenceCertificate(Displayed):
             text = (
                 f"On {which} {self.inputs:,} inputs of {words}, in real arithmetic on the stored weights, greedy "
                 "decoding is right: at every step the logit of a right token exceeds that of every token that is not "
-                f"right, by at least {at_least(self.margin, 9)}."
+                f"right, by at least {margin_words(self.margin)}."
             )
         return text if most == 0 else f"{text} At least {least:,} and at most {most:,} inputs are answered wrongly."
 
     def _facts(self) -> dict[str, object]:
-        margin = "none" if self.margin is None else f"≥ {at_least(self.margin, 9)}"
+        margin = "none" if self.margin is None else f"≥ {margin_words(self.margin)}"
         return {"": self.verdict, "inputs": f"{self.certified_inputs:,} of {self.inputs:,}", "margin": margin}
 
     def summary(self) -> dict[str, Any]:
@@ -179,7 +190,7 @@ class SequenceCertificate(Displayed):
             "accuracy_upper_bound": double_above(Fraction(self.inputs - self.wrong_inputs[0], self.inputs)),
             "counter_example": self.counter_example,
             "margin_lower_bound": double_below(self.margin),
-            "margin_attained": self.worst_margin[1],
+            "margin_attained": self.margin_attained,
             "worst_input": self.told(self.worst.word),
             "reason": self.reason,
             "leaves": sum(len(step.leaves) for step in self.steps),
@@ -216,15 +227,38 @@ class SequenceCertificate(Displayed):
         """The file; the same network always gives the same bytes."""
         return (json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
-    def save(self, path: str | Path) -> None:
-        """Write the file, whole or not at all.
+    def save(self, path: str | Path, tell: Callable[[str], None] = lambda _: None, model: bytes | None = None) -> None:
+        """Write the file, whole or not at all, once the checker's first stage, and a short proof, is passed.
+
+        Args:
+            path: Where.
+            tell: Called with a sentence where the proof is too long to be checked here.
+            model: The model's file; what `quadlens.save` writes when None.
 
         Raises:
-            BadConfig: where nothing is proved.
+            BadConfig: where nothing is proved, or the checker rejects what would be written.
         """
+        from quadlens.before_writing import check_before_writing
+
+        self.need_claims()
+        check_before_writing(self.to_json(), to_bytes(self.network.weights) if model is None else model, tell)
+        write_atomic(Path(path), self.to_bytes())
+
+    def need_claims(self) -> None:
+        """Refuse a certificate that claims nothing."""
         if self.verdict == "UNPROVED":
             raise BadConfig("nothing is proved about this network, so there is no certificate to write")
-        write_atomic(Path(path), self.to_bytes())
+
+
+def margin_words(margin: Fraction) -> str:
+    """A margin rounded down, to nine decimals or, where these are 0, to a power of 2.
+
+    >>> margin_words(Fraction(2, 3)), margin_words(Fraction(3, 2**70))
+    ('0.666666666', '2^-69')
+    """
+    if margin >= Fraction(1, 10**9):
+        return at_least(margin, 9)
+    return f"2^-{(-(-margin.denominator // margin.numerator) - 1).bit_length()}"
 
 
 def _digits(word: tuple[int, ...], base: int) -> list[tuple[int, int]]:
@@ -298,8 +332,12 @@ def certify_sequence(
         digest: SHA-256 of its file; of the file that `save` would write when None.
         progress: Called with what is about to be done.
     """
+    with np.errstate(all="ignore"):  # a number that is none proves nothing
+        return _decided(Network(weights), digest or sha256(weights), progress)
+
+
+def _decided(network: Network, digest: str, progress: Callable[[str], None]) -> SequenceCertificate:
     began = time.perf_counter()
-    network = Network(weights)
     tail = Tail(network)
     numbers = range(len(network.task.steps))
     progress("bounding what attention brings")
@@ -315,7 +353,7 @@ def certify_sequence(
     progress("counting what stays open")
     count_open([step for step in steps if isinstance(step, StepProof)], min(aim.target, LEAST_AIM))
     seconds = time.perf_counter() - began
-    return SequenceCertificate(network, digest or sha256(weights), steps, aim.worst, seconds, is_over())
+    return SequenceCertificate(network, digest, steps, aim.worst, seconds, is_over())
 
 
 def _first_words(steps: Sequence[StepProof | LinearStep]) -> Iterator[Found]:

@@ -50,8 +50,9 @@ def check(
         if weights is None:
             weights = save(study, Path(directory) / "model.safetensors")
         if not isinstance(proof, str | Path):
-            proof.save(Path(directory) / "certificate.json")
-            proof = Path(directory) / "certificate.json"
+            proof.need_claims()
+            content, proof = proof.to_bytes(), Path(directory) / "certificate.json"
+            proof.write_bytes(content)
         run = check_proved if proved else quadlens_checker.check
         with refusals_of_a_check(str(weights)):
             return run(str(proof), str(weights), max_seconds, progress=progress)

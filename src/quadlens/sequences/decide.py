@@ -21,7 +21,7 @@ from quadlens.sequences.cells import Cells, all_cells, places_of
 from quadlens.sequences.interval import Interval
 from quadlens.sequences.leaves import GRAIN, OPEN, RIGHT, WRONG, Group, Leaf, Proposal, bisect, halves
 from quadlens.sequences.reach import holds, search
-from quadlens.sequences.tables import Network, StepTables
+from quadlens.sequences.tables import Network, StepTables, check_finite
 from quadlens.sequences.tail import Tail
 from quadlens.sequences.union import Fixed
 
@@ -34,6 +34,10 @@ ROOM_WHERE_WRONG = 30_000
 ATTACKED, TILTED = 6, 24
 # Share of the smallest margin found that proofs aim at, and what they aim at where an input is wrong.
 AIM, LEAST_AIM = 0.96, 2.0**-10
+# What is claimed, and proofs aim at, where every token is right.
+NOTHING_WRONG = 1.0
+# A margin that is rounded to 0 would let ties pass.
+SMALLEST = 5e-324
 
 
 class Aim:
@@ -59,7 +63,9 @@ class Aim:
     @property
     def target(self) -> float:
         """The margin to be proved."""
-        return LEAST_AIM if self.is_wrong else AIM * self.worst.margin
+        if self.is_wrong:
+            return LEAST_AIM
+        return max(SMALLEST, AIM * self.worst.margin) if self.worst.margin < np.inf else NOTHING_WRONG
 
     @property
     def room(self) -> int:
@@ -78,6 +84,9 @@ class StepProof:
         """Find where the cells' boxes are."""
         self.network, self.tail, self.number = network, tail, number
         self.tables: StepTables = network.step(number)
+        tables = self.tables
+        parts = (*tables.N, *tables.E, tables.N_constant, tables.E_constant, tables.stream)
+        check_finite(network.task.name, number, parts)
         self.leaves: list[Leaf] = []
         groups, places = all_cells(network.task, self.tables, number)
         self.groups = [self.group(cells, place) for cells, place in zip(groups, places, strict=True)]
@@ -147,7 +156,7 @@ class StepProof:
             for lower in (0.9 * target, 0.75 * target, target / 2, target / 8, target * 2.0**-20):
                 if is_over():
                     break
-                hard = self._settled(group, *self._bisected(group, hard, lower))
+                hard = self._settled(group, *self._bisected(group, hard, max(lower, SMALLEST)))
             own, nothing = self.tables.own[group.cells.own], np.zeros((0, 2))
             for answer in np.unique(group.cells.answer[hard]).tolist():
                 group.leaf[[i for i in hard if group.cells.answer[i] == answer]] = len(self.leaves)
@@ -275,7 +284,7 @@ class StepProof:
         def spread(letter: int) -> float:
             N, E = self.tables.N[letter].middle[cells.own], self.tables.E[letter].middle[cells.own]
             terms = (N - centre * E[..., heads]) * (width > 0)
-            return float((terms.max(axis=(0, 1)) - terms.min(axis=(0, 1))).sum())
+            return float(np.nan_to_num(terms.max(axis=(0, 1)) - terms.min(axis=(0, 1))).sum())
 
         below = [spread(letter) for letter in range(cells.first)]
         above = [spread(letter) for letter in range(cells.last, task.letters)]
@@ -283,7 +292,7 @@ class StepProof:
             return ""
         low = below[-1] + 0.1 * sum(below) if below else -1.0
         high = above[0] + 0.1 * sum(above) if above else -1.0
-        return "-" if low >= high else "+"
+        return "-" if below and (low >= high or not above) else "+"
 
     def drop_unused(self) -> None:
         """Forget the leaves that no cell is in any more."""

@@ -199,7 +199,8 @@ class SequenceExplanation(Displayed):
 def explain_sequence(weights: Weights) -> SequenceExplanation:
     """What each step of a network on sequences reads, and what the number that it reads means."""
     network = Network(weights)
-    return SequenceExplanation(network, tuple(_reading(network, step) for step in range(len(network.task.steps))))
+    with np.errstate(all="ignore"):  # a bound that is no number is the widest there is
+        return SequenceExplanation(network, tuple(_reading(network, step) for step in range(len(network.task.steps))))
 
 
 def _reading(network: Network, step: int) -> StepReading:

@@ -26,11 +26,11 @@ from jaxtyping import Float, Int
 from quadlens.long_work import is_over
 from quadlens.sequences.attack import ROUNDS, Found, shortest_word, word_margin
 from quadlens.sequences.cells import check_window, places_of, reached, window
-from quadlens.sequences.decide import ATTACKED
+from quadlens.sequences.decide import ATTACKED, SMALLEST
 from quadlens.sequences.histogram import Paths, count_negative, least, paths
 from quadlens.sequences.interval import Interval, down, up
 from quadlens.sequences.leaves import OPEN
-from quadlens.sequences.tables import Network
+from quadlens.sequences.tables import Network, check_finite
 from quadlens.sequences.union import Fixed
 
 LINEAR = "linear"
@@ -203,6 +203,8 @@ class LinearStep:
         self.network, self.number, self.task = network, number, network.task
         check_window(self.task, number)
         self.tables = network.direct(number)
+        tables, occurs = self.tables, network.occurs[: self.task.steps[number][0] + 1].T
+        check_finite(self.task.name, number, (tables.w, tables.base, tables.logits[occurs]))
         self.query = self.task.steps[number][0]
         self._lowest = np.inf
         self._prefixes: dict[tuple[int, frozenset[int]], Paths] = {}
@@ -317,7 +319,7 @@ class LinearStep:
         for share in LOWER if self._lowest > 0 else ():
             if is_over():
                 break
-            if not any(True for _ in self._led(self.bundles, share * target)):
+            if not any(True for _ in self._led(self.bundles, max(share * target, SMALLEST))):
                 return
         queue: list[tuple[int, int, Bundle, Any]] = []
         gap = 0
@@ -413,7 +415,7 @@ class LinearStep:
             costs = [of_letter[which, rival] for of_letter, which in zip(terms, self._numbers, strict=True)]
             word = shortest_word(self.task, costs, bundle.first, [cell[:2] for cell in bundle.cells])
             margin = word_margin(self.network, word, self.number)
-            if margin >= best.margin:
+            if best.word and margin >= best.margin:
                 break
             best = Found(margin, self.number, tuple(word[0].tolist()))
         return best

@@ -7,6 +7,7 @@ letter sits at a few positions, so that it adds N_l[s,a] = Σ_j w_j u_j(token_j[
 are taken as they are stored; scores, exponentials and values are Arb's, then rounded outwards once.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from quadlens.errors import BadConfig
+from quadlens.errors import BadConfig, BadWeights
 from quadlens.model.sequence_forward import balls, parts, seen, sequence_config, tensor, written_by_heads
 from quadlens.model.sequence_task import SequenceTask, expand
 from quadlens.model.weights import Weights
@@ -26,6 +27,23 @@ ARB_BITS = 128
 HINT_BITS = 40
 # Directions in which values differ by less than this share of their size are left to the remainder.
 FAINT = 1e-7
+# Of what values write; its square is a float.
+LARGEST = 1e150
+
+
+def check_finite(task: str, step: int, parts: Iterable[Interval]) -> None:
+    """Refuse tables with numbers that float64 cannot hold: nothing could be proved from them.
+
+    Raises:
+        BadWeights: where there are such.
+    """
+    if not all(np.isfinite(part.lo).all() and np.isfinite(part.hi).all() for part in parts):
+        raise too_large(f"task {task!r}, step {step}: what attention reads")
+
+
+def too_large(what: str) -> BadWeights:
+    """Numbers that float64 cannot hold."""
+    return BadWeights(f"{what} is beyond float64, so that nothing can be proved; scale the weights down")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +129,8 @@ class Network:
             values = np.array([float(ball.mid()) for ball in written.transpose(1, 0, 2)[self.occurs].ravel()])
             values = values.reshape(-1, self.config.d_model)
             size = np.abs(values).max(initial=0.0)
+            if not size < LARGEST:
+                raise too_large(f"what values write, or its square (the largest has a size of {size:.3g}),")
             _, strength, rows = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
             strong = rows[strength > FAINT * size * np.sqrt(len(values))]
             bases.append(np.rint(strong * 2.0**HINT_BITS).astype(np.int64))
