@@ -171,7 +171,8 @@ def test_what_is_written_about_sequences_is_verified(
 def odd(seed: int) -> Weights:
     """Ordinary weights, but for one or two tensors that are large or small, and norms with a tiny eps."""
     draw = np.random.default_rng(seed)
-    norms = Norms(*(Norm(str(draw.choice(["rms", "layer"])), float(10.0 ** draw.integers(-30, -2))) for _ in range(4)))
+    tiny = [float(10.0 ** draw.integers(-30, -2)) for _ in range(4)]
+    norms = Norms(*(Norm("rms" if draw.random() < 0.5 else "layer", eps) for eps in tiny))
     config = random_config(seed, addition_task(1, 2), 4, 6)
     config = replace(config, norms=norms if config.d_mlp else replace(norms, mlp=None))
     weights = random_network(config, seed)
