@@ -125,6 +125,14 @@ def weights_in_text(program: Path) -> dict[str, np.ndarray]:
     return tensors
 
 
+def with_weights(path: Path, saved: Path) -> Path:
+    """Return the file itself, or where the weights in a program's text are saved."""
+    if path.suffix != ".py":
+        return path
+    np.savez(saved, **weights_in_text(path))  # type: ignore[arg-type]
+    return saved
+
+
 def checkpoints(directory: Path, known: Sequence[Mapping[str, str]]) -> list[Path]:
     """Return the checkpoints below a directory, and the programs of adders.toml that have weights in their text."""
     programs = [path for path in sorted(directory.rglob("*.py")) if facts_of(path, known)]
@@ -161,10 +169,7 @@ def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dic
             for end in ("safetensors", "cert.json", "read", "decided", "checked")
         )
         hints = [word for key in ("task", "activation") if key in fact for word in (f"--{key}", fact[key])]
-        source = path
-        if path.suffix == ".py":
-            source = model.with_suffix(".npz")
-            np.savez(source, **weights_in_text(path))  # type: ignore[arg-type]
+        source = with_weights(path, model.with_suffix(".npz"))
         read = once(read_as, "import", str(source), "-o", str(model), *hints, limit=given.seconds)
         row: dict[str, Any] = {"repository": fact.get("repository", ""), "path": fact.get("path", name)}
         row |= {"stated": fact.get("claimed", "–")}
@@ -186,10 +191,15 @@ def rows(directory: Path, kept: Path, given: argparse.Namespace) -> Iterator[dic
         yield row
 
 
+def name_of(row: Mapping[str, str]) -> str:
+    """Return what tables call a network."""
+    short = row["path"] if row["path"].endswith("/best.pt") else Path(row["path"]).name
+    return f"{row['repository'].partition('/')[0]}: `{short}`" if row["repository"] else row["path"]
+
+
 def line(row: Mapping[str, str]) -> str:
     """One line of the table."""
-    short = row["path"] if row["path"].endswith("/best.pt") else Path(row["path"]).name
-    name = f"{row['repository'].partition('/')[0]}: `{short}`" if row["repository"] else row["path"]
+    name = name_of(row)
     verdict, most = "wrong", row["wrong_at_most"]
     shown, wrong = f"{row['input']} → {row['answer']}", f"at least {several(int(row['wrong_at_least'] or 0), up=False)}"
     if row["verdict"] == "CERTIFIED":

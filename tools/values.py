@@ -305,6 +305,17 @@ VALUES = (
     Value("gallery.fewest-inputs", GALLERY, lambda tool: min(_inputs(tool))),
     Value("gallery.most-inputs", GALLERY, lambda tool: max(_inputs(tool))),
     Value("adder.inputs", GALLERY, lambda tool: _cards(tool)["adder"]["inputs"]),
+    # Shares of random inputs of which the middle digit is right, with parts of what attention brings.
+    *(
+        Value(f"adder.{name}", "quadlens explain adder", _at("axis_controls", key), "estimate", digits, "%")
+        for name, key, digits in (
+            ("s-alone", "s_alone", 1),
+            ("without-s", "without_s", 1),
+            ("s-as-drawn", "as_drawn", 2),
+            ("s-linear", "linear", 1),
+            ("s-shuffled", "lower_sum_shuffled", 1),
+        )
+    ),
     Value("chughtai-s5.inputs", GALLERY, lambda tool: _cards(tool)["chughtai-s5"]["inputs"]),
     Value("microadder-57.inputs", GALLERY, lambda tool: _cards(tool)["microadder-57"]["inputs"]),
 )

@@ -66,10 +66,20 @@ def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclos
         query: The position whose answer is asked for.
         enclosed: Whether in balls, and not in float64.
     """
+    out, written = attended(weights, tokens, query, enclosed)
+    for head in written:
+        out = out + head
+    return after_attention(weights, out)
+
+
+def attended(
+    weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False
+) -> tuple[Numbers, list[Numbers]]:
+    """Return the residual stream at `query` with b_O, and what each head adds to it."""
     config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
     # A task may feed what no step reads, as the last digit of an answer, beyond the network's last position.
     x, n, q, k = parts(weights, tokens[:, : config.n_ctx], enclosed)
-    out = x[:, query] + of("b_O")
+    written = []
     for h in range(config.n_heads):
         keys_at = seen(weights, query, h)
         score = (q[:, None, query, h] * k[:, keys_at, h]).sum(axis=2) / config.divisor
@@ -77,8 +87,8 @@ def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclos
         weight = np.exp(score if enclosed else score - score.max(axis=1, keepdims=True))
         weight = weight / weight.sum(axis=1, keepdims=True)
         value = n[:, keys_at] @ of("W_V")[h] + of("b_V")[h]
-        out = out + (weight[:, :, None] * value).sum(axis=1) @ of("W_O")[h]
-    return after_attention(weights, out)
+        written.append((weight[:, :, None] * value).sum(axis=1) @ of("W_O")[h])
+    return x[:, query] + of("b_O"), written
 
 
 def written_by_heads(weights: Weights, n: Numbers) -> list[Numbers]:

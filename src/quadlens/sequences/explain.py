@@ -5,7 +5,7 @@ share of l is E_l / Σ E, at least min E_l / (min E_l + Σ_{others} max E), and 
 The others are added up by themselves: to take E_l off the whole would cancel where it is nearly all of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -18,6 +18,7 @@ from quadlens.display import Displayed, short
 from quadlens.model.sequence_forward import after_attention
 from quadlens.model.weights import Weights
 from quadlens.numbers import at_least, at_most, fit, percent
+from quadlens.sequences.axis_controls import AxisControls, axis_controls, digits_of_tokens
 from quadlens.sequences.cells import MOST_AT_FIRST, Cells, all_cells, places_of, window
 from quadlens.sequences.interval import Interval, down, up
 from quadlens.sequences.reach import search
@@ -101,6 +102,7 @@ class Axis:
         points: s along the axis.
         winner: The digit with the largest logit there, [own, point]; the other coordinates follow s from the mean of
             one value's cells to the next's.
+        coordinate: Which coordinate of what attention brings s is.
     """
 
     step: int
@@ -113,6 +115,7 @@ class Axis:
     high: Float[np.ndarray, "own value"]
     points: Float[np.ndarray, " point"]
     winner: Int[np.ndarray, "own point"]
+    coordinate: int
 
     @property
     def overlapping(self) -> int:
@@ -153,6 +156,11 @@ class SequenceExplanation(Displayed):
         """The middle step on the axis of s; None for a task that is no addition, lowest digit first."""
         return axis_of(self.network, len(self.steps) // 2)
 
+    @cached_property
+    def axis_controls(self) -> AxisControls | None:
+        """How much of the answer s carries, on random inputs; None where there is no axis."""
+        return None if self.axis is None else axis_controls(self.network, self.axis)
+
     def sentences(self) -> list[str]:
         """What there is to say, each sentence with its values."""
         task, config = self.network.task, self.network.config
@@ -163,7 +171,8 @@ class SequenceExplanation(Displayed):
             f"{'step' if len(task.steps) == 1 else 'steps'}, {task.inputs:,} inputs. "
             f"What attention brings to a step has {numbers} {'coordinate' if numbers == 1 else 'coordinates'}."
         )
-        return [first, *(step.words() for step in self.steps), *([self.axis.words()] if self.axis else [])]
+        of_the_axis = [part.words() for part in (self.axis, self.axis_controls) if part is not None]
+        return [first, *(step.words() for step in self.steps), *of_the_axis]
 
     def summary(self) -> str:
         """All sentences in one paragraph."""
@@ -187,6 +196,7 @@ class SequenceExplanation(Displayed):
             "task": self.network.task.name,
             "inputs": self.network.task.inputs,
             "steps": steps,
+            "axis_controls": None if self.axis_controls is None else asdict(self.axis_controls),
             "words": self.sentences(),
         }
 
@@ -306,14 +316,9 @@ def axis_of(network: Network, step: int, points: int = 1200) -> Axis | None:
         low=low,
         high=high,
         points=line,
-        winner=np.array(_digits(network))[np.stack(winner)],
+        winner=np.array(digits_of_tokens(network))[np.stack(winner)],
+        coordinate=widest,
     )
-
-
-def _digits(network: Network) -> list[int]:
-    """The digit of each token; base for tokens that are none."""
-    digits = network.config.task.digits
-    return [digits.index(t) if t in digits else len(digits) for t in range(network.config.d_vocab_out)]
 
 
 def _digit_sums(cells: Cells, last: int, base: int) -> Int[np.ndarray, "n w"]:
