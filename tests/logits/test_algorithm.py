@@ -28,7 +28,7 @@ from quadlens.logits.algorithm import (
 from quadlens.model import Recipe, Weights, build_mlp, build_transformer
 from quadlens.model.config import Config, Hidden, Softmax
 from quadlens.training.config import TrainConfig
-from quadlens.training.initial import start_of
+from quadlens.training.machines import start_of
 from strategies import mlps, odd_moduli, seeds, transformers
 
 

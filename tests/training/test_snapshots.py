@@ -20,7 +20,7 @@ from quadlens.model.native import save
 from quadlens.studies.over_time import files_of, history, key_waves, model_in
 from quadlens.studies.played_run import orthonormal_waves, read_run
 from quadlens.training.config import load_config
-from quadlens.training.initial import start_of
+from quadlens.training.machines import start_of
 from quadlens.training.outputs import RunFiles, save_snapshot, snapshot_epochs
 from quadlens.training.train import Hooks, Interrupted, train
 

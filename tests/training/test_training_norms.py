@@ -9,8 +9,8 @@ from quadlens.errors import BadConfig
 from quadlens.training.config import TrainConfig
 from quadlens.training.device import DeviceEngine
 from quadlens.training.engine import OptimiserState
-from quadlens.training.initial import start_of
 from quadlens.training.layout import Layout
+from quadlens.training.machines import start_of
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,9 @@ from quadlens.training.config import Seeding, TrainConfig
 from quadlens.training.cpu import CpuEngine
 from quadlens.training.device import DeviceEngine
 from quadlens.training.engine import OptimiserState
-from quadlens.training.initial import Start, gbmi_reseed, start_of
+from quadlens.training.initial import Start, gbmi_reseed
 from quadlens.training.layout import Layout, PairLayout
+from quadlens.training.machines import start_of
 
 pytestmark = pytest.mark.slow
 

@@ -131,7 +131,7 @@ def _template() -> "Template":
 
 def asset(name: str) -> str:
     """A file of the `assets` folder."""
-    return (files("quadlens.explorer") / "assets" / name).read_text(encoding="utf-8")
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 def script() -> str:

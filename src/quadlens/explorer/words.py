@@ -15,7 +15,7 @@ from quadlens.spectrum.of_study import layer_of, no_waves
 
 # More elements than these have their neurons' waves over all inputs transformed too slowly in a browser (`lens.js`).
 LARGEST_SHARED = 131
-SAID = parse_toml((files("quadlens.explorer") / "words.toml").read_bytes(), "words.toml")
+SAID = parse_toml((files(__package__) / "words.toml").read_bytes(), "words.toml")
 
 
 def _activation(kind: str, name: str, **own: str) -> SimpleNamespace:

@@ -13,7 +13,7 @@ from quadlens.reading import parse_toml
 
 def entries() -> dict[str, dict[str, Any]]:
     """The list as it is written."""
-    return parse_toml((files("quadlens.figures") / "figures.toml").read_bytes(), "figures.toml")
+    return parse_toml((files(__package__) / "figures.toml").read_bytes(), "figures.toml")
 
 
 def _family(name: str, draw: str, **fields: Any) -> Family:

@@ -40,8 +40,8 @@ def template(name: str) -> "Template":
     from jinja2 import PackageLoader
     from markupsafe import Markup
 
-    pages = environment(loader=PackageLoader("quadlens.pages", "."), autoescape=True)
-    pages.globals["style"] = Markup((files("quadlens.pages") / "page.css").read_text(encoding="utf-8"))
+    pages = environment(loader=PackageLoader(__package__, "."), autoescape=True)
+    pages.globals["style"] = Markup((files(__package__) / "page.css").read_text(encoding="utf-8"))
     pages.globals["version"] = VERSION
     pages.filters["thousands"] = lambda value: f"{value:,}"
     pages.filters["math"] = lambda latex: Markup(typeset().formulas[latex])

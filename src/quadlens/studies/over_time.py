@@ -40,7 +40,7 @@ from quadlens.schema import from_json
 from quadlens.spectrum.fourier import sequences_of, waves_of
 from quadlens.spectrum.of_study import keys_of, layer_of, no_waves, study_anatomy
 from quadlens.table import Table
-from quadlens.training.initial import start_of
+from quadlens.training.machines import start_of
 from quadlens.training.outputs import MAX_MANIFEST_BYTES, RunFiles, TrainingManifest
 
 if TYPE_CHECKING:

@@ -29,16 +29,6 @@ class Start:
     validation: Int[np.ndarray, "m 2"]
 
 
-def start_of(config: TrainConfig) -> Start:
-    """The start that `config.seed` and `config.seeding` name.
-
-    A transformer's weights are drawn from N(0, initial_scale²/d_model), TransformerLens' "gpt2" initialisation, or with
-    other widths in place of d_model (`initial_rule`), its norms' weights are 1 and its biases
-    0; an MLP's from N(0, initial_scale²).
-    """
-    return config.kind.start(config)
-
-
 def split_start(config: TrainConfig, initial: Callable[[TrainConfig, np.random.Generator | None], Weights]) -> Start:
     """The start of a network on pairs: initial weights, and the split of all pairs."""
     pairs = all_pairs(config.p)

@@ -1,29 +1,17 @@
-"""The kinds of networks that are trained: what each may be set to, what it starts from, and what takes its steps."""
+"""The kinds of networks that are trained: what each may be set to, and where its weights lie."""
 
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from quadlens.errors import BadConfig
 from quadlens.model.activation import parse_activation
 from quadlens.model.config import Config, Softmax
-from quadlens.model.evaluate import evaluate
 from quadlens.model.norm import Norm, Norms
-from quadlens.model.sequence import SequenceConfig
-from quadlens.model.weights import Weights
+from quadlens.model.sequence import SequenceConfig, TaskSpec
 from quadlens.training.config import NORM_EPS, SEQUENCE_SETTINGS, TrainConfig
-from quadlens.training.device import DeviceEngine
-from quadlens.training.engine import Engine, OptimiserState
-from quadlens.training.initial import Start, gbmi_weights, split_start
 from quadlens.training.layout import Layout, PairLayout, SequenceLayout
-from quadlens.training.sequence import SequenceEngine, initial_weights, sequence_config, tried
-
-if TYPE_CHECKING:
-    from quadlens.training.train import TrainingResult
 
 
 class Kind(ABC):
@@ -52,18 +40,6 @@ class Kind(ABC):
         """Where its weights lie."""
 
     @abstractmethod
-    def start(self, config: TrainConfig) -> Start:
-        """What a run starts from."""
-
-    @abstractmethod
-    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
-        """What takes the steps of these runs, which differ in their seeds."""
-
-    @abstractmethod
-    def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
-        """How many inputs a trained network answers right, of how many; the smallest margin; the mean loss."""
-
-    @abstractmethod
     def preset(self, config: TrainConfig) -> str:
         """The preset that has most of these settings."""
 
@@ -85,29 +61,6 @@ class OnPairs(Kind):
     def layout(self, config: TrainConfig) -> Layout:
         """Every weight but what stays zero."""
         return PairLayout.of(self.network(config))
-
-    def start(self, config: TrainConfig) -> Start:
-        """Initial weights, and the split of all pairs."""
-        return split_start(config, self.initial)
-
-    @abstractmethod
-    def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
-        """Initial weights, from `rng` or, where it is None, as the paper's group draws them."""
-
-    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
-        """The step written by hand where there is one, else by automatic differentiation."""
-        from quadlens.training.cpu import CpuEngine, has_fused_step
-
-        config = starts[0].config
-        if device == "cpu" and len(starts) == 1 and has_fused_step(config):
-            return CpuEngine(config.model_config(), state, starts[0].train, starts[0].validation, threads)
-        train, validation = (np.stack([getattr(s, name) for s in starts]) for name in ("train", "validation"))
-        return DeviceEngine(config, state, train, validation, device, threads)
-
-    def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
-        """Over all pairs."""
-        answers = evaluate(result.params.collapse())
-        return answers.correct, answers.pairs, answers.min_margin, answers.loss
 
     def preset(self, config: TrainConfig) -> str:
         """With '=' or without."""
@@ -139,20 +92,6 @@ class Transformer(OnPairs):
             norms=Norms(attention=norm, mlp=norm, final=norm),
         )
 
-    def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
-        """Weights from N(0, initial_scale²/d_model), or by other widths (`initial_rule`); norms' weights are 1."""
-        model = self.network(config)
-        shapes = model.shapes
-        # Both W_in and W_U end with the width that Zhong et al. divide by.
-        widths = {name: shapes[name][-1] for name in ("W_in", "W_U")} if config.initial_rule == "zhong" else {}
-        scales = {name: float(config.initial_scale / np.sqrt(widths.get(name, model.d_model))) for name in shapes}
-        if rng is None:
-            weights = gbmi_weights(config, shapes, scales["W_E"])
-        else:
-            weights = {name: scales[name] * rng.standard_normal(s) for name, s in shapes.items() if name[0] == "W"}
-        weights |= {name: np.ones(shapes[name]) for name in shapes if name.endswith("_w")}
-        return Weights.with_zero_biases(model, **{name: w.astype(config.precision) for name, w in weights.items()})
-
 
 class OneHotMLP(OnPairs):
     """Two layers on one-hot tokens."""
@@ -175,15 +114,39 @@ class OneHotMLP(OnPairs):
         """W_b is W_a where the operands share their weights."""
         return PairLayout.of(self.network(config), {"W_b": "W_a"} if config.vocabularies == 1 else {})
 
-    def initial(self, config: TrainConfig, rng: np.random.Generator | None) -> Weights:
-        """Weights from N(0, initial_scale²); operands that share their weights have W_b = W_a."""
-        if rng is None:
-            raise BadConfig("an MLP is drawn from a generator of ours")
-        model = self.network(config)
-        weights = {name: config.initial_scale * rng.standard_normal(shape) for name, shape in model.shapes.items()}
-        if config.vocabularies == 1:
-            weights["W_b"] = weights["W_a"]
-        return Weights(model, **{name: weight.astype(config.precision) for name, weight in weights.items()})
+
+def parse_task(name: str) -> tuple[str, int]:
+    """`add:10` → ("add", 10)."""
+    kind, _, size = name.partition(":")
+    if kind not in ("add", "max") or not size.isdecimal() or not 1 <= int(size) <= 999:
+        raise BadConfig(f"task {name!r} of a network on sequences; expected add:N or max:N, for example add:10")
+    return kind, int(size)
+
+
+def sequence_config(config: TrainConfig) -> SequenceConfig:
+    """The network that these settings train."""
+    kind, size, p = *parse_task(config.task), config.p
+    norm = Norm("rms", NORM_EPS) if config.norm == "rms" else None
+    if kind == "add":
+        numbers = [[f"{name}{i}" for i in range(size + (name == "z"))] for name in "xyz"]
+        template: tuple[str | int, ...] = (*numbers[0], p, *numbers[1], p + 1, *numbers[2])
+        task = TaskSpec(config.task, template=template, digits=tuple(range(p)))
+        tokens, positions = p + 2, len(template)
+    else:
+        task, tokens, positions = TaskSpec(config.task, tokens=p), p, size
+    return SequenceConfig(
+        d_vocab=tokens,
+        d_vocab_out=tokens,
+        n_ctx=positions,
+        d_model=config.d_model,
+        n_heads=config.n_heads,
+        d_head=config.d_head,
+        d_value=config.d_value or config.d_head,
+        d_mlp=config.d_mlp,
+        task=task,
+        divisor=math.sqrt(config.d_head),
+        norms=Norms(attention=norm, mlp=norm if config.d_mlp else None, final=norm),
+    )
 
 
 class OnSequences(Kind):
@@ -209,20 +172,6 @@ class OnSequences(Kind):
     def layout(self, config: TrainConfig) -> Layout:
         """As files have it."""
         return SequenceLayout.of(self.network(config))
-
-    def start(self, config: TrainConfig) -> Start:
-        """Initial weights; there is no split."""
-        none = np.empty((0, 2), dtype=np.int64)
-        return Start(config, initial_weights(config), none, none)
-
-    def engine(self, starts: Sequence[Start], state: OptimiserState, device: str, threads: int) -> Engine:
-        """Steps on words drawn anew."""
-        configs = [start.config for start in starts]
-        return SequenceEngine(configs[0], [config.seed for config in configs], state, device, threads)
-
-    def judged(self, result: "TrainingResult") -> tuple[int, int, float, float]:
-        """Over words drawn evenly."""
-        return tried(result.config, result.end.theta)
 
     def preset(self, config: TrainConfig) -> str:
         """By the task."""

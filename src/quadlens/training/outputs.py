@@ -23,6 +23,7 @@ from quadlens.reading import read_limited
 from quadlens.schema import from_json, to_json
 from quadlens.training.config import DEFAULT_PRESET, TrainConfig, read_preset
 from quadlens.training.layout import Layout
+from quadlens.training.machines import machine_of
 from quadlens.training.train import TrainingResult
 
 SUFFIX = ".safetensors"
@@ -55,7 +56,7 @@ class Outcome:
     @classmethod
     def of(cls, result: TrainingResult) -> "Outcome":
         """What the trained model answers."""
-        return cls(*result.config.kind.judged(result))
+        return cls(*machine_of(result.config).judged(result))
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.errors import BadConfig
-from quadlens.model.norm import Norm, Norms
-from quadlens.model.sequence import SequenceConfig, TaskSpec
 from quadlens.model.weights import Weights
-from quadlens.training.config import TrainConfig
+from quadlens.training.config import NORM_EPS, TrainConfig
 from quadlens.training.device import adamw
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
+from quadlens.training.kinds import parse_task, sequence_config
 from quadlens.training.layout import ALIGNMENT, SequenceLayout, position_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-EPS = 1e-5
 # As many as those who publish adders try: what "100 %" means of an adder that nobody has proved.
 SAMPLES = 10_010
 VALIDATION = 1_000
@@ -36,40 +33,6 @@ class Words(NamedTuple):
 
     tokens: Int[np.ndarray, "n t"]
     right: Int[np.ndarray, "n steps"]
-
-
-def sequence_config(config: TrainConfig) -> SequenceConfig:
-    """The network that these settings train."""
-    kind, size, p = *parse_task(config.task), config.p
-    norm = Norm("rms", EPS) if config.norm == "rms" else None
-    if kind == "add":
-        numbers = [[f"{name}{i}" for i in range(size + (name == "z"))] for name in "xyz"]
-        template: tuple[str | int, ...] = (*numbers[0], p, *numbers[1], p + 1, *numbers[2])
-        task = TaskSpec(config.task, template=template, digits=tuple(range(p)))
-        tokens, positions = p + 2, len(template)
-    else:
-        task, tokens, positions = TaskSpec(config.task, tokens=p), p, size
-    return SequenceConfig(
-        d_vocab=tokens,
-        d_vocab_out=tokens,
-        n_ctx=positions,
-        d_model=config.d_model,
-        n_heads=config.n_heads,
-        d_head=config.d_head,
-        d_value=config.d_value or config.d_head,
-        d_mlp=config.d_mlp,
-        task=task,
-        divisor=math.sqrt(config.d_head),
-        norms=Norms(attention=norm, mlp=norm if config.d_mlp else None, final=norm),
-    )
-
-
-def parse_task(name: str) -> tuple[str, int]:
-    """`add:10` → ("add", 10)."""
-    kind, _, size = name.partition(":")
-    if kind not in ("add", "max") or not size.isdecimal() or not 1 <= int(size) <= 999:
-        raise BadConfig(f"task {name!r} of a network on sequences; expected add:N or max:N, for example add:10")
-    return kind, int(size)
 
 
 def draw(config: TrainConfig, rng: np.random.Generator, n: int, full_of_carries: bool = False) -> Words:
@@ -192,4 +155,4 @@ def _logits(theta: "Tensor", layout: SequenceLayout, tokens: "Tensor", steps: in
 
 
 def _normed(x: "Tensor", weight: "Tensor | None") -> "Tensor":
-    return x if weight is None else x * (x.square().mean(dim=-1, keepdim=True) + EPS).rsqrt() * weight
+    return x if weight is None else x * (x.square().mean(dim=-1, keepdim=True) + NORM_EPS).rsqrt() * weight

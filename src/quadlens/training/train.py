@@ -15,8 +15,8 @@ from quadlens.training.checkpoint import Checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Engine, OptimiserState, StepMeasures
 from quadlens.training.history import History, Recorder
-from quadlens.training.initial import start_of
 from quadlens.training.layout import Layout
+from quadlens.training.machines import machine_of, start_of
 from quadlens.workers import available_cores
 
 # Threads beyond this do not help products of this size.
@@ -141,7 +141,7 @@ def train_batch(
         epoch, theta = 0, np.stack([layout.flatten(start.params) for start in starts])
         state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
         recorders = [Recorder(half=config.p // 2) for _ in configs]
-    engine = config.kind.engine(starts, state, device, threads)
+    engine = machine_of(config).engine(starts, state, device, threads)
 
     def checkpoints() -> list[Checkpoint]:
         now = engine.state()
@@ -194,7 +194,7 @@ def seconds_per_epoch(config: TrainConfig, *, device: str = "auto", threads: int
     start, layout = start_of(config), Layout.of_run(config)
     theta = layout.flatten(start.params)[None]
     state = OptimiserState(theta, np.zeros_like(theta), np.zeros_like(theta))
-    engine = config.kind.engine([start], state, device, threads)
+    engine = machine_of(config).engine([start], state, device, threads)
     for epoch in range(WARM_STEPS):
         engine.step(epoch, config, validate=False)
     began = time.perf_counter()
