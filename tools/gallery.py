@@ -103,7 +103,7 @@ def draw(study: "Study", axes: "Axes") -> str:
     """The figure that fits the network, on small axes; returns what there is to see."""
     from quadlens import figures
     from quadlens.quadrature.of_study import rule_clusters
-    from quadlens.spectrum.of_study import irreps_of
+    from quadlens.spectrum.irreps import irreps_of
 
     reading = on_sequences(study)
     if reading is not None and reading.axis is not None:

@@ -140,9 +140,13 @@ def _study_of(model: Any, name: str | None = None) -> Any:
     return import_module("quadlens.studies.anything").study_of(model, name)
 
 
+def _read(file: Any, activation: str | None) -> Any:
+    return import_module("quadlens.studies.anything").read(file, activation)
+
+
 def _part_named(name: str) -> Any:
     home, function = {**_PARTS, **_METHODS}[name]
     return getattr(import_module(home), function)
 
 
-DOOR.study_of, DOOR.part_named, DOOR.parts, DOOR.methods = _study_of, _part_named, _PARTS, _METHODS
+DOOR.study_of, DOOR.read, DOOR.part_named, DOOR.parts, DOOR.methods = _study_of, _read, _part_named, _PARTS, _METHODS

@@ -17,12 +17,14 @@ class Door:
 
     Attributes:
         study_of: Makes a study of anything that stands for a network, under a name where one is given.
+        read: Reads another program's checkpoint, where its activation may have to be said.
         part_named: Finds the function that computes a part by the name that users write after `study.`.
         parts: Each part by that name: the module and the name of its function.
         methods: The same of functions that take more than the study.
     """
 
     study_of: Callable[..., Any]
+    read: Callable[..., Any]
     part_named: Callable[[str], Part]
     parts: dict[str, tuple[str, str]]
     methods: dict[str, tuple[str, str]]
@@ -32,4 +34,4 @@ def _closed(*given: object) -> Any:
     raise RuntimeError("import quadlens first")
 
 
-DOOR = Door(_closed, _closed, {}, {})
+DOOR = Door(_closed, _closed, _closed, {}, {})

@@ -39,7 +39,7 @@ class Typeset:
 @cache
 def typeset() -> Typeset:
     """What the package ships."""
-    value = json.loads((files("quadlens") / "data" / "typeset.json").read_text(encoding="utf-8"))
+    value = json.loads((files(__name__.partition(".")[0]) / "data" / "typeset.json").read_text(encoding="utf-8"))
     entries = (
         Entry(entry["name"], entry["term"], tuple(entry["words"]), entry["meaning"]) for entry in value["glossary"]
     )

@@ -217,7 +217,7 @@ def summary_of(data: dict[str, Any], models: int) -> PopulationSummary:
 
 
 def _shipped(name: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((files("quadlens") / "data" / name).read_text(encoding="utf-8"))
+    value: dict[str, Any] = json.loads((files(__name__.partition(".")[0]) / "data" / name).read_text(encoding="utf-8"))
     return value
 
 

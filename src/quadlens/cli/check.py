@@ -16,7 +16,10 @@ def bundled_models() -> dict[str, Path]:
     """Name → file; found here, because reading models is the producer's, and none of it is loaded."""
     from importlib.resources import files
 
-    return {path.stem: path for path in sorted((Path(str(files("quadlens"))) / "data").glob("*.safetensors"))}
+    return {
+        path.stem: path
+        for path in sorted((Path(str(files(__name__.partition(".")[0]))) / "data").glob("*.safetensors"))
+    }
 
 
 def command(

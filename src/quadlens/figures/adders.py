@@ -9,7 +9,7 @@ from quadlens.figures.canvas import Target, boxes, canvas
 from quadlens.figures.picture import figure
 from quadlens.model.study import Study
 from quadlens.sequences.explain import Axis
-from quadlens.sequences.of_study import steps_of
+from quadlens.sequences.steps import steps_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

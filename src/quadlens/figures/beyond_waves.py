@@ -12,8 +12,9 @@ from quadlens.figures.picture import Values, figure
 from quadlens.figures.style import CONCEPT_COLOURS
 from quadlens.model.study import Study
 from quadlens.model.tables import FloatTables
+from quadlens.spectrum.irreps import irreps_of
 from quadlens.spectrum.key import KEY_SHARE, is_key
-from quadlens.spectrum.of_study import irreps_of, layer_of
+from quadlens.spectrum.of_study import layer_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,13 +6,15 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, canvas
-from quadlens.figures.picture import Values, cluster_of, figure
+from quadlens.figures.picture import Values, figure
+from quadlens.figures.rules import cluster_of
 from quadlens.figures.style import CONCEPT_COLOURS, QUIET_COLOUR, frequency_colour
 from quadlens.model.study import Study
-from quadlens.quadrature import ClusterBounds, Scheme
-from quadlens.quadrature import moments as moments_of
+from quadlens.quadrature.analysis import ClusterBounds
 from quadlens.quadrature.exact import grid_errors
+from quadlens.quadrature.moment_series import moments as moments_of
 from quadlens.quadrature.of_study import rule_clusters
+from quadlens.quadrature.scheme import Scheme
 from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:

@@ -7,12 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, angle_axis, canvas
-from quadlens.figures.picture import CLUSTER, Values, cluster_of, figure
+from quadlens.figures.picture import Values, figure
+from quadlens.figures.rules import CLUSTER, cluster_of
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
 from quadlens.model.study import Study
-from quadlens.quadrature import ClusterBounds, Scheme
+from quadlens.quadrature.analysis import ClusterBounds
 from quadlens.quadrature.of_study import rule_clusters
 from quadlens.quadrature.rules import error_of
+from quadlens.quadrature.scheme import Scheme
 from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:

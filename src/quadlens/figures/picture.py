@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from quadlens.arguments import checked
 from quadlens.errors import BadConfig
 from quadlens.model.study import Study, by_kind, study_of
-from quadlens.quadrature import ClusterBounds
-from quadlens.quadrature.of_study import bounds_if_any, rule_clusters
 from quadlens.spectrum.of_study import no_waves
 from quadlens.templates import compiled
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 # What the templates of one picture are filled with.
 Values = Mapping[str, Any]
-# The parameter k of figures of one rule.
-CLUSTER = "The cluster's frequency; the first that is a quadrature rule if None."
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,22 +151,3 @@ def figure(
         return public
 
     return decorate
-
-
-def cluster_of(study: Study, k: int | None) -> ClusterBounds:
-    """The cluster of frequency k; without k the first that is drawn.
-
-    Raises:
-        BadConfig: if the model has no such quadrature rule.
-    """
-    bounds = study.once(bounds_if_any)
-    bounded = bounds.bounded if bounds else ()
-    clusters = study.once(rule_clusters) if k is None else bounded
-    cluster = next((each for each in clusters if k in (None, each.k)), None)
-    if cluster is None:
-        there = ", ".join(str(each.k) for each in bounded)
-        refusal = "this model has no cluster" if k is None else f"frequency {k} of this model is no cluster"
-        raise BadConfig(
-            f"{refusal} that is a quadrature rule; " + (f"there are: {there}" if there else "there is none")
-        )
-    return cluster

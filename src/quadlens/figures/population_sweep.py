@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadlens.figures.bars import draw_counts, draw_histogram
 from quadlens.figures.canvas import canvas
-from quadlens.figures.population_bars import draw_counts, draw_histogram
 from quadlens.figures.style import CONCEPT_COLOURS, FREQUENCY_COLOURS
-from quadlens.population.attention import published
-from quadlens.population.comparison import Comparison, KeyCounts
-from quadlens.population.histograms import HistogramComparison
+from quadlens.population.zhong import published
 from quadlens.proofs.produce import STRATEGIES
 from quadlens.published import Histogram, whole_numbers
 
@@ -18,6 +16,9 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from quadlens.population.comparison import Comparison, KeyCounts
+    from quadlens.population.histograms import HistogramComparison
 
 # Past this share in the largest bin the others would vanish on a linear axis.
 LOGARITHMIC_SHARE = 0.5
@@ -27,7 +28,7 @@ COSTS = ("arcs", "moments")
 SPREAD = 0.1
 
 
-def comparison_figures(comparison: Comparison, rows: Sequence[dict[str, Any]]) -> "Iterator[tuple[str, Figure]]":
+def comparison_figures(comparison: "Comparison", rows: Sequence[dict[str, Any]]) -> "Iterator[tuple[str, Figure]]":
     """Every figure of a comparison, by its file name.
 
     Args:
@@ -40,7 +41,7 @@ def comparison_figures(comparison: Comparison, rows: Sequence[dict[str, Any]]) -
     yield "population-certified", draw_certified(rows)
 
 
-def draw_key_frequencies(counts: KeyCounts) -> "Figure":
+def draw_key_frequencies(counts: "KeyCounts") -> "Figure":
     """How many models have how many key frequencies, with Wilson's intervals on ours (figure `nfreqcountmul`)."""
     with canvas(None, (6.4, 3.8)) as drawn:
         (axis,) = drawn.axes
@@ -57,7 +58,7 @@ def draw_key_frequencies(counts: KeyCounts) -> "Figure":
         return drawn.figure
 
 
-def draw_comparison(histogram: HistogramComparison) -> "Figure":
+def draw_comparison(histogram: "HistogramComparison") -> "Figure":
     """A histogram of the paper with ours over it; what of ours lies outside its bins is said in the label."""
     with canvas(None, (6.4, 3.8)) as drawn:
         (axis,) = drawn.axes

@@ -14,7 +14,8 @@ from quadlens.numbers import double_below
 from quadlens.proofs.certificate import Certificate
 from quadlens.proofs.of_study import certificates_of
 from quadlens.proofs.produce import STRATEGIES
-from quadlens.quadrature import ClusterBounds, Exact, UpperBound
+from quadlens.quadrature.analysis import ClusterBounds
+from quadlens.quadrature.claims import Exact, UpperBound
 from quadlens.quadrature.of_study import rule_clusters
 
 if TYPE_CHECKING:

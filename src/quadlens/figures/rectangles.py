@@ -6,11 +6,12 @@ import numpy as np
 from jaxtyping import Float
 
 from quadlens.figures.canvas import Target, angle_axis, boxes, canvas, shapes
-from quadlens.figures.picture import CLUSTER, Values, cluster_of, figure
+from quadlens.figures.picture import Values, figure
+from quadlens.figures.rules import CLUSTER, cluster_of
 from quadlens.figures.style import CONCEPT_COLOURS, frequency_colour
 from quadlens.model.study import Study
-from quadlens.quadrature import Rectangles, box_density, rectangles
 from quadlens.quadrature.of_study import rule_clusters
+from quadlens.quadrature.paper_bounds import Rectangles, box_density, rectangles
 from quadlens.spectrum.of_study import keys_of
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def refuse_package(path: Path) -> None:
     Raises:
         BadFile: when `path`, or what it links to, is the package's directory or inside it.
     """
-    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(str(resources("quadlens")))):
+    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(str(resources(__name__.partition(".")[0])))):
         raise BadFile(
             f"cannot write {path}: it is inside the package quadlens, which is not changed; choose another place"
         )

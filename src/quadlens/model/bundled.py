@@ -15,7 +15,7 @@ SUFFIX = ".safetensors"
 
 def data_directory() -> Path:
     """Where the bundled models are."""
-    return Path(str(files("quadlens"))) / "data"
+    return Path(str(files(__name__.partition(".")[0]))) / "data"
 
 
 def bundled_names() -> list[str]:

@@ -22,7 +22,8 @@ from quadlens.published import read_population, read_published
 from quadlens.quadrature import moments, rectangles, to_json
 from quadlens.quadrature.of_study import bounds_if_any, rule_clusters
 from quadlens.schema import plain
-from quadlens.spectrum.of_study import evaluation_of, irreps_of, layer_of, margins_of, no_waves
+from quadlens.spectrum.irreps import irreps_of
+from quadlens.spectrum.of_study import evaluation_of, layer_of, margins_of, no_waves
 from quadlens.table import csv_text
 from quadlens.training.of_study import history_of
 

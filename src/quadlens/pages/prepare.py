@@ -9,7 +9,8 @@ from quadlens.logits.of_study import skip_shares_of
 from quadlens.model.study import Study, by_kind
 from quadlens.proofs.of_study import no_proofs, with_proofs
 from quadlens.quadrature.of_study import bounds_if_any, rule_clusters
-from quadlens.spectrum.of_study import check_size, evaluation_of, irreps_of, keys_of, margins_of, no_waves
+from quadlens.spectrum.irreps import irreps_of
+from quadlens.spectrum.of_study import check_size, evaluation_of, keys_of, margins_of, no_waves
 from quadlens.training.of_study import history_of
 
 Step = tuple[str, tuple[Callable[[Study], Any], ...]]

@@ -14,7 +14,7 @@ from quadlens.pages.render import figure_files, rendered_picture
 from quadlens.proofs.of_study import with_proofs
 from quadlens.sequences.certificate import SequenceCertificate, certify_sequence
 from quadlens.sequences.explain import Axis
-from quadlens.sequences.of_study import steps_of
+from quadlens.sequences.steps import steps_of
 
 
 def sequence_report(study: Study, progress: Callable[[str], None]) -> tuple[dict[str, bytes], str | None]:

@@ -22,15 +22,14 @@ from quadlens.numbers import cost, decimals, percent
 from quadlens.population.intervals import Z, holm, p_value, wilson
 from quadlens.population.statement import Tested
 from quadlens.population.store import Store
+from quadlens.population.zhong import MEASURES, published
 from quadlens.table import Table
 
 if TYPE_CHECKING:
     import polars
 
 SHIPPED = "attention.parquet"
-PUBLISHED = "attention_published.json"
 # Zhong et al.'s three measures, of which there are published values.
-MEASURES = ("gradient_symmetricity", "distance_irrelevance", "circularity")
 OURS = ("symmetric_part", "product_share")
 SETTINGS = ("attention_rate", "initial_rule", "p", "epochs", "seed")
 # Between the published quantiles of 10 % and 90 % lie this many of their models.
@@ -113,32 +112,6 @@ def read(path: Path | None) -> "polars.DataFrame":
             settings=("attention_rate",),
         )
     return frame
-
-
-@dataclass(frozen=True)
-class PublishedBin:
-    """What Zhong et al. published of the models with rates in one tenth.
-
-    Attributes:
-        low: Where the tenth begins; the last one includes 1.
-        runs: How many models.
-        quantiles: Measure → its quantiles 10, 25, 50, 75 and 90 %.
-    """
-
-    low: float
-    runs: int
-    quantiles: dict[str, tuple[float, ...]]
-
-
-def published() -> tuple[PublishedBin, ...]:
-    """The shipped quantiles, by tenths of the rate."""
-    rows = json.loads((data_directory() / PUBLISHED).read_bytes())["bins"]
-    return tuple(
-        PublishedBin(
-            row["attention_rate_from"], row["runs"], {name: tuple(row[f"{name}_q10_25_50_75_90"]) for name in MEASURES}
-        )
-        for row in rows
-    )
 
 
 def bin_of(rate: float) -> int:

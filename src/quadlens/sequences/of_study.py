@@ -8,7 +8,8 @@ from quadlens.model.study import Study, by_kind, study_of
 from quadlens.model.tables import Tables
 from quadlens.sequences.certificate import SequenceCertificate, certify_sequence, check_strategy
 from quadlens.sequences.evaluate import SequenceEvaluation, evaluate_sequence
-from quadlens.sequences.explain import SequenceExplanation, explain_sequence
+from quadlens.sequences.explain import SequenceExplanation
+from quadlens.sequences.steps import steps_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from quadlens.model.evaluate import Evaluation
     from quadlens.named import ModelLike
     from quadlens.proofs import Certificate
-
-
-def steps_of(study: Study) -> SequenceExplanation:
-    """What each step of a network on sequences reads."""
-    return explain_sequence(study.model)
 
 
 @overload

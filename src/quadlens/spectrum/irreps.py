@@ -15,6 +15,7 @@ from jaxtyping import Complex, Float, Int
 from quadlens.display import short
 from quadlens.errors import BadConfig
 from quadlens.model.groups import cycle_type, elements_of, partitions, specht_character
+from quadlens.model.study import Study
 from quadlens.model.task import Task
 
 # How far rounding may leave characters from orthogonality and dimensions from integers.
@@ -224,3 +225,9 @@ def _partition_name(shape: tuple[int, ...], dimension: float) -> str:
         (degree,): "trivial",
     }
     return usual.get(shape, f"{int(dimension)}d ({','.join(map(str, shape))})")
+
+
+def irreps_of(study: Study) -> Irreps | None:
+    """The irreducible parts of the task's group; None for a cyclic one, which has frequencies, and for no group."""
+    task = study.config.need_pairs().task
+    return find_irreps(task) if task.cyclic is None and task.is_group else None

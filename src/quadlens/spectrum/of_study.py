@@ -11,7 +11,6 @@ from quadlens.model.evaluate import MAX_OPERATIONS, Evaluation, about, evaluate,
 from quadlens.model.study import Study, by_kind
 from quadlens.model.tables import FloatTables
 from quadlens.spectrum.anatomy import Anatomy
-from quadlens.spectrum.irreps import Irreps, find_irreps
 
 # Frequencies that get pictures of their own; a model without structure has dozens of faint clusters.
 MAX_FREQUENCIES = 8
@@ -80,12 +79,6 @@ def no_waves(study: Study) -> str | None:
 def keys_of(study: Study) -> tuple[int, ...]:
     """Key frequencies, in order; none for a model without frequencies."""
     return study.once(study_anatomy).key_frequencies if study.once(no_waves) is None else ()
-
-
-def irreps_of(study: Study) -> Irreps | None:
-    """The irreducible parts of the task's group; None for a cyclic one, which has frequencies, and for no group."""
-    task = study.once(study_anatomy).config.task
-    return find_irreps(task) if task.cyclic is None and task.is_group else None
 
 
 def facts_of(study: Study) -> dict[str, Any]:

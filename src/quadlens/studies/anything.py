@@ -88,6 +88,13 @@ def study_of(model: Any, name: str | None = None) -> Study:
     raise WrongArgument(_what_to_pass(model))
 
 
+def read(file: Path, activation: str | None = None) -> Weights:
+    """The network in another program's checkpoint."""
+    from quadlens.model.formats.registry import hints_of, import_file
+
+    return import_file(file, "auto", hints_of(activation=activation)).model
+
+
 def _parts_in(model: Any) -> dict[Any, Any]:
     """What has been computed already of an anatomy."""
     from quadlens.spectrum.anatomy import Anatomy

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from quadlens.arguments import checked
 from quadlens.display import Displayed, short
+from quadlens.door import DOOR
 from quadlens.errors import BadConfig, BadFile, BadWeights, within_float64
 from quadlens.explanation.of_study import outline_of
 from quadlens.infinite_width.inputs import inputs_of
@@ -237,10 +238,8 @@ def model_in(file: Path, activation: str | None = None) -> Weights:
     """The model of one snapshot."""
     if file.suffix == ".safetensors":
         return load_file(file)
-    from quadlens.model.formats import import_file
-    from quadlens.model.formats.registry import hints_of
-
-    return import_file(file, "auto", hints_of(activation=activation)).model
+    model: Weights = DOOR.read(file, activation)
+    return model
 
 
 def _training_pairs(path: Path, p: int) -> Int[np.ndarray, "n 2"] | None:
