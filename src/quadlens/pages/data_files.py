@@ -1,5 +1,6 @@
 """The numbers behind the page, as CSV and JSON files."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quadlens.errors import BadFile
 from quadlens.explanation.of_study import explanation_of
 from quadlens.figures.beyond_waves import POSITIONS, irrep_shares
 from quadlens.figures.error_sizes import DRAWN, errors
@@ -14,6 +16,8 @@ from quadlens.figures.proved import rule_points
 from quadlens.figures.rectangles import h
 from quadlens.infinite_width.of_study import lens_if_any
 from quadlens.logits.of_study import skip_shares_of
+from quadlens.model.bundled import is_bundled_file
+from quadlens.model.native import MAX_FILE_BYTES, to_bytes
 from quadlens.model.study import Study
 from quadlens.model.tables import FloatTables
 from quadlens.proofs.certificate import summary
@@ -21,6 +25,7 @@ from quadlens.proofs.of_study import certificate_of, certificates_of
 from quadlens.published import read_population, read_published
 from quadlens.quadrature import moments, rectangles, to_json
 from quadlens.quadrature.of_study import bounds_if_any, rule_clusters
+from quadlens.reading import read_limited
 from quadlens.schema import plain
 from quadlens.spectrum.irreps import irreps_of
 from quadlens.spectrum.of_study import evaluation_of, layer_of, margins_of, no_waves
@@ -56,10 +61,24 @@ def data_files(study: Study) -> dict[str, bytes]:
     certificate, history = study.once(certificate_of), study.once(history_of)
     if certificate is not None and certificate.checkable:
         files["data/certificate.json"] = certificate.to_bytes()
+        if not is_bundled_file(study.name, study.file):
+            files["data/model.safetensors"] = _model_file(study)
     if history is not None:
         files["data/history.csv"] = history.curve_frame().write_csv().encode()
         files["data/spectrum.csv"] = history.spectrum_frame().write_csv().encode()
     return files
+
+
+def _model_file(study: Study) -> bytes:
+    """The file that the certificate is about: the one that was read, or the one that `save` writes.
+
+    Raises:
+        BadFile: when the file has changed since it was read.
+    """
+    content = to_bytes(study.model) if study.file is None else read_limited(study.file, MAX_FILE_BYTES)
+    if hashlib.sha256(content).hexdigest() != study.sha256:
+        raise BadFile(f"{study.file} has changed since it was read; make the report again")
+    return content
 
 
 def _cluster_files(study: Study) -> dict[str, bytes]:
