@@ -49,6 +49,12 @@ def test_every_verb_has_an_example(name: str) -> None:
     assert ">>> " in (getattr(quadlens, name).__doc__ or "")
 
 
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_says_what_it_returns(name: str) -> None:
+    returned = inspect.signature(getattr(quadlens, name)).return_annotation
+    assert returned not in (Any, "Any", inspect.Signature.empty)
+
+
 def test_no_module_can_be_called() -> None:
     names = "import quadlens, sys; quadlens.certify, quadlens.report, quadlens.figures; "
     code = names + "print([n for n, m in list(sys.modules.items()) if n.startswith('quadlens') and callable(m)])"
