@@ -167,6 +167,10 @@ def _registered(study: Any) -> Any:
     return study["finding"](study["registered_models"]())
 
 
+def _proved_lines(names: tuple[str, ...]) -> Callable[[Any], int]:
+    return lambda tool: int(tool["of_proved"](*names))
+
+
 def _of_rules(key: str, choose: Callable[[list[float]], float]) -> Callable[[Any], float]:
     return lambda bounds: choose([cluster[key] for cluster in bounds["clusters"]])
 
@@ -270,7 +274,7 @@ VALUES = (
     Value("lines.checker-for-sequences", LINES, lambda tool: tool["of_sequences"]()),
     Value("lines.checker-for-pairs", LINES, lambda tool: tool["of_pairs"]()),
     *(
-        Value(f"lines.proved.{name}", LINES, lambda tool, names=names: tool["of_proved"](*names))
+        Value(f"lines.proved.{name}", LINES, _proved_lines(names))
         for name, names in (
             ("network", ("Network.v",)),
             ("check", ("Check.v",)),
