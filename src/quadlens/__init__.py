@@ -149,4 +149,9 @@ def _part_named(name: str) -> Any:
     return getattr(import_module(home), function)
 
 
-DOOR.study_of, DOOR.read, DOOR.part_named, DOOR.parts, DOOR.methods = _study_of, _read, _part_named, _PARTS, _METHODS
+def _checker() -> Any:
+    return import_module("quadlens_checker")
+
+
+DOOR.study_of, DOOR.read, DOOR.checker, DOOR.load = _study_of, _read, _checker, import_module
+DOOR.part_named, DOOR.parts, DOOR.methods = _part_named, _PARTS, _METHODS

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from quadlens.door import DOOR
 from quadlens.errors import BadConfig
 
 # A proof that takes longer to check, or has more leaves, is left to `quadlens check`.
@@ -22,11 +23,9 @@ def check_before_writing(certificate: dict[str, Any], model: bytes, tell: Callab
     Raises:
         BadConfig: with the checker's reason.
     """
-    import quadlens_checker
-
     about = {**certificate["model"], "sha256": hashlib.sha256(model).hexdigest()}
     text = json.dumps({**certificate, "model": about}).encode()
-    verdict, reason = quadlens_checker.check_before_writing(text, model, SECONDS, LEAVES)
+    verdict, reason = DOOR.checker().check_before_writing(text, model, SECONDS, LEAVES)
     if verdict == "REJECTED":
         raise BadConfig(
             f"{certificate['verdict']}, but no certificate is written, for the checker rejects it: {reason}; "

@@ -5,6 +5,7 @@ The door opens when the package is imported. A room that calls it imports nothin
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 # A part of a study: what a function of the study says, or a function of more than the study.
@@ -18,6 +19,8 @@ class Door:
     Attributes:
         study_of: Makes a study of anything that stands for a network, under a name where one is given.
         read: Reads another program's checkpoint, where its activation may have to be said.
+        checker: The program that checks certificates, which shares no code with this one.
+        load: Loads a module that a list names: a figure, a command, what a help text lists.
         part_named: Finds the function that computes a part by the name that users write after `study.`.
         parts: Each part by that name: the module and the name of its function.
         methods: The same of functions that take more than the study.
@@ -25,6 +28,8 @@ class Door:
 
     study_of: Callable[..., Any]
     read: Callable[..., Any]
+    checker: Callable[[], Any]
+    load: Callable[[str], ModuleType]
     part_named: Callable[[str], Part]
     parts: dict[str, tuple[str, str]]
     methods: dict[str, tuple[str, str]]
@@ -34,4 +39,4 @@ def _closed(*given: object) -> Any:
     raise RuntimeError("import quadlens first")
 
 
-DOOR = Door(_closed, _closed, _closed, {}, {})
+DOOR = Door(_closed, _closed, _closed, _closed, _closed, {}, {})

@@ -5,12 +5,12 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterable
-from importlib import import_module
 
 import typer
 
 from quadlens.cli.options import Command, Commands, with_common_flags
 from quadlens.cli.output import surviving_streams
+from quadlens.door import DOOR
 from quadlens.errors import BadConfig, QuadlensError
 from quadlens.version import VERSION
 from quadlens.workers import INTERRUPTED
@@ -74,7 +74,7 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback()(_root)
     for name in names:
         module, function, example = COMMANDS[name]
-        loaded = import_module(f"quadlens.cli.{module}")
+        loaded = DOOR.load(f"quadlens.cli.{module}")
         help_class = getattr(loaded, "Help", Command)
         app.command(name, cls=help_class, epilog=f"Example: {example}")(
             with_common_flags(getattr(loaded, function), continues=name in CONTINUING)

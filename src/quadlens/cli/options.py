@@ -1,7 +1,6 @@
 """What commands share: common flags, and options that several commands have."""
 
 import functools
-import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from quadlens.cli.output import Output
+from quadlens.door import DOOR
 from quadlens.errors import BadConfig
 from quadlens.former_names import current_name
 from quadlens.reading import keeping_inputs
@@ -62,7 +62,7 @@ class Command(TyperCommand):
             for word, (module, name) in REGISTRIES.items():
                 text = getattr(param, "help", None) or ""
                 if f"{{{word}}}" in text:
-                    names = ", ".join(getattr(importlib.import_module(module), name))
+                    names = ", ".join(getattr(DOOR.load(module), name))
                     param.help = text.replace(f"{{{word}}}", names)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
 

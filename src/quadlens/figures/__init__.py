@@ -29,9 +29,9 @@ def __getattr__(name: str) -> Any:
     if name not in modules:
         known = ", ".join(_functions())
         raise AttributeError(f"module 'quadlens.figures' has no attribute {name!r}; figures: {known}")
-    from importlib import import_module
+    from quadlens.door import DOOR
 
-    return getattr(import_module(f"quadlens.figures.{modules[name]}"), name)
+    return getattr(DOOR.load(f"quadlens.figures.{modules[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,10 @@
 """Every figure, in the order of the paper, then ours: the entries of `figures.toml`."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
+from quadlens.door import DOOR
 from quadlens.errors import BadConfig
 from quadlens.figures.picture import Family, Picture
 from quadlens.model.study import Study
@@ -18,7 +18,7 @@ def entries() -> dict[str, dict[str, Any]]:
 
 def _family(name: str, draw: str, **fields: Any) -> Family:
     module, function = draw.split(".")
-    public = getattr(import_module(f"quadlens.figures.{module}"), function)
+    public = getattr(DOOR.load(f"quadlens.figures.{module}"), function)
     return Family(name, public, vars(public)["values"], **fields)
 
 
