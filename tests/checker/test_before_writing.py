@@ -204,6 +204,9 @@ def test_a_margin_that_the_checker_cannot_prove_is_no_certificate(tmp_path: Path
     model = quadlens.save(weights, tmp_path / "model.safetensors")
     run = command("certify", model, "-o", tmp_path / "certificate.json")
     assert (run.code, (tmp_path / "certificate.json").exists()) == (2, False)
+    report = quadlens.report(weights, tmp_path / "report")
+    assert not (tmp_path / "report" / "data" / "certificate.json").exists()
+    assert "quadlens check data/certificate.json" not in report.page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def data_files(study: Study) -> dict[str, bytes]:
     if clusters or certificates:
         files["data/frontier.csv"] = _frontier(study)
     certificate, history = study.once(certificate_of), study.once(history_of)
-    if certificate is not None and certificate.checkable:
+    if certificate is not None and certificate.is_written:
         files["data/certificate.json"] = certificate.to_bytes()
         if not is_bundled_file(study.name, study.file):
             files["data/model.safetensors"] = _model_file(study)

@@ -214,13 +214,27 @@ class Certificate(Displayed):
         Raises:
             BadConfig: for a proof that nobody could check.
         """
+        self._check_before_writing(tell, model)
+        write_atomic(Path(path), self.to_bytes())
+
+    def _check_before_writing(self, tell: Callable[[str], None], model: bytes | None) -> None:
         from quadlens.before_writing import check_before_writing
 
         self.need_claims()
         content = to_bytes(self.model) if model is None and self.model is not None else model
         if content is not None:
             check_before_writing(self.to_json(), content, tell)
-        write_atomic(Path(path), self.to_bytes())
+
+    @cached_property
+    def is_written(self) -> bool:
+        """Whether a report has its file: of one layer without norms the producer knows that the checker follows."""
+        if not self.checkable or self.config.no_tables is None:
+            return self.checkable
+        try:
+            self._check_before_writing(lambda _: None, None)
+        except BadConfig:
+            return False
+        return True
 
     def need_claims(self) -> None:
         """Refuse a proof that the checker has no theorem or no room for."""
