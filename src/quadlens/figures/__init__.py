@@ -15,7 +15,7 @@ from typing import Any
 
 def _functions() -> dict[str, str]:
     """Name of each figure's function → its module, in the order of the alphabet."""
-    from quadlens.figures.registry import entries
+    from quadlens.figures.listed import entries
 
     drawn = (entry["draw"].split(".") for entry in entries().values())
     return {function: module for module, function in sorted(drawn, key=lambda item: str(item[1]))}

@@ -1,19 +1,13 @@
 """Every figure, in the order of the paper, then ours: the entries of `figures.toml`."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any
 
 from quadlens.door import DOOR
 from quadlens.errors import BadConfig
+from quadlens.figures.listed import entries
 from quadlens.figures.picture import Family, Picture
 from quadlens.model.study import Study
-from quadlens.reading import parse_toml
-
-
-def entries() -> dict[str, dict[str, Any]]:
-    """The list as it is written."""
-    return parse_toml((files(__package__) / "figures.toml").read_bytes(), "figures.toml")
 
 
 def _family(name: str, draw: str, **fields: Any) -> Family:

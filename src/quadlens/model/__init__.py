@@ -1,12 +1,16 @@
 """From a file or a config to weights, and from weights to the collapsed model."""
 
+from typing import TYPE_CHECKING, Any
+
 from quadlens.model.bundled import load
 from quadlens.model.config import Config
 from quadlens.model.evaluate import Evaluation, evaluate
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 from quadlens.model.native import save, sha256
 from quadlens.model.tables import Tables
 from quadlens.model.weights import Weights
+
+if TYPE_CHECKING:
+    from quadlens.model.handmade import Recipe, build_mlp, build_transformer
 
 __all__ = [
     "Config",
@@ -21,3 +25,12 @@ __all__ = [
     "save",
     "sha256",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Networks by hand are loaded when one is asked for: files and figures need none."""
+    if name not in ("Recipe", "build_mlp", "build_transformer"):
+        raise AttributeError(f"module 'quadlens.model' has no attribute {name!r}")
+    from quadlens.model import handmade
+
+    return getattr(handmade, name)
