@@ -14,11 +14,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from quadlens.errors import BadConfig
-from quadlens.quadrature.exact import exact_abs_error
-from quadlens.quadrature.integrals import brute_force_error
-from quadlens.quadrature.scheme import Scheme
-from quadlens.table import Table
+from quadlens.analysis.quadrature.exact import exact_abs_error
+from quadlens.analysis.quadrature.integrals import brute_force_error
+from quadlens.analysis.quadrature.scheme import Scheme
+from quadlens.base.errors import BadConfig
+from quadlens.base.table import Table
 
 NEURONS = (512, 1024, 2048, 4096, 8192, 16384)
 MODULI = (59, 997, 10007, 31627, 100003)

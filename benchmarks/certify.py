@@ -18,14 +18,14 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.model.weights import Weights
-from quadlens.numbers import at_least, double_below
-from quadlens.proofs.arcs import ArcsStrategy
-from quadlens.proofs.brute import Brute, brute_force_operations
-from quadlens.proofs.moments import Moments
-from quadlens.proofs.proof import Proof, Strategy, attempt
-from quadlens.table import Table
+from quadlens.base.numbers import at_least, double_below
+from quadlens.base.table import Table
+from quadlens.network.handmade import Recipe, build_mlp
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs.arcs import ArcsStrategy
+from quadlens.proofs.pairs.brute import Brute, brute_force_operations
+from quadlens.proofs.pairs.moments import Moments
+from quadlens.proofs.pairs.proof import Proof, Strategy, attempt
 
 MODULI = (59, 113, 251, 499, 997, 2003)
 WIDTHS = (512, 1024, 2048, 4096)

@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 
-from quadlens.model import Config, Weights
-from quadlens.model.exact import exact_logits
+from quadlens.network import Config, Weights
+from quadlens.network.exact import exact_logits
 
 
 def main() -> None:

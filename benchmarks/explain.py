@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from quadlens.explanation import explain
-from quadlens.model import Recipe, build_transformer, load, save
+from quadlens.analysis.explanation import explain
+from quadlens.network import Recipe, build_transformer, load, save
 
 REPEATS = 15
 COMMANDS = 5

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from quadlens.explorer import build_page
-from quadlens.model import load
+from quadlens.network import load
+from quadlens.show.explorer import build_page
 
 FLAGS = [
     "--no-sandbox",

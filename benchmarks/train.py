@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from quadlens.table import Table
+from quadlens.base.table import Table
 from quadlens.training.config import TrainConfig, load_config
 from quadlens.training.cpu import CpuEngine
 from quadlens.training.engine import OptimiserState
-from quadlens.training.initial import Start, start_of
+from quadlens.training.initial import Start
 from quadlens.training.layout import Layout
+from quadlens.training.machines import start_of
 from quadlens.training.train import available_threads
 
 WARM_STEPS = 3

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from quadlens.model import load
-from quadlens.numbers import at_least, at_most
-from quadlens.sequences.certificate import certify_sequence
+from quadlens.network import load
+from quadlens.base.numbers import at_least, at_most
+from quadlens.proofs.sequences.certificate import certify_sequence
 
 DATA = Path(__file__).parent / "data" / "adder_seeds.csv"
 FIELDS = ("seed", "epochs", "lr", "right", "tried", "sampled_margin", "loss", "verdict", "proved_margin",

@@ -34,12 +34,12 @@ from typing import Any
 
 import numpy as np
 
-from quadlens.errors import BadFile
-from quadlens.model.formats.registry import checkpoints_in
-from quadlens.model.native import load_file
-from quadlens.model.sequence_forward import answered_right, sequence_config
-from quadlens.model.sequence_task import expand
-from quadlens.numbers import at_least, at_most
+from quadlens.base.errors import BadFile
+from quadlens.readers.registry import checkpoints_in
+from quadlens.network.native import load_file
+from quadlens.network.sequence_forward import answered_right, sequence_config
+from quadlens.network.sequence_task import expand
+from quadlens.base.numbers import at_least, at_most
 
 FACTS = Path(__file__).with_suffix(".toml")
 DATA = Path(__file__).parent / "data" / "adders.csv"

@@ -19,8 +19,8 @@ from scipy import stats
 
 from data import Measured, measured_models
 from few_neurons import finding, of_measured, paired_share
-from quadlens.figures.style import style
-from quadlens.numbers import at_least, at_most
+from quadlens.show.figures.style import style
+from quadlens.base.numbers import at_least, at_most
 
 HERE = Path(__file__).parent
 BASELINE = 8 / (3 * np.pi)

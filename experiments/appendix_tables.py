@@ -20,20 +20,20 @@ from noise_bounds import LINEAR, SLOPES, bounds, linear_rows
 from noise_bounds import Row as BoundRow
 from noise_terms import Expansion, expand
 
-from quadlens.errors import QuadlensError
-from quadlens.figures.canvas import canvas
-from quadlens.figures.style import write_figures
-from quadlens.model.bundled import bundled_on_pairs, load
-from quadlens.model.formats import import_file
-from quadlens.model.formats.registry import checkpoints_in
-from quadlens.model.handmade import Recipe, build_transformer
-from quadlens.model.weights import Weights
-from quadlens.numbers import at_least, at_most, significant
-from quadlens.parameterisation import parameterise
-from quadlens.proofs.thin import Thin, ThinHints
-from quadlens.proofs.thin_cost import saved_by_words, thin_items
-from quadlens.spectrum.anatomy import Anatomy
-from quadlens.table import Table
+from quadlens.base.errors import QuadlensError
+from quadlens.show.figures.canvas import canvas
+from quadlens.show.figures.style import write_figures
+from quadlens.network.bundled import bundled_on_pairs, load
+from quadlens.readers import import_file
+from quadlens.readers.registry import checkpoints_in
+from quadlens.network.handmade import Recipe, build_transformer
+from quadlens.network.weights import Weights
+from quadlens.base.numbers import at_least, at_most, significant
+from quadlens.analysis.parameterisation import parameterise
+from quadlens.proofs.pairs.thin import Thin, ThinHints
+from quadlens.proofs.pairs.thin_cost import saved_by_words, thin_items
+from quadlens.analysis.spectrum.anatomy import Anatomy
+from quadlens.base.table import Table
 
 BLOCK = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 SHOWN = 12

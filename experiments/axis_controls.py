@@ -17,12 +17,12 @@ import adders
 import numpy as np
 
 import quadlens
-from quadlens.model.formats import import_file
-from quadlens.model.weights import Weights
-from quadlens.numbers import percent
-from quadlens.sequences.axis_controls import axis_controls
-from quadlens.sequences.explain import axis_of
-from quadlens.sequences.tables import Network
+from quadlens.readers import import_file
+from quadlens.network.weights import Weights
+from quadlens.base.numbers import percent
+from quadlens.proofs.sequences.axis_controls import axis_controls
+from quadlens.proofs.sequences.explain import axis_of
+from quadlens.proofs.sequences.tables import Network
 
 DATA = Path(__file__).parent / "data" / "axis_controls.csv"
 SHARES = ("s_alone", "without_s", "as_drawn", "linear", "lower_sum_shuffled")

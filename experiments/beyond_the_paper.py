@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from quadlens.integration import BROKEN, KEPT, LOST, STANDS_FOR_LOGITS
-from quadlens.numbers import decimals, of_mean_size
-from quadlens.population.comparison import compare, measured
-from quadlens.population.dataset import by_model, inside, read, shipped_path
-from quadlens.population.statement import Statement, count_statement, number_statement
-from quadlens.population.tables import interval, ours
-from quadlens.spectrum.harmonics import doubled
-from quadlens.table import Table
+from quadlens.analysis.integration import BROKEN, KEPT, LOST, STANDS_FOR_LOGITS
+from quadlens.base.numbers import decimals, of_mean_size
+from quadlens.training.population.comparison import compare, measured
+from quadlens.training.population.dataset import by_model, inside, read, shipped_path
+from quadlens.training.population.statement import Statement, count_statement, number_statement
+from quadlens.training.population.tables import interval, ours
+from quadlens.analysis.spectrum.harmonics import doubled
+from quadlens.base.table import Table
 
 # Whose median over good pairs is worth knowing though the paper does not say it.
 PAIR_MEDIANS = {

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from noise_terms import MATRICES, all_logits
 
-from quadlens.model.margins import leads
-from quadlens.model.tables import FloatTables, Tables
-from quadlens.model.weights import Weights
-from quadlens.numbers import at_least, fit
-from quadlens.parameterisation.groups import Group, angles, logit_r2
-from quadlens.parameterisation.network import Parameterised, parameterise
-from quadlens.spectrum.anatomy import Anatomy
+from quadlens.network.margins import leads
+from quadlens.network.tables import FloatTables, Tables
+from quadlens.network.weights import Weights
+from quadlens.base.numbers import at_least, fit
+from quadlens.analysis.parameterisation.groups import Group, angles, logit_r2
+from quadlens.analysis.parameterisation.network import Parameterised, parameterise
+from quadlens.analysis.spectrum.anatomy import Anatomy
 
 # Evenly spread neurons that stand for an integral.
 NODES = 1024

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from quadlens.model import load
-from quadlens.model.native import to_bytes
-from quadlens.model.sequence_forward import forward, sequence_config
-from quadlens.model.weights import Weights
-from quadlens.sequences.certificate import certify_sequence
-from quadlens.sequences.tables import Network
+from quadlens.network import load
+from quadlens.network.native import to_bytes
+from quadlens.network.sequence_forward import forward, sequence_config
+from quadlens.network.weights import Weights
+from quadlens.proofs.sequences.certificate import certify_sequence
+from quadlens.proofs.sequences.tables import Network
 from quadlens_checker.sequence_verdict import verify_cells
 
 CERTIFY = "certify"

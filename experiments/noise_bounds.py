@@ -30,11 +30,11 @@ from jaxtyping import Float
 from noise_norms import SLACK, Chain, Matrix, Multiplied, Names, Way, basis
 from noise_terms import ByNoise, Logits, Parts, all_logits, check_pair, expand, parts_of
 
-from quadlens.display import Displayed
-from quadlens.errors import BadConfig
-from quadlens.model.activation import apply_activation
-from quadlens.model.margins import leads
-from quadlens.model.weights import Weights
+from quadlens.base.display import Displayed
+from quadlens.base.errors import BadConfig
+from quadlens.network.activation import apply_activation
+from quadlens.network.margins import leads
+from quadlens.network.weights import Weights
 
 UNIT = 2.0**-53
 Term = tuple[str, Names]

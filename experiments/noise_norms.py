@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 from noise_terms import PASSING, READ, WRITTEN
 
-from quadlens.model.weights import Weights
+from quadlens.network.weights import Weights
 
 # More, relative to the norms of the factors, than float64 loses in sums of up to 2^20 terms and bases are off by.
 SLACK = 2.0**-30

@@ -16,11 +16,11 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.display import Displayed
-from quadlens.errors import BadConfig
-from quadlens.model.activation import apply_activation
-from quadlens.model.tables import FloatTables
-from quadlens.model.weights import Weights
+from quadlens.base.display import Displayed
+from quadlens.base.errors import BadConfig
+from quadlens.network.activation import apply_activation
+from quadlens.network.tables import FloatTables
+from quadlens.network.weights import Weights
 
 MATRICES = {
     "E": ("W_E", "W_pos"),

@@ -3,13 +3,13 @@
     python experiments/population.py
 
 Reads `data/0_*.parquet`, one file per seed, and writes src/quadlens/data/population.parquet; what is not measured is
-empty. The models are of the same seeds and settings, not the same bits: see `quadlens.population.dataset`.
+empty. The models are of the same seeds and settings, not the same bits: see `quadlens.training.population.dataset`.
 """
 
 import polars as pl
 from data import measured_models
 
-from quadlens.population.dataset import lens_schema, lens_values, schema, shipped_path
+from quadlens.training.population.dataset import lens_schema, lens_values, schema, shipped_path
 
 
 def main() -> None:

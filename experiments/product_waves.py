@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from quadlens.infinite_width import lens
-from quadlens.infinite_width.inputs import Inputs, inputs_of
-from quadlens.infinite_width.parts import Parts
-from quadlens.logits.algorithm import distance_irrelevance, published_triples
-from quadlens.model.activation import Activation, apply_activation
-from quadlens.model.task import task_by_name
+from quadlens.analysis.infinite_width import lens
+from quadlens.analysis.infinite_width.inputs import Inputs, inputs_of
+from quadlens.analysis.infinite_width.parts import Parts
+from quadlens.analysis.logits.algorithm import distance_irrelevance, published_triples
+from quadlens.network.activation import Activation, apply_activation
+from quadlens.network.task import task_by_name
 
 SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))
 

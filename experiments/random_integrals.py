@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from data import Measured, measured_models
-from quadlens.table import Table
+from quadlens.base.table import Table
 
 P = 59
 NODES = 1024

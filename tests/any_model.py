@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from quadlens.model.activation import ACTIVATIONS, parse_activation
-from quadlens.model.config import Config, Softmax
-from quadlens.model.groups import group_table
-from quadlens.model.task import Task, task_by_name, task_from_table
-from quadlens.model.weights import Weights
+from quadlens.network.activation import ACTIVATIONS, parse_activation
+from quadlens.network.config import Config, Softmax
+from quadlens.network.groups import group_table
+from quadlens.network.task import Task, task_by_name, task_from_table
+from quadlens.network.weights import Weights
 
 GROUPS = ("C4", "C7", "D3", "S3", "D4", "A4", "C2xC2", "C2xC3", "C3xC3", "C2xD3")
 PRIMES = (3, 5, 7, 11, 13, 29, 47, 59, 71, 83, 97, 113)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from quadlens.model.activation import NONLINEARITIES, Activation
-from quadlens.model.config import Config
-from quadlens.model.weights import Weights
+from quadlens.network.activation import NONLINEARITIES, Activation
+from quadlens.network.config import Config
+from quadlens.network.weights import Weights
 
 BITS = 200
 

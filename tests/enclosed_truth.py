@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from quadlens.model.activation import NONLINEARITIES
-from quadlens.model.exact import exact_logits
-from quadlens.model.weights import Weights
-from quadlens.proofs.brute import is_exact
-from quadlens.proofs.proof import Proof
+from quadlens.network.activation import NONLINEARITIES
+from quadlens.network.exact import exact_logits
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs.brute import is_exact
+from quadlens.proofs.pairs.proof import Proof
 
 BITS = 200
 Truth = list[list[tuple[Fraction, Fraction]]]

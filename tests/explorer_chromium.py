@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quadlens.explorer import build_page
-from quadlens.model.bundled import data_directory, load
-from quadlens.model.config import Config, Softmax
-from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.model.task import task_by_name
-from quadlens.model.weights import Weights
-from quadlens.studies.played_run import read_run
+from quadlens.network.bundled import data_directory, load
+from quadlens.network.config import Config, Softmax
+from quadlens.network.handmade import Recipe, build_mlp
+from quadlens.network.task import task_by_name
+from quadlens.network.weights import Weights
+from quadlens.show.explorer import build_page
+from quadlens.training.played_run import read_run
 
 READY = "html[data-ready=true][data-settled=true]"
 # Generous: the machine that runs the tests may be busy, and conditions are waited for, not times.

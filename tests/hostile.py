@@ -15,10 +15,10 @@ CHILD = """
 import json, resource, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
 from pathlib import Path
-from quadlens.errors import QuadlensError
-from quadlens.model import load
-from quadlens.model.formats import import_directory, import_file
-from quadlens.model.task import task_from_file
+from quadlens.base.errors import QuadlensError
+from quadlens.network import load
+from quadlens.readers import import_directory, import_file
+from quadlens.network.task import task_from_file
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 path, before, start = Path(sys.argv[1]), peak(), time.perf_counter()
 try:

@@ -30,17 +30,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quadlens.figures.registry import all_pictures
-from quadlens.figures.style import FIGURE_FORMATS
-from quadlens.model import Recipe, build_mlp, save
-from quadlens.model.atomic import TEMPORARY
-from quadlens.pages.prepare import prepare
-from quadlens.pages.render import Rendered
-from quadlens.pages.write import write_report
-from quadlens.population.one_model import Outcome, Task, make_model
-from quadlens.population.sweep import sweep
-from quadlens.studies import Study, study_of
+from quadlens.base.atomic import TEMPORARY
+from quadlens.network import Recipe, build_mlp, save
+from quadlens.network.study import Study, study_of
+from quadlens.show.figures.registry import all_pictures
+from quadlens.show.figures.style import FIGURE_FORMATS
+from quadlens.show.pages.prepare import prepare
+from quadlens.show.pages.render import Rendered
+from quadlens.show.pages.write import write_report
 from quadlens.training.config import TrainConfig
+from quadlens.training.population.one_model import Outcome, Task, make_model
+from quadlens.training.population.sweep import sweep
 
 TINY = TrainConfig(p=7, d_model=8, d_mlp=16, n_heads=2, d_head=4, epochs=150, attention_rate=0.5, history_every=10)
 SETTINGS = ("--p", "7", "--d-model", "8", "--d-mlp", "16", "--n-heads", "2", "--d-head", "4", "--epochs", "600",
@@ -86,8 +86,8 @@ def run_train(directory: Path, seed: int = 0) -> None:
 
 
 def run_sweep(directory: Path) -> None:
-    from quadlens.population import dataset
-    from quadlens.population.store import Store
+    from quadlens.training.population import dataset
+    from quadlens.training.population.store import Store
 
     configs = [
         TrainConfig(**{**vars(TINY), "seed": seed, "attention_rate": rate}) for seed in (0, 1) for rate in (0, 1)
@@ -125,7 +125,7 @@ def run_writing(directory: Path, recipe: Recipe = SMALL) -> None:
     study = _prepared(recipe)
     files = tuple((kind, bytes(16) + (160).to_bytes(4, "big") * 5000) for kind in FIGURE_FORMATS)
     drawn = {one.name: Rendered(one.name, files, "data:,") for one in all_pictures(study)}
-    with unittest.mock.patch("quadlens.pages.write.render", return_value=drawn):
+    with unittest.mock.patch("quadlens.show.pages.write.render", return_value=drawn):
         write_report(study, directory / "report", "quadlens report", explore=lambda: "<!doctype html>" * 40_000)
 
 

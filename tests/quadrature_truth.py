@@ -6,7 +6,7 @@ import numpy as np
 from flint import acb, arb, ctx
 from hypothesis import strategies as st
 
-from quadlens.quadrature import Scheme
+from quadlens.analysis.quadrature import Scheme
 
 PRECISION = 1400  # enough for phases as large as a double gets
 

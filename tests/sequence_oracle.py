@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from quadlens.model import Weights
-from quadlens.model.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
-from quadlens.model.sequence_forward import forward, sequence_config
-from quadlens.numbers import precision
-from quadlens.sequences.certificate import SequenceCertificate
-from quadlens.sequences.linear import LinearStep
-from quadlens.sequences.tables import Network
+from quadlens.base.numbers import precision
+from quadlens.network import Weights
+from quadlens.network.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
+from quadlens.network.sequence_forward import forward, sequence_config
+from quadlens.proofs.sequences.certificate import SequenceCertificate
+from quadlens.proofs.sequences.linear import LinearStep
+from quadlens.proofs.sequences.tables import Network
 from small_sequences import PARITY, addition_task, random_config, random_network
 
 KINDS = ("plain", "equal scores", "large scores", "small rows", "tied tokens", "own answers", "one wrong")

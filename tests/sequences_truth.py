@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
-from quadlens.model.sequence_forward import sequence_config
-from quadlens.model.weights import Weights
+from quadlens.network.sequence_forward import sequence_config
+from quadlens.network.weights import Weights
 
 Vector = list[Any]
 

@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from quadlens.model.config import Config
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.weights import Weights
+from quadlens.network.config import Config
+from quadlens.network.handmade import Recipe, build_mlp, build_transformer
+from quadlens.network.weights import Weights
 from strategies import configs, seeds
 
 # Mostly the smallest: a counter-example that exists at all exists there, and many can be tried.

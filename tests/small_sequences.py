@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from quadlens.model import Weights
-from quadlens.model.norm import Norm, Norms
-from quadlens.model.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
+from quadlens.network import Weights
+from quadlens.network.norm import Norm, Norms
+from quadlens.network.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
 
 
 def addition_task(digits: int = 2, base: int = 3, stop: bool = False, highest_first: bool = False) -> TaskSpec:

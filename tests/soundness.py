@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Int64, Shaped
 
-from quadlens.model.exact import collapse_exactly, exact_logits, integer_model
-from quadlens.model.task import Task
-from quadlens.model.weights import Weights
-from quadlens.proofs.proof import Proof
+from quadlens.network.exact import collapse_exactly, exact_logits, integer_model
+from quadlens.network.task import Task
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs.proof import Proof
 
 
 class Truth(list[list[Fraction]]):

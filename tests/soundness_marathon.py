@@ -27,20 +27,20 @@ from hypothesis import HealthCheck, given, settings
 
 from any_model import network
 from enclosed_truth import Truth, check_enclosed, enclosed_margins
-from quadlens.errors import BadConfig, BadFile
-from quadlens.model import load
-from quadlens.model.handmade import Recipe, build_transformer
-from quadlens.model.native import save, sha256
-from quadlens.model.weights import Weights
-from quadlens.proofs.arcs import ArcsStrategy
-from quadlens.proofs.certificate import Certificate, operation
-from quadlens.proofs.moments import Moments
-from quadlens.proofs.moments_large import prove_large
-from quadlens.proofs.produce import STRATEGIES, Prover
-from quadlens.proofs.thin import Thin
-from quadlens.proved import check_proved
-from quadlens.spectrum.anatomy import Anatomy
-from quadlens.spectrum.cluster import neuron_spectra
+from quadlens.analysis.spectrum.anatomy import Anatomy
+from quadlens.analysis.spectrum.cluster import neuron_spectra
+from quadlens.base.errors import BadConfig, BadFile
+from quadlens.network import load
+from quadlens.network.handmade import Recipe, build_transformer
+from quadlens.network.native import save, sha256
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs.arcs import ArcsStrategy
+from quadlens.proofs.pairs.certificate import Certificate, operation
+from quadlens.proofs.pairs.moments import Moments
+from quadlens.proofs.pairs.moments_large import prove_large
+from quadlens.proofs.pairs.produce import STRATEGIES, Prover
+from quadlens.proofs.pairs.thin import Thin
+from quadlens.proofs.proved import check_proved
 from quadlens_checker.verdict import check_here, statement
 from small_models import small_models
 from soundness import check_complete, check_sound, quick_margins, true_margins

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from quadlens.model.config import Config
-from quadlens.model.weights import Weights
+from quadlens.network.config import Config
+from quadlens.network.weights import Weights
 
 odd_moduli = st.integers(1, 8).map(lambda n: 2 * n + 1)
 seeds = st.integers(0, 2**32 - 1)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from quadlens.population import LocalBackend, sweep
-from quadlens.population.store import Store
 from quadlens.training.config import TrainConfig
+from quadlens.training.population import LocalBackend, sweep
+from quadlens.training.population.store import Store
 
 TINY = TrainConfig(p=11, d_model=12, d_mlp=24, n_heads=2, d_head=6, epochs=200, history_every=50, spectrum_every=100)
 # Long enough to be killed in the middle: its first checkpoint comes after a small share of it.

@@ -15,14 +15,14 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from quadlens.errors import QuadlensError
-from quadlens.model.evaluate import evaluate
-from quadlens.model.formats import Hints, import_file
-from quadlens.model.formats.registry import checkpoints_in
-from quadlens.model.native import save
-from quadlens.numbers import significant
-from quadlens.proofs.produce import Prover
-from quadlens.spectrum.anatomy import Anatomy
+from quadlens.analysis.spectrum.anatomy import Anatomy
+from quadlens.base.errors import QuadlensError
+from quadlens.base.numbers import significant
+from quadlens.network.evaluate import evaluate
+from quadlens.network.native import save
+from quadlens.proofs.pairs.produce import Prover
+from quadlens.readers import Hints, import_file
+from quadlens.readers.registry import checkpoints_in
 from quadlens_checker.verdict import check_here
 
 MAX_SECONDS = 1200.0  # of a check; beyond it the float64 enclosure stands alone

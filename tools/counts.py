@@ -43,8 +43,8 @@ def config(name: str) -> dict[str, Any]:
 
 def tf32_logits(name: str) -> float:
     """Return what the theorem of float32 would allow with TF32 inputs: ten operands of 11 bits on a path."""
-    from quadlens.model.bundled import load
-    from quadlens.proofs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude
+    from quadlens.network.bundled import load
+    from quadlens.proofs.pairs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude
 
     model = load(name)
     lost = Fraction(10, 2**11) + Fraction(bound_float32(model).roundings, UNIT_ROUNDOFFS)

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from quadlens.sequences.explain import SequenceExplanation
-    from quadlens.studies import Study
+    from quadlens.network.study import Study
+    from quadlens.proofs.sequences.explain import SequenceExplanation
 
 PAGE, PICTURES = Path("docs/gallery.md"), Path("docs/pictures/gallery")
 # How many of 20,000 random inputs each public network on sequences answers wrong.
@@ -51,7 +51,7 @@ def found_below(directories: Iterable[Path], wanted: Mapping[str, Mapping[str, A
 def on_sequences(study: "Study") -> "SequenceExplanation | None":
     """What each step reads, of a network on sequences."""
     import quadlens
-    from quadlens.sequences.explain import SequenceExplanation
+    from quadlens.proofs.sequences.explain import SequenceExplanation
 
     found: object = quadlens.explain(study)
     return found if isinstance(found, SequenceExplanation) else None
@@ -74,8 +74,8 @@ def told(study: "Study") -> str:
 def facts(study: "Study") -> dict[str, Any]:
     """What the card says, from the program; `seconds` is the processor's time for the proof."""
     import quadlens
-    from quadlens.numbers import significant
-    from quadlens.proofs.certificate import summary
+    from quadlens.base.numbers import significant
+    from quadlens.proofs.pairs.certificate import summary
 
     begun = time.process_time()
     certificate = quadlens.certify(study)
@@ -101,9 +101,9 @@ def facts(study: "Study") -> dict[str, Any]:
 
 def draw(study: "Study", axes: "Axes") -> str:
     """The figure that fits the network, on small axes; returns what there is to see."""
-    from quadlens import figures
-    from quadlens.quadrature.of_study import rule_clusters
-    from quadlens.spectrum.irreps import irreps_of
+    from quadlens.analysis.quadrature.of_study import rule_clusters
+    from quadlens.analysis.spectrum.irreps import irreps_of
+    from quadlens.show import figures
 
     reading = on_sequences(study)
     if reading is not None and reading.axis is not None:
@@ -151,7 +151,7 @@ def save_thumbnail(study: "Study", path: Path) -> str:
     from matplotlib.figure import Figure
     from PIL import Image
 
-    from quadlens.figures.style import style
+    from quadlens.show.figures.style import style
 
     with style():
         figure = Figure(figsize=SIZE, layout="constrained")
@@ -256,8 +256,8 @@ def page(cards: Mapping[str, Mapping[str, Any]], public: Mapping[str, Mapping[st
 def measure(directories: Sequence[Path], only: str | None) -> dict[str, dict[str, Any]]:
     """The facts of every network at hand, and of the others what was known of them."""
     import quadlens
-    from quadlens.model.bundled import bundled_names
-    from quadlens.model.formats import Hints, import_file
+    from quadlens.network.bundled import bundled_names
+    from quadlens.readers import Hints, import_file
 
     public = tomllib.loads(PUBLIC.read_text(encoding="utf-8"))
     known = json.loads(FACTS.read_text(encoding="utf-8")) if FACTS.exists() else {}

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 import quadlens
-from quadlens.model.config import Config
-from quadlens.model.weights import Weights
-from quadlens.table import Table
+from quadlens.base.table import Table
+from quadlens.network.config import Config
+from quadlens.network.weights import Weights
 
 P, NEURONS = 23, 128
 FREQUENCIES = range(1, (P + 1) // 2)

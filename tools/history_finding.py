@@ -24,9 +24,9 @@ import numpy as np
 import polars as pl
 from scipy.stats import binom, binomtest
 
-from quadlens.proofs.low_rank import arcs_spectrum, low_rank
-from quadlens.studies.over_time import covered, files_of, model_in
-from quadlens.table import Table
+from quadlens.base.table import Table
+from quadlens.proofs.pairs.low_rank import arcs_spectrum, low_rank
+from quadlens.training.over_time import covered, files_of, model_in
 
 ROWS = Path(__file__).parent.parent / "docs" / "data" / "history.parquet"
 P = 59
@@ -155,7 +155,7 @@ def draw(rows: pl.DataFrame, file: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from quadlens.figures.style import CONCEPT_COLOURS
+    from quadlens.show.figures.style import CONCEPT_COLOURS
 
     epochs = rows["epoch"].unique().sort().to_numpy()
     shown_epochs = epochs + 1

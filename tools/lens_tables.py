@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quadlens.errors import QuadlensError
-from quadlens.figures.style import FREQUENCY_COLOURS, style, write_figures
-from quadlens.infinite_width.of_study import no_lens
-from quadlens.infinite_width.swap import swap_activations
-from quadlens.model.bundled import bundled_names, bundled_on_pairs
-from quadlens.model.formats import Hints, import_file
-from quadlens.model.formats.registry import checkpoints_in
-from quadlens.population.analysis import attention_measures
-from quadlens.population.attention import read
-from quadlens.population.store import Store
-from quadlens.studies import Study, study_of
-from quadlens.table import Table
+from quadlens.analysis.infinite_width.of_study import no_lens
+from quadlens.analysis.infinite_width.swap import swap_activations
+from quadlens.base.errors import QuadlensError
+from quadlens.base.table import Table
+from quadlens.network.bundled import bundled_names, bundled_on_pairs
+from quadlens.network.study import Study, study_of
+from quadlens.readers import Hints, import_file
+from quadlens.readers.registry import checkpoints_in
+from quadlens.show.figures.style import FREQUENCY_COLOURS, style, write_figures
+from quadlens.training.population.analysis import attention_measures
+from quadlens.training.population.attention import read
+from quadlens.training.population.store import Store
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

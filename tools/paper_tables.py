@@ -11,12 +11,12 @@ import sys
 from collections.abc import Callable
 
 import quadlens
-from quadlens.explanation.value import beside_paper
-from quadlens.numbers import decimals
-from quadlens.published import read_published
-from quadlens.quadrature import tables
-from quadlens.quadrature.claims import printed
-from quadlens.table import Table
+from quadlens.analysis.explanation.value import beside_paper
+from quadlens.analysis.published import read_published
+from quadlens.analysis.quadrature import tables
+from quadlens.analysis.quadrature.claims import printed
+from quadlens.base.numbers import decimals
+from quadlens.base.table import Table
 
 
 def original() -> tuple[Table, ...]:

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from quadlens import explain
-from quadlens.model.atomic import write_atomic
-from quadlens.model.evaluate import evaluate
-from quadlens.model.native import save
-from quadlens.model.weights import Weights
+from quadlens.base.atomic import write_atomic
+from quadlens.network.evaluate import evaluate
+from quadlens.network.native import save
+from quadlens.network.weights import Weights
 from quadlens.training.checkpoint import Checkpoint, load_checkpoint
 from quadlens.training.config import PRESETS, TrainConfig, load_config
 from quadlens.training.engine import StepMeasures

@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from quadlens.errors import QuadlensError
-from quadlens.figures.canvas import canvas
-from quadlens.figures.style import QUIET_COLOUR
-from quadlens.model.collapse import collapse
-from quadlens.model.dyadic import DYADICS
-from quadlens.model.formats import Hints, import_file
-from quadlens.model.formats.registry import checkpoints_in
-from quadlens.model.weights import Weights
-from quadlens.population import dataset
-from quadlens.proofs.arcs import arcs_operations
-from quadlens.proofs.direct import sample_of, share_left
-from quadlens.proofs.float_layer import float_layer
-from quadlens.proofs.low_rank import low_rank, output_spectrum
-from quadlens.proofs.moments import moments_operations
-from quadlens.spectrum.irreps import find_irreps
-from quadlens.spectrum.key import is_key
+from quadlens.analysis.spectrum.irreps import find_irreps
+from quadlens.analysis.spectrum.key import is_key
+from quadlens.base.errors import QuadlensError
+from quadlens.network.collapse import collapse
+from quadlens.network.dyadic import DYADICS
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs.arcs import arcs_operations
+from quadlens.proofs.pairs.direct import sample_of, share_left
+from quadlens.proofs.pairs.float_layer import float_layer
+from quadlens.proofs.pairs.low_rank import low_rank, output_spectrum
+from quadlens.proofs.pairs.moments import moments_operations
+from quadlens.readers import Hints, import_file
+from quadlens.readers.registry import checkpoints_in
+from quadlens.show.figures.canvas import canvas
+from quadlens.show.figures.style import QUIET_COLOUR
+from quadlens.training.population import dataset
 
 LARGE, SAMPLE = 250, 24
 

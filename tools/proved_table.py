@@ -11,11 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from quadlens.model.bundled import resolve
-from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.model.native import load_file, save, sha256
-from quadlens.proofs import certify
-from quadlens.proved import program
+from quadlens.network.bundled import resolve
+from quadlens.network.handmade import Recipe, build_mlp
+from quadlens.network.native import load_file, save, sha256
+from quadlens.proofs.pairs import certify
+from quadlens.proofs.proved import program
 
 KEYS = 3, 7, 11, 16, 19, 22, 25, 28
 STRATEGIES = "brute", "moments"

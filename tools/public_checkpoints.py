@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from quadlens import explain
-from quadlens.errors import QuadlensError
-from quadlens.model.evaluate import evaluate
-from quadlens.model.formats import Hints, Imported, import_file
-from quadlens.model.formats.registry import checkpoints_in
+from quadlens.base.errors import QuadlensError
+from quadlens.network.evaluate import evaluate
+from quadlens.readers import Hints, Imported, import_file
+from quadlens.readers.registry import checkpoints_in
 
 # More key frequencies than this are counted, not listed.
 MOST = 12

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from quadlens.model import load
-from quadlens.numbers import decimals
-from quadlens.population import dataset
-from quadlens.quadrature import Scheme, box_density, exact_errors, moments
-from quadlens.quadrature.integrals import cos_baseline
-from quadlens.quadrature.supremum import abs_supremum
-from quadlens.spectrum.anatomy import anatomy_of
-from quadlens.table import Table
+from quadlens.analysis.quadrature import Scheme, box_density, exact_errors, moments
+from quadlens.analysis.quadrature.integrals import cos_baseline
+from quadlens.analysis.quadrature.supremum import abs_supremum
+from quadlens.analysis.spectrum.anatomy import anatomy_of
+from quadlens.base.numbers import decimals
+from quadlens.base.table import Table
+from quadlens.network import load
+from quadlens.training.population import dataset
 
 RULES = Path(__file__).parent.parent / "docs" / "data" / "rules.parquet"
 ORDERS = (4, 6, 8, 12, 16, 40, 80)

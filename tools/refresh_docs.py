@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import values
 
 if TYPE_CHECKING:
-    from quadlens.population.comparison import Comparison
+    from quadlens.training.population.comparison import Comparison
 
 START = re.compile(r"<!-- output of: ((?:quadlens|(?:tools|experiments)/\w+\.py)\b.*?) -->")
 END = "<!-- end of output -->"
@@ -66,14 +66,14 @@ def summary(comparison: "Comparison") -> dict[str, Any]:
 
 def refresh_summary() -> None:
     """The summary of the shipped population that pages and figures read instead of the whole dataset."""
-    from quadlens.population.comparison import compare
-    from quadlens.population.dataset import read, shipped_path
+    from quadlens.training.population.comparison import compare
+    from quadlens.training.population.dataset import read, shipped_path
 
     text = json.dumps(summary(compare(read(shipped_path()))), indent=1) + "\n"
     shipped_path().with_suffix(".json").write_text(text, encoding="utf-8")
 
 
-GLOSSARY, TEMPLATE = Path("docs/glossary.md"), Path("src/quadlens/pages/page.html.j2")
+GLOSSARY, TEMPLATE = Path("docs/glossary.md"), Path("src/quadlens/show/pages/page.html.j2")
 TYPESET = Path("src/quadlens/data/typeset.json")
 WORD = re.compile(r"^(\S.*)\n: (.*)$", re.MULTILINE)
 SYMBOL = re.compile(r"^\| (\$.*?\$) \| (.*) \|$", re.MULTILINE)

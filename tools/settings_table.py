@@ -29,17 +29,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from quadlens.analysis.published import read_published
+from quadlens.base.errors import QuadlensError
+from quadlens.base.table import Table
 from quadlens.cli.settings import parse_seeds
-from quadlens.errors import QuadlensError
-from quadlens.model import load
-from quadlens.model.config import Config
-from quadlens.model.weights import Weights
-from quadlens.population import dataset
-from quadlens.population.analysis import analyse, results_to_bytes
-from quadlens.population.comparison import Comparison, compare
-from quadlens.published import read_published
-from quadlens.studies import study_of
-from quadlens.table import Table
+from quadlens.network import load
+from quadlens.network.config import Config
+from quadlens.network.study import study_of
+from quadlens.network.weights import Weights
+from quadlens.training.population import dataset
+from quadlens.training.population.analysis import analyse, results_to_bytes
+from quadlens.training.population.comparison import Comparison, compare
 
 ROWS = Path(__file__).parent.parent / "docs" / "data" / "settings.parquet"
 DRAWS = 10
@@ -252,9 +252,9 @@ def train_with_tf32(directory: Path, preset: str, seeds: Sequence[int]) -> None:
     """A sweep's models, made in this process with `torch.mm` and `addmm_` on rounded operands."""
     import torch
 
-    from quadlens.population.one_model import Task, make_model
-    from quadlens.population.store import Store
     from quadlens.training.config import load_config
+    from quadlens.training.population.one_model import Task, make_model
+    from quadlens.training.population.store import Store
 
     def rounded(x: torch.Tensor) -> torch.Tensor:
         """To the nearest number with 13 bits fewer, ties away from 0."""

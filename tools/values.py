@@ -26,8 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from quadlens.numbers import Direction, decimals
-from quadlens.population.comparison import SAID_TWICE
+from quadlens.base.numbers import Direction, decimals
+from quadlens.training.population.comparison import SAID_TWICE
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "docs" / "data" / "values.json"

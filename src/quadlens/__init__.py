@@ -9,55 +9,55 @@ quadlens.figures.quadrature(study, k=5)     # a matplotlib figure, on your own a
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quadlens.door import DOOR
-from quadlens.version import VERSION
+from quadlens.base.door import DOOR
+from quadlens.base.version import VERSION
 
 if TYPE_CHECKING:  # the same names, for those who check types
-    from quadlens import edit as edit
-    from quadlens import figures as figures
-    from quadlens.edit import *  # noqa: F403
-    from quadlens.errors import BadConfig as BadConfig
-    from quadlens.errors import BadFile as BadFile
-    from quadlens.errors import BadWeights as BadWeights
-    from quadlens.errors import QuadlensError as QuadlensError
-    from quadlens.explanation import Explanation as Explanation
-    from quadlens.explorer.write import explore as explore
-    from quadlens.infinite_width import Lens as Lens
-    from quadlens.infinite_width.of_study import lens as lens
-    from quadlens.model import Config as Config
-    from quadlens.model import Evaluation as Evaluation
-    from quadlens.model import Recipe as Recipe
-    from quadlens.model import Tables as Tables
-    from quadlens.model import Weights as Weights
-    from quadlens.model import load as load
-    from quadlens.model.formats import Imported as Imported
-    from quadlens.model.formats import from_state_dict as from_state_dict
-    from quadlens.model.formats.of_study import export_file as export_file
-    from quadlens.model.formats.of_study import from_module as from_module
-    from quadlens.model.formats.of_study import import_file as import_file
-    from quadlens.model.of_study import build as build
-    from quadlens.model.of_study import save as save
-    from quadlens.model.study import Study as Study
-    from quadlens.model.task import Task as Task
-    from quadlens.model.task import task as task
-    from quadlens.pages import Report as Report
-    from quadlens.pages import report as report
-    from quadlens.pages.compare import Comparison as Comparison
-    from quadlens.pages.compare import compare as compare
-    from quadlens.parameterisation import Parameterised as Parameterised
-    from quadlens.parameterisation.of_study import parameterise as parameterise
-    from quadlens.proofs import Certificate as Certificate
-    from quadlens.quadrature import Bounds as Bounds
-    from quadlens.quadrature.of_study import bounds as bounds
-    from quadlens.sequences.check import check as check
-    from quadlens.sequences.of_study import certify as certify
-    from quadlens.sequences.of_study import evaluate as evaluate
-    from quadlens.sequences.of_study import explain as explain
-    from quadlens.studies.anything import study as study
-    from quadlens.studies.over_time import RunHistory as RunHistory
-    from quadlens.studies.over_time import history as history
+    from quadlens.analysis import edit as edit
+    from quadlens.analysis.edit import *  # noqa: F403
+    from quadlens.analysis.explanation import Explanation as Explanation
+    from quadlens.analysis.infinite_width import Lens as Lens
+    from quadlens.analysis.infinite_width.of_study import lens as lens
+    from quadlens.analysis.parameterisation import Parameterised as Parameterised
+    from quadlens.analysis.parameterisation.of_study import parameterise as parameterise
+    from quadlens.analysis.quadrature import Bounds as Bounds
+    from quadlens.analysis.quadrature.of_study import bounds as bounds
+    from quadlens.anything import study as study
+    from quadlens.base.errors import BadConfig as BadConfig
+    from quadlens.base.errors import BadFile as BadFile
+    from quadlens.base.errors import BadWeights as BadWeights
+    from quadlens.base.errors import QuadlensError as QuadlensError
+    from quadlens.network import Config as Config
+    from quadlens.network import Evaluation as Evaluation
+    from quadlens.network import Recipe as Recipe
+    from quadlens.network import Tables as Tables
+    from quadlens.network import Weights as Weights
+    from quadlens.network import load as load
+    from quadlens.network.of_study import build as build
+    from quadlens.network.of_study import save as save
+    from quadlens.network.study import Study as Study
+    from quadlens.network.task import Task as Task
+    from quadlens.network.task import task as task
+    from quadlens.proofs.pairs import Certificate as Certificate
+    from quadlens.proofs.sequences.check import check as check
+    from quadlens.proofs.sequences.of_study import certify as certify
+    from quadlens.proofs.sequences.of_study import evaluate as evaluate
+    from quadlens.proofs.sequences.of_study import explain as explain
+    from quadlens.readers import Imported as Imported
+    from quadlens.readers import from_state_dict as from_state_dict
+    from quadlens.readers.of_study import export_file as export_file
+    from quadlens.readers.of_study import from_module as from_module
+    from quadlens.readers.of_study import import_file as import_file
+    from quadlens.show import figures as figures
+    from quadlens.show.explorer.write import explore as explore
+    from quadlens.show.pages import Report as Report
+    from quadlens.show.pages import report as report
+    from quadlens.show.pages.compare import Comparison as Comparison
+    from quadlens.show.pages.compare import compare as compare
     from quadlens.training.by_name import train as train
     from quadlens.training.config import TrainConfig as TrainConfig
+    from quadlens.training.over_time import RunHistory as RunHistory
+    from quadlens.training.over_time import history as history
     from quadlens.training.train import TrainingResult as TrainingResult
     from quadlens_checker import CheckReport as CheckReport
 
@@ -66,28 +66,28 @@ __version__ = VERSION
 # Every public name, by the module it lives in.
 _HOMES = {
     "quadlens": ("__version__", "edit", "figures"),
-    "quadlens.errors": ("BadConfig", "BadFile", "BadWeights", "QuadlensError"),
-    "quadlens.explanation": ("Explanation",),
-    "quadlens.explorer.write": ("explore",),
-    "quadlens.infinite_width": ("Lens",),
-    "quadlens.infinite_width.of_study": ("lens",),
-    "quadlens.model": ("Config", "Evaluation", "Recipe", "Tables", "Weights", "load"),
-    "quadlens.model.of_study": ("build", "save"),
-    "quadlens.model.study": ("Study",),
-    "quadlens.model.task": ("Task", "task"),
-    "quadlens.model.formats": ("Imported", "from_state_dict"),
-    "quadlens.model.formats.of_study": ("export_file", "from_module", "import_file"),
-    "quadlens.pages": ("Report", "report"),
-    "quadlens.pages.compare": ("Comparison", "compare"),
-    "quadlens.parameterisation": ("Parameterised",),
-    "quadlens.parameterisation.of_study": ("parameterise",),
-    "quadlens.proofs": ("Certificate",),
-    "quadlens.sequences.check": ("check",),
-    "quadlens.quadrature": ("Bounds",),
-    "quadlens.quadrature.of_study": ("bounds",),
-    "quadlens.sequences.of_study": ("certify", "evaluate", "explain"),
-    "quadlens.studies.anything": ("study",),
-    "quadlens.studies.over_time": ("RunHistory", "history"),
+    "quadlens.base.errors": ("BadConfig", "BadFile", "BadWeights", "QuadlensError"),
+    "quadlens.analysis.explanation": ("Explanation",),
+    "quadlens.show.explorer.write": ("explore",),
+    "quadlens.analysis.infinite_width": ("Lens",),
+    "quadlens.analysis.infinite_width.of_study": ("lens",),
+    "quadlens.network": ("Config", "Evaluation", "Recipe", "Tables", "Weights", "load"),
+    "quadlens.network.of_study": ("build", "save"),
+    "quadlens.network.study": ("Study",),
+    "quadlens.network.task": ("Task", "task"),
+    "quadlens.readers": ("Imported", "from_state_dict"),
+    "quadlens.readers.of_study": ("export_file", "from_module", "import_file"),
+    "quadlens.show.pages": ("Report", "report"),
+    "quadlens.show.pages.compare": ("Comparison", "compare"),
+    "quadlens.analysis.parameterisation": ("Parameterised",),
+    "quadlens.analysis.parameterisation.of_study": ("parameterise",),
+    "quadlens.proofs.pairs": ("Certificate",),
+    "quadlens.proofs.sequences.check": ("check",),
+    "quadlens.analysis.quadrature": ("Bounds",),
+    "quadlens.analysis.quadrature.of_study": ("bounds",),
+    "quadlens.proofs.sequences.of_study": ("certify", "evaluate", "explain"),
+    "quadlens.anything": ("study",),
+    "quadlens.training.over_time": ("RunHistory", "history"),
     "quadlens.training.by_name": ("train",),
     "quadlens.training.config": ("TrainConfig",),
     "quadlens.training.train": ("TrainingResult",),
@@ -95,25 +95,25 @@ _HOMES = {
 }
 # Every part of a study by the name that users write after `study.`: where its function lives, and what it is called.
 _PARTS = {
-    "anatomy": ("quadlens.spectrum.of_study", "study_anatomy"),
-    "collapsed": ("quadlens.spectrum.of_study", "collapsed_of"),
-    "evaluation": ("quadlens.spectrum.of_study", "evaluation_of"),
-    "margins": ("quadlens.spectrum.of_study", "margins_of"),
-    "keys": ("quadlens.spectrum.of_study", "keys_of"),
-    "skip_shares": ("quadlens.logits.of_study", "skip_shares_of"),
-    "explanation": ("quadlens.explanation.of_study", "explanation_of"),
-    "bounds": ("quadlens.quadrature.of_study", "bounds_if_any"),
-    "lens": ("quadlens.infinite_width.of_study", "whole_lens"),
-    "certificates": ("quadlens.proofs.of_study", "certificates_of"),
-    "certificate": ("quadlens.proofs.of_study", "certificate_of"),
+    "anatomy": ("quadlens.analysis.spectrum.of_study", "study_anatomy"),
+    "collapsed": ("quadlens.analysis.spectrum.of_study", "collapsed_of"),
+    "evaluation": ("quadlens.analysis.spectrum.of_study", "evaluation_of"),
+    "margins": ("quadlens.analysis.spectrum.of_study", "margins_of"),
+    "keys": ("quadlens.analysis.spectrum.of_study", "keys_of"),
+    "skip_shares": ("quadlens.analysis.logits.of_study", "skip_shares_of"),
+    "explanation": ("quadlens.analysis.explanation.of_study", "explanation_of"),
+    "bounds": ("quadlens.analysis.quadrature.of_study", "bounds_if_any"),
+    "lens": ("quadlens.analysis.infinite_width.of_study", "whole_lens"),
+    "certificates": ("quadlens.proofs.pairs.of_study", "certificates_of"),
+    "certificate": ("quadlens.proofs.pairs.of_study", "certificate_of"),
     "history": ("quadlens.training.of_study", "history_of"),
 }
 # The same of functions that take more than the study.
 _METHODS = {
-    "logits": ("quadlens.spectrum.of_study", "logits_of"),
-    "preactivations": ("quadlens.spectrum.of_study", "preactivations_of"),
-    "certify": ("quadlens.sequences.of_study", "certified"),
-    "without_proofs": ("quadlens.proofs.of_study", "without_proofs"),
+    "logits": ("quadlens.analysis.spectrum.of_study", "logits_of"),
+    "preactivations": ("quadlens.analysis.spectrum.of_study", "preactivations_of"),
+    "certify": ("quadlens.proofs.sequences.of_study", "certified"),
+    "without_proofs": ("quadlens.proofs.pairs.of_study", "without_proofs"),
 }
 # Until 0.3 they are found here as well.
 _MOVED = ("ablate", "jitter_phases", "jitter_weights", "mix_attention", "resample", "swap_activation")
@@ -123,9 +123,9 @@ __all__ = [*sorted(name for names in _HOMES.values() for name in names)]  # noqa
 def __getattr__(name: str) -> Any:
     """Import what a name needs when it is first asked for, so that `import quadlens` costs nothing."""
     if name in ("edit", "figures"):
-        return import_module(f"quadlens.{name}")
+        return import_module({"edit": "quadlens.analysis.edit", "figures": "quadlens.show.figures"}[name])
     if name in _MOVED:
-        return getattr(import_module("quadlens.edit"), name)
+        return getattr(import_module("quadlens.analysis.edit"), name)
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'quadlens' has no attribute {name!r}; it has {', '.join(__all__)}")
@@ -137,11 +137,11 @@ def __dir__() -> list[str]:
 
 
 def _study_of(model: Any, name: str | None = None) -> Any:
-    return import_module("quadlens.studies.anything").study_of(model, name)
+    return import_module("quadlens.anything").study_of(model, name)
 
 
 def _read(file: Any, activation: str | None) -> Any:
-    return import_module("quadlens.studies.anything").read(file, activation)
+    return import_module("quadlens.anything").read(file, activation)
 
 
 def _part_named(name: str) -> Any:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from quadlens.model.native import to_bytes
-from quadlens.model.sequence import Automaton, Fed, Step, TaskSpec
-from quadlens.model.weights import Weights
-from quadlens.sequences import expand, forward
+from quadlens.network.native import to_bytes
+from quadlens.network.sequence import Automaton, Fed, Step, TaskSpec
+from quadlens.network.weights import Weights
+from quadlens.proofs.sequences import expand, forward
 from quadlens_checker.cells import Cell, cells_of
 from quadlens_checker.model_file import read_tensors
 from quadlens_checker.sequence_file import Network, read_network

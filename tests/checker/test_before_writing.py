@@ -13,21 +13,21 @@ import quadlens
 from checker.test_checker_stack import networks
 from cli_runner import quadlens as command
 from places import TESTS
-from quadlens import before_writing
-from quadlens.errors import BadConfig, QuadlensError
-from quadlens.model import Weights
-from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.model.native import to_bytes
-from quadlens.model.norm import Norm, Norms
-from quadlens.model.sequence import SequenceConfig, TaskSpec
-from quadlens.model.sequence_forward import sequence_config
-from quadlens.proofs.produce import certify
-from quadlens.sequences.certificate import certify_sequence
+from proofs.test_degenerate import of_one_letter, plain, several
+from quadlens.base.errors import BadConfig, QuadlensError
+from quadlens.network import Weights
+from quadlens.network.handmade import Recipe, build_mlp
+from quadlens.network.native import to_bytes
+from quadlens.network.norm import Norm, Norms
+from quadlens.network.sequence import SequenceConfig, TaskSpec
+from quadlens.network.sequence_forward import sequence_config
+from quadlens.proofs import before_writing
+from quadlens.proofs.pairs.produce import certify
+from quadlens.proofs.sequences.certificate import certify_sequence
 from quadlens_checker import check_before_writing, limits
 from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import shape_and_limits, verify
 from sequence_oracle import any_network
-from sequences.test_degenerate import of_one_letter, plain, several
 from small_sequences import addition_task, random_config, random_network
 
 MANY = int(os.environ.get("QUADLENS_WRITTEN", "0"))

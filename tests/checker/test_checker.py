@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from examples import examples
 from places import TESTS
-from quadlens import proofs
 from quadlens.cli.check import command
-from quadlens.model.config import Config
-from quadlens.model.exact import exact_logits
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.native import save, sha256, to_bytes
-from quadlens.model.weights import Weights
-from quadlens.proofs import certify
+from quadlens.network.config import Config
+from quadlens.network.exact import exact_logits
+from quadlens.network.handmade import Recipe, build_mlp, build_transformer
+from quadlens.network.native import save, sha256, to_bytes
+from quadlens.network.weights import Weights
+from quadlens.proofs import pairs as proofs
+from quadlens.proofs.pairs import certify
 from quadlens_checker import CheckReport, check, limits
 from quadlens_checker.archive import archive
 from quadlens_checker.direct import by_brute_force, read_layers

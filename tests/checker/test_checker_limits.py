@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from quadlens.model.handmade import Recipe, build_transformer
-from quadlens.model.native import save
-from quadlens.proofs import certify
+from quadlens.network.handmade import Recipe, build_transformer
+from quadlens.network.native import save
+from quadlens.proofs.pairs import certify
 from quadlens_checker import check, limits
 from quadlens_checker.archive import archive
 from quadlens_checker.model_file import Config

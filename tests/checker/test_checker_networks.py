@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from any_model import networks
 from examples import examples
-from model.test_token_tables import softmax_transformers
-from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
-from quadlens.model.config import Config
-from quadlens.model.groups import chughtai_table, group_table
-from quadlens.model.native import to_bytes
-from quadlens.model.task import Task, task_by_name, task_from_table
-from quadlens.model.weights import Weights
-from quadlens.proofs import certify
+from network.test_token_tables import softmax_transformers
+from quadlens.network.activation import ACTIVATIONS, NONLINEARITIES, Activation
+from quadlens.network.config import Config
+from quadlens.network.groups import chughtai_table, group_table
+from quadlens.network.native import to_bytes
+from quadlens.network.task import Task, task_by_name, task_from_table
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import certify
 from quadlens_checker.activations import CUBICS, enclosed
 from quadlens_checker.direct import by_brute_force, by_moments, read_layers
 from quadlens_checker.exponential import BITS, exponential
@@ -315,7 +315,7 @@ def slope_sizes(model: Weights) -> list[float]:
 
 def small_softmax(task: Task, activation: Activation = "gelu", seed: int = 0) -> Weights:
     """A random transformer with two heads that reads '='."""
-    from quadlens.model.config import Softmax
+    from quadlens.network.config import Softmax
 
     p = task.n
     config = Config(

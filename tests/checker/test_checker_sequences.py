@@ -26,12 +26,12 @@ from checker.sequence_certificates import (
     true_margins,
     words_of,
 )
-from quadlens.model.native import to_bytes
-from quadlens.model.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
-from quadlens.model.sequence_forward import sequence_config
-from quadlens.model.weights import Weights
-from quadlens.sequences import expand
-from quadlens.sequences.certificate import certify_sequence
+from quadlens.network.native import to_bytes
+from quadlens.network.sequence import Automaton, Fed, SequenceConfig, Step, TaskSpec
+from quadlens.network.sequence_forward import sequence_config
+from quadlens.network.weights import Weights
+from quadlens.proofs.sequences import expand
+from quadlens.proofs.sequences.certificate import certify_sequence
 from quadlens_checker import limits
 from quadlens_checker.automata import read_automaton
 from quadlens_checker.cells import Envelope

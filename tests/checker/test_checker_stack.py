@@ -12,15 +12,15 @@ import pytest
 from flint import arb, fmpq
 
 from balls import BALLS, drawn, precise
-from quadlens.model.activation import ACTIVATIONS
-from quadlens.model.config import Config, Hidden, Softmax
-from quadlens.model.evaluate import all_pairs
-from quadlens.model.forward import forward
-from quadlens.model.native import to_bytes
-from quadlens.model.norm import Norm, Norms
-from quadlens.model.task import task_from_table
-from quadlens.model.weights import Weights
-from quadlens.proofs.produce import certify
+from quadlens.network.activation import ACTIVATIONS
+from quadlens.network.config import Config, Hidden, Softmax
+from quadlens.network.evaluate import all_pairs
+from quadlens.network.forward import forward
+from quadlens.network.native import to_bytes
+from quadlens.network.norm import Norm, Norms
+from quadlens.network.task import task_from_table
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs.produce import certify
 from quadlens_checker.model_file import read_model
 from quadlens_checker.reading import Rejected
 from quadlens_checker.stack import F, Stack, read_stack

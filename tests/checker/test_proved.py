@@ -21,17 +21,17 @@ from any_model import any_model, extreme_weights, usual_weights
 from cli_runner import quadlens
 from places import ROOT
 from quadlens import check
-from quadlens.errors import BadFile
-from quadlens.model.bundled import resolve
-from quadlens.model.config import Config
-from quadlens.model.evaluate import all_pairs
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.native import load_with_sha256, sha256, to_bytes
-from quadlens.model.task import task_from_table
-from quadlens.model.weights import Weights
-from quadlens.proofs import Certificate, certify
-from quadlens.proofs.brute import is_exact
-from quadlens.proved import check_proved
+from quadlens.base.errors import BadFile
+from quadlens.network.bundled import resolve
+from quadlens.network.config import Config
+from quadlens.network.evaluate import all_pairs
+from quadlens.network.handmade import Recipe, build_mlp, build_transformer
+from quadlens.network.native import load_with_sha256, sha256, to_bytes
+from quadlens.network.task import task_from_table
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import Certificate, certify
+from quadlens.proofs.pairs.brute import is_exact
+from quadlens.proofs.proved import check_proved
 from quadlens_checker.model_file import read_model
 from quadlens_checker.verdict import check_here, statement
 
@@ -421,7 +421,7 @@ def test_noise_is_no_crash(files: Path, tmp_path: Path, built: Path) -> None:
 
 
 def test_without_the_program(monkeypatch: pytest.MonkeyPatch, files: Path) -> None:
-    monkeypatch.setattr("quadlens.proved.PROGRAM", "no-such-program")
+    monkeypatch.setattr("quadlens.proofs.proved.PROGRAM", "no-such-program")
     done = quadlens("check", files / "brute.json", files / "m.safetensors", "--proved")
     assert (done.code, "make proved" in done.err) == (2, True)
 

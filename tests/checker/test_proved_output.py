@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import quadlens
-from quadlens import proved
-from quadlens.errors import BadFile
-from quadlens.model.handmade import Recipe, build_mlp
-from quadlens.proofs.produce import certify
-from quadlens.proved import check_proved
+from quadlens.base.errors import BadFile
+from quadlens.network.handmade import Recipe, build_mlp
+from quadlens.proofs import proved
+from quadlens.proofs.pairs.produce import certify
+from quadlens.proofs.proved import check_proved
 
 FACTS = (
     "model SHA-256: 00\ncertificate SHA-256: 00\nread t: 3 x 3, 72 bytes\n"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from quadlens.cli.main import main
-from quadlens.model.config import Config
-from quadlens.model.evaluate import evaluate
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.native import save
-from quadlens.model.weights import Weights
-from quadlens.proofs import STRATEGIES
+from quadlens.network.config import Config
+from quadlens.network.evaluate import evaluate
+from quadlens.network.handmade import Recipe, build_mlp, build_transformer
+from quadlens.network.native import save
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import STRATEGIES
 
 CERTIFY_KEYS = {
     "verdict", "strategy", "p", "inputs", "certified_inputs", "accuracy_lower_bound", "margin_lower_bound",
@@ -242,7 +242,7 @@ def test_certify_refuses_before_it_proves(cli: Cli, folder: Path, monkeypatch: p
     def never(*arguments: object, **more: object) -> None:
         raise AssertionError("worked before it refused")
 
-    monkeypatch.setattr("quadlens.proofs.produce.certify", never)
+    monkeypatch.setattr("quadlens.proofs.pairs.produce.certify", never)
     model = folder / "good.safetensors"
     before = sorted(folder.iterdir())
     for words, message in (

@@ -18,18 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli_runner import quadlens, refused
+from quadlens.analysis.explanation import explain
+from quadlens.base.numbers import significant
 from quadlens.cli.main import COMMANDS as KNOWN
 from quadlens.cli.main import RENAMED
 from quadlens.cli.options import REGISTRIES
-from quadlens.explanation import explain
-from quadlens.figures.style import FIGURE_FORMATS
-from quadlens.model import Recipe, build_mlp, evaluate, load, sha256
-from quadlens.model.formats import READERS, WRITERS
-from quadlens.model.handmade import default_keys
-from quadlens.model.native import load_with_sha256
-from quadlens.numbers import significant
-from quadlens.proofs import STRATEGIES
-from quadlens.studies import study_of
+from quadlens.network import Recipe, build_mlp, evaluate, load, sha256
+from quadlens.network.handmade import default_keys
+from quadlens.network.native import load_with_sha256
+from quadlens.network.study import study_of
+from quadlens.proofs.pairs import STRATEGIES
+from quadlens.readers import READERS, WRITERS
+from quadlens.show.figures.style import FIGURE_FORMATS
 from quadlens.training.config import TrainConfig
 from torch_zips import torch_zip
 

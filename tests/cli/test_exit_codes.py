@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quadlens.model import Recipe, build_transformer, save
+from quadlens.network import Recipe, build_transformer, save
 
 pytestmark = pytest.mark.slow
 

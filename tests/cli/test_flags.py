@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import quadlens as package
+from quadlens.base.errors import BadConfig
 from quadlens.cli.main import flags_of
-from quadlens.errors import BadConfig
 
 SOURCE = Path(package.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 # Commands that are recorded as they were, or are another program's; no messages.
 COMMANDS = {
     "training/outputs.py": ("--preset", "--seed", "--threads", "--set"),
-    "pages/write.py": (" --no-proofs",),
-    "population/backends.py": ("ray start --head",),
+    "show/pages/write.py": (" --no-proofs",),
+    "training/population/backends.py": ("ray start --head",),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kill_marathon import command, contents, run_export, run_train, run_writing
 from places import TESTS
-from quadlens.errors import BadFile
+from quadlens.base.errors import BadFile
 
 pytestmark = pytest.mark.slow
 

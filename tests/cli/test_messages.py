@@ -7,8 +7,8 @@ import pytest
 
 import quadlens as package
 from cli_runner import quadlens, refused
+from quadlens.base.errors import BadConfig
 from quadlens.cli.main import in_flags
-from quadlens.errors import BadConfig
 from torch_zips import torch_zip
 
 
@@ -49,7 +49,7 @@ def test_what_was_asked_is_named(command: tuple[str, ...]) -> None:
 
 
 def test_a_format_for_two_tasks_says_so(tmp_path: Path) -> None:
-    from quadlens.model.formats.transformer_lens import _task
+    from quadlens.readers.transformer_lens import _task
 
     assert _task("a file", "max:3", 6).tokens == 6
     with pytest.raises(BadConfig, match="in this format for the tasks cumsum-sign:N and max:N, not for add:3"):

@@ -9,7 +9,7 @@ import pytest
 
 from any_model import any_model, extreme_weights
 from cli_runner import Run, quadlens
-from quadlens.model.native import save
+from quadlens.network.native import save
 
 pytestmark = pytest.mark.slow
 

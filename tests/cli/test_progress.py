@@ -3,9 +3,9 @@
 import pytest
 
 import quadlens
+from quadlens.analysis.explanation import outline
+from quadlens.analysis.infinite_width.exact_error import shared_errors
 from quadlens.cli.output import Output
-from quadlens.explanation import outline
-from quadlens.infinite_width.exact_error import shared_errors
 from quadlens.training.config import PRESETS
 
 

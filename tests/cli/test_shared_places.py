@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from places import TESTS
-from quadlens.errors import BadFile
-from quadlens.model import Recipe, build_mlp, load, save
-from quadlens.model.atomic import TEMPORARY
-from quadlens.model.native import load_with_sha256
+from quadlens.base.atomic import TEMPORARY
+from quadlens.base.errors import BadFile
+from quadlens.network import Recipe, build_mlp, load, save
+from quadlens.network.native import load_with_sha256
 
 # Root may write everywhere; without these rights it is an owner like others.
 UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import quadlens, refused
-from quadlens.errors import BadFile
-from quadlens.model.atomic import (
+from quadlens.base.atomic import (
     TEMPORARY,
     check_directory,
     check_writable,
@@ -22,7 +21,8 @@ from quadlens.model.atomic import (
     write_all_atomic,
     write_atomic,
 )
-from quadlens.model.bundled import data_directory
+from quadlens.base.errors import BadFile
+from quadlens.network.bundled import data_directory
 
 TINY = (
     "--p",
@@ -207,7 +207,7 @@ def test_python_replaces_no_file_that_it_was_given(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from quadlens.model import atomic
+from quadlens.base import atomic
 def die(*words):
     os.kill(os.getpid(), signal.SIGKILL)
 os.replace = os.fsync = die

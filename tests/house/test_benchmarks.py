@@ -18,9 +18,9 @@ from benchmarks.certify import (
 )
 
 from places import ROOT
-from quadlens.model.evaluate import all_pairs
-from quadlens.model.exact import exact_logits
-from quadlens.model.handmade import Recipe, build_mlp
+from quadlens.network.evaluate import all_pairs
+from quadlens.network.exact import exact_logits
+from quadlens.network.handmade import Recipe, build_mlp
 from soundness import true_margins
 
 pytestmark = pytest.mark.slow

@@ -7,12 +7,12 @@ import shlex
 import pytest
 
 import quadlens
-from quadlens.model.bundled import bundled_names, data_directory
-from quadlens.model.evaluate import evaluate
-from quadlens.model.sequence_forward import forward, sequence_config
-from quadlens.model.sequence_task import expand
-from quadlens.schema import from_json, to_json
-from quadlens.spectrum.cluster import find_clusters, neuron_spectra
+from quadlens.analysis.spectrum.cluster import find_clusters, neuron_spectra
+from quadlens.base.schema import from_json, to_json
+from quadlens.network.bundled import bundled_names, data_directory
+from quadlens.network.evaluate import evaluate
+from quadlens.network.sequence_forward import forward, sequence_config
+from quadlens.network.sequence_task import expand
 from quadlens.training.config import load_config
 from quadlens.training.history import read_history
 from quadlens.training.outputs import RunFiles, TrainingManifest, command_line

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import quadlens
-from quadlens.errors import WrongArgument
-from quadlens.model import Weights
-from quadlens.spectrum import Anatomy
+from quadlens.analysis.spectrum import Anatomy
+from quadlens.base.errors import WrongArgument
+from quadlens.network import Weights
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +159,7 @@ def test_showing_a_study_computes_nothing() -> None:
     assert not [
         name
         for name in fresh.__dir__()
-        if name in quadlens.door.DOOR.parts and quadlens.door.DOOR.part_named(name) in fresh
+        if name in quadlens.base.door.DOOR.parts and quadlens.base.door.DOOR.part_named(name) in fresh
     ]
     assert set(vars(fresh.anatomy)) == {"model"}
 
@@ -197,8 +197,8 @@ def test_a_report_collapses_once_and_decomposes_once(tmp_path: Path, monkeypatch
 
         return wrapped
 
-    from quadlens.model import exact
-    from quadlens.spectrum import cluster
+    from quadlens.analysis.spectrum import cluster
+    from quadlens.network import exact
 
     originals = {"exact": exact.collapse_exactly, "spectra": cluster.neuron_spectra}
     monkeypatch.setattr(Weights, "collapse", counting("collapse", Weights.collapse))
@@ -249,7 +249,7 @@ def test_the_notebook_of_a_newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_logits_and_preactivations_of_every_model() -> None:
     """Against the forward pass written the obvious way."""
-    from quadlens.model.evaluate import all_pairs
+    from quadlens.network.evaluate import all_pairs
 
     for name in ("pizza", "clock", "times"):
         study = quadlens.study(name)

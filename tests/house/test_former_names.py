@@ -11,11 +11,11 @@ import pytest
 
 import quadlens
 from cli_runner import quadlens as command
-from quadlens import former_names
+from quadlens.base import former_names
+from quadlens.base.former_names import FORMER_NAMES, current_name
 from quadlens.cli import main
 from quadlens.cli.options import metavar
-from quadlens.former_names import FORMER_NAMES, current_name
-from quadlens.model.bundled import bundled_names
+from quadlens.network.bundled import bundled_names
 
 NOTE = "the bundled model `mainline` is now called `pizza`: it is not the mainline model of the paper; `original` is"
 
@@ -51,7 +51,7 @@ def test_every_kind_of_argument(capsys: pytest.CaptureFixture[str]) -> None:
     certificate = quadlens.certify("pizza")
     assert capsys.readouterr().err == ""
     assert quadlens.load(Path("mainline")).config == quadlens.load("pizza").config
-    assert quadlens.study(Path("mainline")).is_bundled
+    assert quadlens.study(Path("mainline")).name == "pizza"
     assert quadlens.check(certificate, "mainline").verdict == "VERIFIED"
     assert quadlens.figures.freqcount("mainline").axes
     shown = capsys.readouterr()

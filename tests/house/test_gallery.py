@@ -12,7 +12,7 @@ import pytest
 
 import quadlens
 from places import ROOT
-from quadlens.model.bundled import bundled_names
+from quadlens.network.bundled import bundled_names
 
 SPEC = importlib.util.spec_from_file_location("gallery", ROOT / "tools" / "gallery.py")
 assert SPEC is not None

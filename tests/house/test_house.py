@@ -19,17 +19,17 @@ QUESTION = re.compile(
 SWITCHES = {
     "cli/certify.py": 1,  # other rows are shown
     "cli/reading.py": 2,  # `evaluate` shows other rows, `explain` has other options
-    "edit.py": 1,  # a network of tables is rebuilt as one
-    "logits/algorithm.py": 1,  # gradients by embedding vectors, or by one-hot coordinates
-    "model/study.py": 1,  # the one choice between what is said of pairs and of sequences
-    "model/collapse.py": 1,  # one-hot tokens are no residual stream
-    "model/formats/onnx_graph.py": 1,  # two graphs
-    "model/formats/tasks.py": 1,  # which inputs are tried
-    "model/forward.py": 1,  # the same
-    "pages/write.py": 1,  # two pages
-    "population/analysis.py": 1,  # measures of attention
-    "proofs/float32.py": 1,  # N of its theorem
-    "proofs/moments.py": 1,  # weights that are tables themselves
+    "analysis/edit.py": 1,  # a network of tables is rebuilt as one
+    "analysis/logits/algorithm.py": 1,  # gradients by embedding vectors, or by one-hot coordinates
+    "network/study.py": 1,  # the one choice between what is said of pairs and of sequences
+    "network/collapse.py": 1,  # one-hot tokens are no residual stream
+    "readers/onnx_graph.py": 1,  # two graphs
+    "readers/tasks.py": 1,  # which inputs are tried
+    "network/forward.py": 1,  # the same
+    "show/pages/write.py": 1,  # two pages
+    "training/population/analysis.py": 1,  # measures of attention
+    "proofs/pairs/float32.py": 1,  # N of its theorem
+    "proofs/pairs/moments.py": 1,  # weights that are tables themselves
     "training/device.py": 1,  # by one-hot tokens
 }
 
@@ -49,44 +49,55 @@ def switches() -> dict[str, int]:
 def test_switches_over_kinds_of_networks_are_the_known_ones() -> None:
     """What a new kind of network must be told to; what is particular about a kind is in its classes, in one list each.
 
-    These lists are `model/architectures.py` and `training/kinds.py`; a study is made in `studies/anything.py`.
+    These lists are `model/architectures.py` and `training/kinds.py`; a study is made in `anything.py`.
     """
     kinds = found(r"isinstance\([^)]*\b(Weights|Tables|FloatTables)\b")
     # Not a kind of network: what a caller may pass, and floats or other numbers in tables.
-    assert kinds.keys() <= {"studies/anything.py", "sequences/of_study.py", "model/tables.py"}, kinds
+    assert kinds.keys() <= {"anything.py", "proofs/sequences/of_study.py", "network/tables.py"}, kinds
     assert switches() == SWITCHES
     assert sum(SWITCHES.values()) <= 15
 
 
 def test_moments_are_the_proof_strategy_and_those_of_quadrature_rules() -> None:
     """A run has snapshots. What else has moments: AdamW (training/), and "at any moment" in words."""
-    rooms = ("studies/", "explorer/", "cli/", "training/")
-    text = {name: count for name, count in found(r"[mM]oment").items() if name.startswith(rooms)}
-    assert text.keys() <= {
-        *("studies/over_time.py", "quadrature/rules.py", "cli/reading.py"),  # the proof, the bound
-        *(f"training/{name}.py" for name in ("config", "outputs", "cpu", "engine", "checkpoint", "device", "train")),
+    rooms = ("show/explorer/", "cli/", "training/")
+    text = {name for name in found(r"[mM]oment") if name.startswith(rooms) and "/population/" not in name}
+    assert text <= {
+        *("training/over_time.py", "analysis/quadrature/rules.py", "cli/reading.py"),  # the proof, the bound
+        *(f"training/{name}.py" for name in ("config", "outputs", "cpu", "engine", "checkpoint")),
+        *(f"training/{name}.py" for name in ("device", "train")),
     }, text
-    assert not [path.name for path in (SOURCE / "explorer" / "assets").iterdir() if "moment" in path.read_text("utf-8")]
+    assert not [
+        path.name for path in (SOURCE / "show" / "explorer" / "assets").iterdir() if "moment" in path.read_text("utf-8")
+    ]
 
 
 def test_the_residual_stream_is_written_out_in_three_places() -> None:
     """Where values meet W_O: the forward pass, the collapse, and the training step (by hand, and by PyTorch)."""
-    places = {name for name in found(r"@ [^\n]*W_O|W_O[^\n]* @|\"W_O\"\]\)") if not name.startswith("model/formats")}
+    places = {name for name in found(r"@ [^\n]*W_O|W_O[^\n]* @|\"W_O\"\]\)") if not name.startswith("readers/")}
     assert places <= {
-        *("model/forward.py", "model/collapse.py", "training/cpu.py", "training/device.py", "training/sequence.py"),
-        "model/sequence_forward.py",  # norms and positions; float64, and enclosed for proofs
+        *("network/forward.py", "network/collapse.py", "training/cpu.py", "training/device.py", "training/sequence.py"),
+        "network/sequence_forward.py",  # norms and positions; float64, and enclosed for proofs
     }, places
 
 
 def test_one_margin_and_one_fourier_transform() -> None:
-    assert found(r"= -np\.inf|, -np\.inf, axis").keys() <= {"model/margins.py"}
-    assert found(r"np\.fft\.i?rfft\(").keys() == {"spectrum/fourier.py"}
+    assert found(r"= -np\.inf|, -np\.inf, axis").keys() <= {"network/margins.py"}
+    assert found(r"np\.fft\.i?rfft\(").keys() == {"analysis/spectrum/fourier.py"}
 
 
 def test_one_definition_of_key_frequency() -> None:
     """One per cent of the whole, in one place; who asks says of what."""
-    assert found(r"\bKEY_SHARE\b").keys() <= {"spectrum/key.py", "figures/beyond_waves.py"}  # the caption quotes it
+    assert found(r"\bKEY_SHARE\b").keys() <= {
+        "analysis/spectrum/key.py",
+        "show/figures/beyond_waves.py",
+    }  # the caption quotes it
     assert found(r"\bis_key\(").keys() == {
-        *("spectrum/key.py", "spectrum/cluster.py", "infinite_width/waves.py", "explanation/overview.py"),
-        "figures/beyond_waves.py",
+        *(
+            "analysis/spectrum/key.py",
+            "analysis/spectrum/cluster.py",
+            "analysis/infinite_width/waves.py",
+            "analysis/explanation/overview.py",
+        ),
+        "show/figures/beyond_waves.py",
     }

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 REGISTER = """
 import dataclasses
 import quadlens
-from quadlens.model import activation
+from quadlens.network import activation
 
 activation.NONLINEARITIES["mish"] = dataclasses.replace(activation.NONLINEARITIES["silu"], name="mish", other_names=())
 activation.ACTIVATIONS = (*activation.ACTIVATIONS, "mish")

@@ -9,10 +9,10 @@ import pytest
 from tools.reach import SOURCE, closure, graph_of, imported
 
 import quadlens
-from quadlens.figures.registry import FIGURES
+from quadlens.show.figures.registry import FIGURES
 
 GRAPH = graph_of()
-SHOW = ("cli", "explorer", "figures", "glossary", "pages", "templates")
+SHOW = ("cli", "show")
 MOST_OF_A_FIGURE, MOST, LARGEST_CYCLE = 0.30, 0.45, 3
 
 
@@ -24,7 +24,7 @@ def trees() -> dict[str, ast.Module]:
 
 
 def test_no_figure_reaches_more_than_its_share() -> None:
-    shares = {name: GRAPH.share(name) for name in GRAPH.size if name.startswith("quadlens.figures")}
+    shares = {name: GRAPH.share(name) for name in GRAPH.size if name.startswith("quadlens.show.figures")}
     assert {name: share for name, share in shares.items() if share > MOST_OF_A_FIGURE} == {}
 
 
@@ -59,13 +59,13 @@ def test_only_the_door_imports_by_name() -> None:
     }
     assert [name for name, used in words.items() if used & {"import_module", "__import__"}] == []
     loading = {name for name, tree in trees().items() if "DOOR.load" in ast.unparse(tree)}
-    lists = ("figures/__init__", "figures/registry", "cli/main", "cli/options")
+    lists = ("show/figures/__init__", "show/figures/registry", "cli/main", "cli/options")
     assert loading == {f"quadlens/{name}.py" for name in lists}
 
 
 def test_nobody_inside_uses_the_names_that_are_for_users() -> None:
     """A part is `study.once(part_of)`: `study.part` would hide what is reached."""
-    names = quadlens.door.DOOR.parts.keys() | quadlens.door.DOOR.methods.keys()
+    names = quadlens.base.door.DOOR.parts.keys() | quadlens.base.door.DOOR.methods.keys()
     used = [
         f"{name}:{node.lineno} {node.value.id}.{node.attr}"
         for name, tree in trees().items()
@@ -83,11 +83,11 @@ def test_a_study_has_few_public_names() -> None:
 
 
 def test_every_part_has_its_function_and_its_type() -> None:
-    from quadlens.named import Named
+    from quadlens.network.named import Named
 
     typed = Named.__annotations__.keys() | {name for name in vars(Named) if not name.startswith("_")}
-    assert typed == quadlens.door.DOOR.parts.keys() | quadlens.door.DOOR.methods.keys()
-    assert all(callable(quadlens.door.DOOR.part_named(name)) for name in typed)
+    assert typed == quadlens.base.door.DOOR.parts.keys() | quadlens.base.door.DOOR.methods.keys()
+    assert all(callable(quadlens.base.door.DOOR.part_named(name)) for name in typed)
 
 
 LOADED = """
@@ -131,8 +131,8 @@ def test_an_import_is_seen_in_a_function_and_in_a_string_and_not_for_types() -> 
 
 def test_a_study_of_another_version_is_refused(tmp_path: Path) -> None:
     """Pickled before parts were functions, or with other fields."""
-    from quadlens.errors import BadFile
-    from quadlens.studies import Study
+    from quadlens.base.errors import BadFile
+    from quadlens.network.study import Study
     from quadlens.studies.study import Study as OlderStudy
 
     with pytest.raises(BadFile, match=r"older version of quadlens; make it again with quadlens\.study"):

@@ -11,23 +11,23 @@ from hypothesis import assume, given
 from any_model import networks
 from enclosed_truth import check_enclosed, enclosed_margins
 from examples import examples
-from quadlens.errors import BadWeights
-from quadlens.model import load
-from quadlens.model.activation import ACTIVATIONS, NONLINEARITIES, Activation
-from quadlens.model.collapse import collapse
-from quadlens.model.config import Config, Softmax
-from quadlens.model.dyadic import DYADICS, Dyadic
-from quadlens.model.tables import Tables
-from quadlens.model.task import task_from_table
-from quadlens.model.weights import Weights
-from quadlens.proofs import STRATEGIES, certify, direct
-from quadlens.proofs import float_layer as float_layer_module
-from quadlens.proofs.brute import is_exact
-from quadlens.proofs.direct import direct_operations, prove_brute
-from quadlens.proofs.float_layer import FloatLayer, activation_price, float_layer
-from quadlens.proofs.low_rank import low_rank, output_spectrum, turned, without_least
-from quadlens.proofs.proof import attempt
-from quadlens.spectrum.anatomy import Anatomy
+from quadlens.analysis.spectrum.anatomy import Anatomy
+from quadlens.base.errors import BadWeights
+from quadlens.network import load
+from quadlens.network.activation import ACTIVATIONS, NONLINEARITIES, Activation
+from quadlens.network.collapse import collapse
+from quadlens.network.config import Config, Softmax
+from quadlens.network.dyadic import DYADICS, Dyadic
+from quadlens.network.tables import Tables
+from quadlens.network.task import task_from_table
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import STRATEGIES, certify, direct
+from quadlens.proofs.pairs import float_layer as float_layer_module
+from quadlens.proofs.pairs.brute import is_exact
+from quadlens.proofs.pairs.direct import direct_operations, prove_brute
+from quadlens.proofs.pairs.float_layer import FloatLayer, activation_price, float_layer
+from quadlens.proofs.pairs.low_rank import low_rank, output_spectrum, turned, without_least
+from quadlens.proofs.pairs.proof import attempt
 
 
 @examples(80)
@@ -163,7 +163,7 @@ def test_tabulated_activations_are_within_their_error(activation: Activation) ->
     """At random arguments, close to nodes and far out; and slope and curvature are what the bound says."""
     from flint import arb
 
-    from quadlens.proofs.float_layer import CURVATURE, FAR, STEEPEST, enclosed_activation
+    from quadlens.proofs.pairs.float_layer import CURVATURE, FAR, STEEPEST, enclosed_activation
 
     one, rng = NONLINEARITIES[activation], np.random.default_rng(0)
     reach = np.array([2.0 * FAR])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from quadlens.model.bundled import bundled_on_pairs, load
-from quadlens.model.handmade import Recipe, build_transformer
-from quadlens.model.native import save
-from quadlens.model.weights import Weights
-from quadlens.proofs import certify
+from quadlens.network.bundled import bundled_on_pairs, load
+from quadlens.network.handmade import Recipe, build_transformer
+from quadlens.network.native import save
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import certify
 from quadlens_checker.archive import archive
 
 pytestmark = pytest.mark.slow

@@ -15,29 +15,29 @@ from hypothesis import strategies as st
 
 from examples import examples
 from places import TESTS
-from quadlens.errors import BadConfig
-from quadlens.model.bundled import load
-from quadlens.model.config import Config
-from quadlens.model.dyadic import Dyadic
-from quadlens.model.evaluate import all_pairs
-from quadlens.model.exact import IntegerModel, collapse_exactly, exact_logits, integer_model
-from quadlens.model.handmade import Recipe, build_mlp, plant_error
-from quadlens.model.native import to_bytes
-from quadlens.model.weights import Weights
-from quadlens.proofs import STRATEGIES, certify
-from quadlens.proofs import plan as plan_module
-from quadlens.proofs.arcs import ArcsStrategy, arc_answers, arcs_operations
-from quadlens.proofs.brute import Brute, brute_force_operations
-from quadlens.proofs.direct import MomentHints
-from quadlens.proofs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude, roundings
-from quadlens.proofs.low_rank import LowRank
-from quadlens.proofs.moments import Moments, moments_operations, score_margins
-from quadlens.proofs.moments_large import moments_large_operations, prove_large
-from quadlens.proofs.operations import collapse_operations
-from quadlens.proofs.plan import ArcPlan, group_by_frequency
-from quadlens.proofs.proof import Proof, attempt
-from quadlens.spectrum.anatomy import Anatomy
-from quadlens.spectrum.cluster import neuron_spectra
+from quadlens.analysis.spectrum.anatomy import Anatomy
+from quadlens.analysis.spectrum.cluster import neuron_spectra
+from quadlens.base.errors import BadConfig
+from quadlens.network.bundled import load
+from quadlens.network.config import Config
+from quadlens.network.dyadic import Dyadic
+from quadlens.network.evaluate import all_pairs
+from quadlens.network.exact import IntegerModel, collapse_exactly, exact_logits, integer_model
+from quadlens.network.handmade import Recipe, build_mlp, plant_error
+from quadlens.network.native import to_bytes
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import STRATEGIES, certify
+from quadlens.proofs.pairs import plan as plan_module
+from quadlens.proofs.pairs.arcs import ArcsStrategy, arc_answers, arcs_operations
+from quadlens.proofs.pairs.brute import Brute, brute_force_operations
+from quadlens.proofs.pairs.direct import MomentHints
+from quadlens.proofs.pairs.float32 import UNIT_ROUNDOFFS, bound_float32, magnitude, roundings
+from quadlens.proofs.pairs.low_rank import LowRank
+from quadlens.proofs.pairs.moments import Moments, moments_operations, score_margins
+from quadlens.proofs.pairs.moments_large import moments_large_operations, prove_large
+from quadlens.proofs.pairs.operations import collapse_operations
+from quadlens.proofs.pairs.plan import ArcPlan, group_by_frequency
+from quadlens.proofs.pairs.proof import Proof, attempt
 from quadlens_checker.reading import Rejected
 from quadlens_checker.verdict import verify
 from small_models import adders, nearly_tied_adders, random_mlps, random_transformers, small_models, tied_mlps

@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from examples import examples
 from places import ROOT
-from quadlens.model import load
-from quadlens.model.bundled import resolve
-from quadlens.model.collapse import attended_streams
-from quadlens.model.dyadic import DYADICS, Dyadic
-from quadlens.model.exact import collapse_exactly
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.native import save
-from quadlens.model.task import task_by_name
-from quadlens.model.weights import Weights
-from quadlens.numbers import at_most
-from quadlens.proofs import best_certificate, certify
-from quadlens.proofs.brute import brute_force_operations
-from quadlens.proofs.operations import collapse_operations
-from quadlens.proofs.plan import Signs
-from quadlens.proofs.thin import (
+from quadlens.base.numbers import at_most
+from quadlens.network import load
+from quadlens.network.bundled import resolve
+from quadlens.network.collapse import attended_streams
+from quadlens.network.dyadic import DYADICS, Dyadic
+from quadlens.network.exact import collapse_exactly
+from quadlens.network.handmade import Recipe, build_mlp, build_transformer
+from quadlens.network.native import save
+from quadlens.network.task import task_by_name
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import best_certificate, certify
+from quadlens.proofs.pairs.brute import brute_force_operations
+from quadlens.proofs.pairs.operations import collapse_operations
+from quadlens.proofs.pairs.plan import Signs
+from quadlens.proofs.pairs.thin import (
     Thin,
     ThinHints,
     loss_of,
@@ -35,8 +35,8 @@ from quadlens.proofs.thin import (
     thin_margins,
     writing,
 )
-from quadlens.proofs.thin_cost import saved_by_words, sets_of_signs, settled_bounds, thin_items
-from quadlens.proofs.thin_streams import sides, streams_of
+from quadlens.proofs.pairs.thin_cost import saved_by_words, sets_of_signs, settled_bounds, thin_items
+from quadlens.proofs.pairs.thin_streams import sides, streams_of
 from quadlens_checker import check
 from small_models import adders, random_transformers
 from soundness import check_sound, true_margins

@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from examples import examples
-from quadlens.proofs import enclosed as enclosed_module
-from quadlens.proofs.enclosed import Enclosed, circle
+from quadlens.proofs.pairs import enclosed as enclosed_module
+from quadlens.proofs.pairs.enclosed import Enclosed, circle
 
 # Subnormal, huge and ordinary: half of all floats by exponent, so that products stay finite.
 numbers = st.floats(-1e140, 1e140) | st.floats(-4, 4) | st.floats(-1e-300, 1e-300)

@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 
 from any_model import any_model, extreme_model, extreme_weights, own_answers
 from examples import examples
-from quadlens.errors import BadConfig
-from quadlens.model import load
-from quadlens.model.activation import NONLINEARITIES, Activation
-from quadlens.model.config import Config, Softmax
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.native import save, to_bytes
-from quadlens.model.weights import Weights
-from quadlens.proofs.brute import brute_force_operations
-from quadlens.proofs.certificate import summary
-from quadlens.proofs.checker_limits import checker_error
-from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certify, strategies
-from quadlens.spectrum import anatomy as anatomy_module
-from quadlens.spectrum.anatomy import Anatomy
-from quadlens.studies import study_of
+from quadlens.analysis.spectrum import anatomy as anatomy_module
+from quadlens.analysis.spectrum.anatomy import Anatomy
+from quadlens.base.errors import BadConfig
+from quadlens.network import load
+from quadlens.network.activation import NONLINEARITIES, Activation
+from quadlens.network.config import Config, Softmax
+from quadlens.network.handmade import Recipe, build_mlp, build_transformer
+from quadlens.network.native import save, to_bytes
+from quadlens.network.study import study_of
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs.brute import brute_force_operations
+from quadlens.proofs.pairs.certificate import summary
+from quadlens.proofs.pairs.checker_limits import checker_error
+from quadlens.proofs.pairs.produce import STRATEGIES, Prover, best_certificate, certify, strategies
 from quadlens_checker import check, limits
 from quadlens_checker.direct import read_layers
 from quadlens_checker.model_file import read_model

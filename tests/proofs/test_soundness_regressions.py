@@ -15,22 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quadlens.figures.proved import rule_points
-from quadlens.model import load
-from quadlens.model.config import Config
-from quadlens.model.evaluate import all_pairs
-from quadlens.model.exact import exact_logits
-from quadlens.model.handmade import Recipe, build_mlp, build_transformer
-from quadlens.model.native import save, to_bytes
-from quadlens.model.weights import Weights
-from quadlens.numbers import double_above
-from quadlens.proofs import certify
-from quadlens.proofs.certificate import summary
-from quadlens.proofs.produce import strategies
-from quadlens.quadrature import bounds
-from quadlens.quadrature.exact import exact_abs_error
-from quadlens.quadrature.scheme import Scheme
-from quadlens.studies import study_of
+from quadlens.analysis.quadrature import bounds
+from quadlens.analysis.quadrature.exact import exact_abs_error
+from quadlens.analysis.quadrature.scheme import Scheme
+from quadlens.base.numbers import double_above
+from quadlens.network import load
+from quadlens.network.config import Config
+from quadlens.network.evaluate import all_pairs
+from quadlens.network.exact import exact_logits
+from quadlens.network.handmade import Recipe, build_mlp, build_transformer
+from quadlens.network.native import save, to_bytes
+from quadlens.network.study import study_of
+from quadlens.network.weights import Weights
+from quadlens.proofs.pairs import certify
+from quadlens.proofs.pairs.certificate import summary
+from quadlens.proofs.pairs.produce import strategies
+from quadlens.show.figures.proved import rule_points
 from quadlens_checker import check
 
 f = np.float32

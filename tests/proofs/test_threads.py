@@ -10,10 +10,10 @@ import pytest
 from flint import ctx
 
 from any_model import network
-from quadlens.numbers import precision
-from quadlens.proofs import float_layer
-from quadlens.proofs.produce import certify
-from quadlens.quadrature.scheme import reduced
+from quadlens.analysis.quadrature.scheme import reduced
+from quadlens.base.numbers import precision
+from quadlens.proofs.pairs import float_layer
+from quadlens.proofs.pairs.produce import certify
 
 THREADS = 4
 

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from cli_runner import quadlens, refused
-from quadlens.errors import BadConfig
-from quadlens.model import load
-from quadlens.model.sequence_forward import sequence_config as config_of
-from quadlens.sequences import expand, forward
+from quadlens.base.errors import BadConfig
+from quadlens.network import load
+from quadlens.network.sequence_forward import sequence_config as config_of
+from quadlens.proofs.sequences import expand, forward
 from quadlens.training.config import TrainConfig, load_config
+from quadlens.training.kinds import sequence_config
 from quadlens.training.layout import Layout, SequenceLayout, position_rows
 from quadlens.training.outputs import Outcome
-from quadlens.training.sequence import answer, draw, initial_weights, sequence_config
+from quadlens.training.sequence import answer, draw, initial_weights
 from quadlens.training.train import Hooks, Interrupted, train
 
 SMALL = {"task": "add:3", "p": 4, "d_model": 6, "d_mlp": 5, "d_head": 4, "d_value": 2, "epochs": 12, "batch": 16}

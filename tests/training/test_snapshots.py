@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 import quadlens as quadlens_package
 from cli_runner import quadlens, refused
-from quadlens.model.bundled import load
-from quadlens.model.evaluate import margins
-from quadlens.model.margins import cross_entropy
-from quadlens.model.native import save
-from quadlens.studies.over_time import files_of, history, key_waves, model_in
-from quadlens.studies.played_run import orthonormal_waves, read_run
+from quadlens.network.bundled import load
+from quadlens.network.evaluate import margins
+from quadlens.network.margins import cross_entropy
+from quadlens.network.native import save
 from quadlens.training.config import load_config
 from quadlens.training.machines import start_of
 from quadlens.training.outputs import RunFiles, save_snapshot, snapshot_epochs
+from quadlens.training.over_time import files_of, history, key_waves, model_in
+from quadlens.training.played_run import orthonormal_waves, read_run
 from quadlens.training.train import Hooks, Interrupted, train
 
 pytestmark = pytest.mark.slow

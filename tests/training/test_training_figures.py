@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quadlens.figures import frequencies_over_training, learning_curve
-from quadlens.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
-from quadlens.studies import study_of
+from quadlens.network.study import study_of
+from quadlens.show.figures import frequencies_over_training, learning_curve
+from quadlens.show.figures.style import FIGURE_FORMATS, FigureFormat, figure_bytes
 from quadlens.training.config import TrainConfig
 from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles, write_run

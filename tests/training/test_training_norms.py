@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from quadlens.errors import BadConfig
+from quadlens.base.errors import BadConfig
 from quadlens.training.config import TrainConfig
 from quadlens.training.device import DeviceEngine
 from quadlens.training.engine import OptimiserState

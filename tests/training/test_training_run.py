@@ -19,16 +19,16 @@ import pytest
 from safetensors.numpy import save
 
 from cli_runner import quadlens, refused
-from quadlens.errors import BadConfig, BadFile
-from quadlens.model import load
-from quadlens.model.evaluate import evaluate
-from quadlens.model.native import read_safetensors
-from quadlens.population import LocalBackend, Store, sweep
-from quadlens.population.one_model import train_together
+from quadlens.base.errors import BadConfig, BadFile
+from quadlens.network import load
+from quadlens.network.evaluate import evaluate
+from quadlens.network.native import read_safetensors
 from quadlens.training.checkpoint import METADATA_KEY, load_checkpoint
 from quadlens.training.config import LATER_SETTINGS, PRESETS, TrainConfig, load_config
 from quadlens.training.history import read_history
 from quadlens.training.outputs import Outcome, RunFiles, TrainingManifest, check_writable, command_line, write_run
+from quadlens.training.population import LocalBackend, Store, sweep
+from quadlens.training.population.one_model import train_together
 from quadlens.training.train import Hooks, Interrupted, TrainingDiverged, train
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import examples
-from quadlens.model.activation import ACTIVATIONS
-from quadlens.model.weights import Weights
+from quadlens.network.activation import ACTIVATIONS
+from quadlens.network.weights import Weights
 from quadlens.training import cpu
 from quadlens.training.config import Seeding, TrainConfig
 from quadlens.training.cpu import CpuEngine

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from quadlens.base.errors import BadConfig
 from quadlens.cli.options import OutputFile, parse_integers
 from quadlens.cli.output import Output, check_model_name
-from quadlens.errors import BadConfig
 
 
 def command(
@@ -84,9 +84,9 @@ def command(
     if fitted:
         flags = [name if value else f"no-{name}" for name, value in fitted.items()]
         raise BadConfig(f"{_are_for(flags)} a network fitted to a trained one; name that with --from MODEL")
-    from quadlens.model.handmade import default_keys, plant_error
-    from quadlens.model.native import sha256
-    from quadlens.model.of_study import build, save
+    from quadlens.network.handmade import default_keys, plant_error
+    from quadlens.network.native import sha256
+    from quadlens.network.of_study import build, save
 
     built = build(**recipe)
     if plant is not None:
@@ -117,13 +117,13 @@ def _fitted(out: Output, model: str, output: Path, options: dict[str, bool]) -> 
     """Write the network of few numbers, and say how many they are and how good it is."""
     from dataclasses import asdict
 
-    from quadlens.model.evaluate import evaluate
-    from quadlens.model.of_study import save
-    from quadlens.model.study import study_of
-    from quadlens.numbers import fit, margin
-    from quadlens.parameterisation.groups import logit_r2
-    from quadlens.parameterisation.of_study import parameterise
-    from quadlens.spectrum.of_study import evaluation_of, layer_of
+    from quadlens.analysis.parameterisation.groups import logit_r2
+    from quadlens.analysis.parameterisation.of_study import parameterise
+    from quadlens.analysis.spectrum.of_study import evaluation_of, layer_of
+    from quadlens.base.numbers import fit, margin
+    from quadlens.network.evaluate import evaluate
+    from quadlens.network.of_study import save
+    from quadlens.network.study import study_of
 
     network = study_of(model)
     small = parameterise(network, **options)

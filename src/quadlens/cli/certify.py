@@ -12,9 +12,9 @@ from quadlens.cli.output import PATIENCE, Output, key_value_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quadlens.model.weights import Weights
-    from quadlens.proofs import Certificate
-    from quadlens.sequences.certificate import SequenceCertificate
+    from quadlens.network.weights import Weights
+    from quadlens.proofs.pairs import Certificate
+    from quadlens.proofs.sequences.certificate import SequenceCertificate
 
     Render = Callable[[Console], None]
 
@@ -30,7 +30,7 @@ class Help(Command):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Add one sentence per strategy to the command's own text."""
-        from quadlens.proofs import STRATEGIES
+        from quadlens.proofs.pairs import STRATEGIES
 
         known = [f"{facts.name}: {facts.description}" for facts in (strategy.facts for strategy in STRATEGIES.values())]
         words = "cells: networks on sequences, whatever the strategy: each step of decoding by cells of what it reads."
@@ -69,10 +69,10 @@ def command(
             raise typer.BadParameter("it is for one strategy, and --all runs each", param_hint="'--time-limit'")
         _by_every_strategy(model, strategy, output, out)
         return
-    from quadlens.long_work import watched
-    from quadlens.model.atomic import check_writable
-    from quadlens.model.bundled import resolve
-    from quadlens.model.native import load_with_sha256
+    from quadlens.base.atomic import check_writable
+    from quadlens.base.long_work import watched
+    from quadlens.network.bundled import resolve
+    from quadlens.network.native import load_with_sha256
 
     file = resolve(model)
     loaded, digest = load_with_sha256(file)
@@ -101,9 +101,9 @@ def _certified_pairs(
     """The proof about all pairs (a, b), as JSON and as tables."""
     import time
 
-    from quadlens.numbers import bound, cost, significant
-    from quadlens.proofs.certificate import summary
-    from quadlens.proofs.produce import certify, find_strategy
+    from quadlens.base.numbers import bound, cost, significant
+    from quadlens.proofs.pairs.certificate import summary
+    from quadlens.proofs.pairs.produce import certify, find_strategy
 
     find_strategy(strategy)
     out.note(f"proving {model} with strategy {strategy}")
@@ -140,9 +140,9 @@ def _certified_words(
     out: Output, model: str, loaded: "Weights", digest: str, strategy: str
 ) -> "tuple[SequenceCertificate, dict[str, Any], Render]":
     """The decision about all words of a network on sequences, as JSON and as a table."""
-    from quadlens.long_work import tell
-    from quadlens.numbers import decimals, significant
-    from quadlens.sequences.certificate import certify_sequence, check_strategy
+    from quadlens.base.long_work import tell
+    from quadlens.base.numbers import decimals, significant
+    from quadlens.proofs.sequences.certificate import certify_sequence, check_strategy
 
     check_strategy(strategy)
     # A log has a line for each part of the work, a terminal the line that changes.
@@ -174,15 +174,15 @@ def _by_every_strategy(model: str, strategy: str, output: Path | None, out: Outp
     import time
     from fractions import Fraction
 
-    from quadlens.figures.proved import draw_strategies
-    from quadlens.figures.style import figure_bytes
-    from quadlens.model.atomic import check_directory, write_together
-    from quadlens.model.study import study_of
-    from quadlens.numbers import cost, margin, significant
-    from quadlens.proofs.certificate import summary
-    from quadlens.proofs.of_study import made_proofs
-    from quadlens.proofs.produce import strategies
-    from quadlens.table import Table, csv_text
+    from quadlens.base.atomic import check_directory, write_together
+    from quadlens.base.numbers import cost, margin, significant
+    from quadlens.base.table import Table, csv_text
+    from quadlens.network.study import study_of
+    from quadlens.proofs.pairs.certificate import summary
+    from quadlens.proofs.pairs.of_study import made_proofs
+    from quadlens.proofs.pairs.produce import strategies
+    from quadlens.show.figures.proved import draw_strategies
+    from quadlens.show.figures.style import figure_bytes
 
     study = study_of(model)
     check_directory(output)

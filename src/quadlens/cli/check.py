@@ -48,14 +48,14 @@ def command(
 
     from rich.console import Console
 
+    from quadlens.base.errors import BadFile, refusals_of_a_check
+    from quadlens.base.numbers import significant
     from quadlens.cli.output import key_value_table
-    from quadlens.errors import BadFile, refusals_of_a_check
-    from quadlens.numbers import significant
     from quadlens_checker import check
 
     run = check
     if proved:
-        from quadlens.proved import check_proved as run
+        from quadlens.proofs.proved import check_proved as run
 
     models = bundled_models()
     path = models.get(model, Path(model))

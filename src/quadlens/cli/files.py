@@ -12,7 +12,7 @@ from quadlens.cli.output import Output, check_model_name, key_value_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quadlens.model.formats import Hints, Imported
+    from quadlens.readers import Hints, Imported
 
 
 def import_(
@@ -87,8 +87,8 @@ def import_(
 
     With a directory: read every checkpoint in it and print one row per file, read or refused and why.
     """
-    from quadlens.model.formats.mlps import parse_map
-    from quadlens.model.formats.registry import hints_of
+    from quadlens.readers.mlps import parse_map
+    from quadlens.readers.registry import hints_of
 
     known = {"p": p, "activation": activation, "task": task, "answers": answers, "checkpoint": checkpoint}
     hints = hints_of(attention, map=None if names is None else parse_map(names), **known)
@@ -101,8 +101,8 @@ def import_(
 
 
 def _file(source: Path, output: Path, format_name: str, config: Path | None, hints: "Hints", out: Output) -> None:
-    from quadlens.model import save
-    from quadlens.model.formats import import_file
+    from quadlens.network import save
+    from quadlens.readers import import_file
 
     check_model_name(output)
     imported = import_file(source, format_name, hints, config)
@@ -126,10 +126,10 @@ def _directory(
     from rich.table import Table
     from rich.text import Text
 
-    from quadlens.errors import BadConfig
-    from quadlens.model.atomic import write_together
-    from quadlens.model.formats.registry import checkpoints_in, import_directory, output_names
-    from quadlens.model.native import to_bytes
+    from quadlens.base.atomic import write_together
+    from quadlens.base.errors import BadConfig
+    from quadlens.network.native import to_bytes
+    from quadlens.readers.registry import checkpoints_in, import_directory, output_names
 
     if config is not None:
         raise BadConfig(f"--config is one checkpoint's, and {source} is a directory; put config_<id>.json beside each")
@@ -174,9 +174,9 @@ def _directory(
 
 def _described(source: Path, output: Path | None, imported: "Imported") -> dict[str, Any]:
     """What is said about a checkpoint that was read."""
-    from quadlens.model.study import study_of
-    from quadlens.pages.prepare import sizes_of
-    from quadlens.spectrum.of_study import facts_of
+    from quadlens.analysis.spectrum.of_study import facts_of
+    from quadlens.network.study import study_of
+    from quadlens.show.pages.prepare import sizes_of
 
     study = study_of(imported)
     return {
@@ -207,10 +207,10 @@ def export(
     ],
 ) -> None:
     """Write a model as another program's file; where the format needs a config, config_<id>.json goes beside it."""
-    from quadlens.model.atomic import check_writable
-    from quadlens.model.bundled import resolve
-    from quadlens.model.formats import export_file
-    from quadlens.model.native import load_file
+    from quadlens.base.atomic import check_writable
+    from quadlens.network.bundled import resolve
+    from quadlens.network.native import load_file
+    from quadlens.readers import export_file
 
     path = resolve(model)
     weights = load_file(path)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from quadlens.base.errors import BadConfig, BadFile
 from quadlens.cli.output import Output
-from quadlens.errors import BadConfig, BadFile
 
 
 def command(
@@ -34,9 +34,9 @@ def command(
     """
     import io
 
-    from quadlens.model.atomic import check_writable, write_atomic
-    from quadlens.studies.over_time import NoSnapshots, history
-    from quadlens.studies.played_run import played_run
+    from quadlens.base.atomic import check_writable, write_atomic
+    from quadlens.training.over_time import NoSnapshots, history
+    from quadlens.training.played_run import played_run
 
     if output is not None:
         if output.suffix not in (".parquet", ".csv", ".run"):

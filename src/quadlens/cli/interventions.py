@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from quadlens.base.numbers import at_least
 from quadlens.cli.options import ModelArgument, OutputFile, parse_integers
 from quadlens.cli.output import PATIENCE, Output
-from quadlens.numbers import at_least
 
 
 def ablate(
@@ -49,12 +49,12 @@ def ablate(
     """
     from rich.console import Console
 
-    from quadlens import edit
+    from quadlens.analysis import edit
+    from quadlens.analysis.spectrum.of_study import evaluation_of
     from quadlens.cli.output import check_model_name
-    from quadlens.model.evaluate import evaluate
-    from quadlens.model.of_study import save
-    from quadlens.model.study import study_of
-    from quadlens.spectrum.of_study import evaluation_of
+    from quadlens.network.evaluate import evaluate
+    from quadlens.network.of_study import save
+    from quadlens.network.study import study_of
 
     check_model_name(output)
     before = study_of(model)
@@ -105,8 +105,8 @@ def compare(
     ] = None,
 ) -> None:
     """Set two models side by side: answers, frequencies, lens, bounds and proofs."""
-    from quadlens.model.atomic import check_writable, write_atomic
-    from quadlens.pages.compare import compare as compare_models
+    from quadlens.base.atomic import check_writable, write_atomic
+    from quadlens.show.pages.compare import compare as compare_models
 
     if output is not None:
         check_writable(output)

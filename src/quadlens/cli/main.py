@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 import typer
 
+from quadlens.base.door import DOOR
+from quadlens.base.errors import BadConfig, QuadlensError
+from quadlens.base.version import VERSION
+from quadlens.base.workers import INTERRUPTED
 from quadlens.cli.options import Command, Commands, with_common_flags
 from quadlens.cli.output import surviving_streams
-from quadlens.door import DOOR
-from quadlens.errors import BadConfig, QuadlensError
-from quadlens.version import VERSION
-from quadlens.workers import INTERRUPTED
 
 
 def _version(show: bool) -> bool:

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from quadlens.base.door import DOOR
+from quadlens.base.errors import BadConfig
+from quadlens.base.former_names import current_name
+from quadlens.base.reading import keeping_inputs
 from quadlens.cli.output import Output
-from quadlens.door import DOOR
-from quadlens.errors import BadConfig
-from quadlens.former_names import current_name
-from quadlens.reading import keeping_inputs
 
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A quadlens safetensors file, or the name of a bundled model.")
@@ -26,10 +26,10 @@ QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and 
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the stack trace when something fails.")]
 # Lists of names that a help text may hold in braces, and the registry each comes from; loaded when help is asked for.
 REGISTRIES = {
-    "strategies": ("quadlens.proofs", "STRATEGIES"),
-    "readers": ("quadlens.model.formats", "READERS"),
-    "writers": ("quadlens.model.formats", "WRITERS"),
-    "figure_formats": ("quadlens.figures.style", "FIGURE_FORMATS"),
+    "strategies": ("quadlens.proofs.pairs", "STRATEGIES"),
+    "readers": ("quadlens.readers", "READERS"),
+    "writers": ("quadlens.readers", "WRITERS"),
+    "figure_formats": ("quadlens.show.figures.style", "FIGURE_FORMATS"),
 }
 
 

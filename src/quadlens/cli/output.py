@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quadlens.display import printable
-from quadlens.errors import BadConfig
-from quadlens.schema import plain
+from quadlens.base.display import printable
+from quadlens.base.errors import BadConfig
+from quadlens.base.schema import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -50,8 +50,8 @@ def report(
     import os
     import time
 
-    from quadlens.pages.prepare import shown_of
-    from quadlens.pages.write import report as write
+    from quadlens.show.pages.prepare import shown_of
+    from quadlens.show.pages.write import report as write
 
     began = time.perf_counter()
     with out.step_line() as step:
@@ -85,10 +85,10 @@ def explore(
 
     Where snapshots of the training lie beside the model (`quadlens train --snapshots`), the page plays it.
     """
-    from quadlens.explorer.page import build_page
-    from quadlens.model.atomic import check_writable, write_atomic
-    from quadlens.model.study import study_of
-    from quadlens.studies.played_run import run_to_play
+    from quadlens.base.atomic import check_writable, write_atomic
+    from quadlens.network.study import study_of
+    from quadlens.show.explorer.page import build_page
+    from quadlens.training.played_run import run_to_play
 
     check_writable(output)
     study = study_of(model)
@@ -112,13 +112,13 @@ def explore(
 
 def _figures(model: str, output: Path, only: str, formats: str | None, proofs: bool, out: Output) -> None:
     """Figure files: every figure of the paper and ours, or some by name."""
-    from quadlens.figures.registry import all_pictures, chosen_pictures, needs_proofs
-    from quadlens.figures.style import FIGURE_FORMATS, parse_formats, write_figures
-    from quadlens.model.atomic import check_directory
-    from quadlens.model.bundled import resolve
-    from quadlens.model.study import study_of
-    from quadlens.pages.prepare import prepare
-    from quadlens.proofs.of_study import without_proofs
+    from quadlens.base.atomic import check_directory
+    from quadlens.network.bundled import resolve
+    from quadlens.network.study import study_of
+    from quadlens.proofs.pairs.of_study import without_proofs
+    from quadlens.show.figures.registry import all_pictures, chosen_pictures, needs_proofs
+    from quadlens.show.figures.style import FIGURE_FORMATS, parse_formats, write_figures
+    from quadlens.show.pages.prepare import prepare
 
     kinds = FIGURE_FORMATS if formats is None else parse_formats(formats)
     names = None if only == "figures" else only.split(",")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from quadlens.base.errors import BadConfig
 from quadlens.cli.output import Output
-from quadlens.errors import BadConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,11 +65,11 @@ def command(
     """Set the population of a sweep beside the paper's: each statement with a 95 % interval and a plain verdict."""
     import numpy as np
 
-    from quadlens.model.atomic import check_directory
-    from quadlens.numbers import counted
-    from quadlens.population import dataset, tables
-    from quadlens.population.comparison import compare
-    from quadlens.population.dataset import filter_models
+    from quadlens.base.atomic import check_directory
+    from quadlens.base.numbers import counted
+    from quadlens.training.population import dataset, tables
+    from quadlens.training.population.comparison import compare
+    from quadlens.training.population.dataset import filter_models
 
     _check_flags(by, by_model, figures, format, markdown, out.json)
     if figures is not None:
@@ -94,7 +94,7 @@ def command(
         rows = dataset.by_model(frame) if by is None else dataset.by_group(frame, by)
         title = counted(len(frame), "model") + ("" if by is None else f" by {by}")
         if figures is not None:
-            from quadlens.figures.population_sweep import draw_by_p
+            from quadlens.show.figures.population_sweep import draw_by_p
 
             _write([("population-by-p", draw_by_p(dataset.by_model(frame)))], figures, format or "svg", out)
         if markdown:
@@ -108,7 +108,7 @@ def command(
         return
     written = []
     if figures is not None:
-        from quadlens.figures.population_sweep import comparison_figures
+        from quadlens.show.figures.population_sweep import comparison_figures
 
         written = _write(comparison_figures(comparison, dataset.by_model(frame)), figures, format or "svg", out)
     out.emit({**comparison.to_dict(), "figures": written}, lambda console: tables.render(comparison, console))
@@ -118,13 +118,13 @@ def _attention(
     directory: Path | None, where: list[str], figures: Path | None, formats: str, markdown: bool, out: Output
 ) -> None:
     """`--dataset attention`: Zhong et al.'s measures, the lens and proofs over the attention rate."""
-    from quadlens.population import attention
-    from quadlens.population.dataset import filter_models
+    from quadlens.training.population import attention
+    from quadlens.training.population.dataset import filter_models
 
     comparison = attention.RateComparison(filter_models(attention.read(directory), where))
     written = []
     if figures is not None:
-        from quadlens.figures.population_sweep import draw_by_rate
+        from quadlens.show.figures.population_sweep import draw_by_rate
 
         written = _write([("population-attention-rate", draw_by_rate(comparison.frame))], figures, formats, out)
     if markdown:
@@ -140,7 +140,7 @@ def _attention(
 
 def _verify(path: Path, out: Output) -> None:
     """`--verify`: one line per problem, or that there is none."""
-    from quadlens.population.verify import verify
+    from quadlens.training.population.verify import verify
 
     with out.step_line() as step:
         verified = verify(path, CHECK_SECONDS, lambda done: step(f"verifying model {done + 1}"))
@@ -177,7 +177,7 @@ def _which(left: int, every: int, directory: Path | None) -> str:
 
 def _write(drawn: "Iterable[tuple[str, Figure]]", directory: Path, formats: str, out: Output) -> list[str]:
     """Write figures by name in every format asked for; returns the files."""
-    from quadlens.figures.style import parse_formats, write_figures
+    from quadlens.show.figures.style import parse_formats, write_figures
 
     files = [str(path) for path in write_figures(drawn, directory, parse_formats(formats))]
     out.note(f"wrote {len(files)} files into {directory}")

@@ -12,7 +12,7 @@ from quadlens.cli.output import PATIENCE, Output, key_value_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quadlens.model.weights import Weights
+    from quadlens.network.weights import Weights
 
 
 def evaluate(
@@ -38,13 +38,13 @@ def evaluate(
 
     import numpy as np
 
-    from quadlens.errors import BadConfig
-    from quadlens.model.bundled import resolve
-    from quadlens.model.evaluate import MAX_OPERATIONS, about
-    from quadlens.model.evaluate import evaluate as evaluate_layer
-    from quadlens.model.exact import agreement
-    from quadlens.model.native import load_with_sha256
-    from quadlens.numbers import significant
+    from quadlens.base.errors import BadConfig
+    from quadlens.base.numbers import significant
+    from quadlens.network.bundled import resolve
+    from quadlens.network.evaluate import MAX_OPERATIONS, about
+    from quadlens.network.evaluate import evaluate as evaluate_layer
+    from quadlens.network.exact import agreement
+    from quadlens.network.native import load_with_sha256
 
     loaded, digest = load_with_sha256(resolve(model))
     if loaded.config.on_sequences:
@@ -102,10 +102,10 @@ def _evaluate_words(
     """Show answers of a network on sequences on every word, or on a sample of them (float64)."""
     from dataclasses import asdict
 
-    from quadlens.errors import BadConfig
-    from quadlens.model.sequence_forward import sequence_config
-    from quadlens.numbers import significant
-    from quadlens.sequences.evaluate import evaluate_sequence
+    from quadlens.base.errors import BadConfig
+    from quadlens.base.numbers import significant
+    from quadlens.network.sequence_forward import sequence_config
+    from quadlens.proofs.sequences.evaluate import evaluate_sequence
 
     if exact:
         raise BadConfig("all inputs of a network on sequences are more than --exact could try; use quadlens certify")
@@ -164,22 +164,22 @@ def explain(
     """
     import numpy as np
 
-    from quadlens.errors import BadConfig
-    from quadlens.explanation import explain as explain_anatomy
-    from quadlens.explanation import needs_outline
-    from quadlens.model import load
-    from quadlens.model.evaluate import about
-    from quadlens.spectrum.anatomy import Anatomy
+    from quadlens.analysis.explanation import explain as explain_anatomy
+    from quadlens.analysis.explanation import needs_outline
+    from quadlens.analysis.spectrum.anatomy import Anatomy
+    from quadlens.base.errors import BadConfig
+    from quadlens.network import load
+    from quadlens.network.evaluate import about
 
     if neurons is not None:
-        from quadlens.explanation.frame import check_frame_path
+        from quadlens.analysis.explanation.frame import check_frame_path
 
         check_frame_path(neurons)
     anatomy = Anatomy(load(model))
     if anatomy.model.config.on_sequences:
         if neurons is not None or no_logits or seed is not None:
             raise BadConfig("a network on sequences has no --neurons, --no-logits and --seed; leave them out")
-        from quadlens.sequences.explain import explain_sequence
+        from quadlens.proofs.sequences.explain import explain_sequence
 
         steps = explain_sequence(anatomy.model)
         out.emit({"model": model, **steps.to_dict()} if out.json else {}, steps.render)
@@ -190,7 +190,7 @@ def explain(
     with out.step_line(PATIENCE) as step:
         explanation = explain_anatomy(anatomy, logits=not no_logits, rng=drawn, progress=step)
     if neurons is not None:
-        from quadlens.explanation.frame import write_neurons
+        from quadlens.analysis.explanation.frame import write_neurons
 
         write_neurons(explanation, neurons)
         out.note(f"wrote {neurons}: {explanation.d_mlp} neurons")
@@ -215,11 +215,11 @@ def bounds(
     ] = "all",
 ) -> None:
     """Show the error of each cluster as a quadrature rule: the paper's bounds, and the exact value."""
-    from quadlens.infinite_width.chains import chains_of
-    from quadlens.model import load
-    from quadlens.numbers import counted
-    from quadlens.quadrature import bounds as bound_clusters
-    from quadlens.quadrature import papers_cells, papers_cells_by_relu_rule, tables, text_table, to_json
+    from quadlens.analysis.infinite_width.chains import chains_of
+    from quadlens.analysis.quadrature import bounds as bound_clusters
+    from quadlens.analysis.quadrature import papers_cells, papers_cells_by_relu_rule, tables, text_table, to_json
+    from quadlens.base.numbers import counted
+    from quadlens.network import load
 
     result = bound_clusters(load(model), moments, phases=phases)
     value, views = to_json(result), tables(result)
@@ -276,23 +276,23 @@ def lens(
     ] = False,
 ) -> None:
     """Read the hidden layer as integrals: what the neurons share, what the integral explains, and what is left."""
-    from quadlens.infinite_width.of_study import whole_lens
-    from quadlens.model.study import study_of
-    from quadlens.spectrum.of_study import layer_of
+    from quadlens.analysis.infinite_width.of_study import whole_lens
+    from quadlens.analysis.spectrum.of_study import layer_of
+    from quadlens.network.study import study_of
 
     study = study_of(model)
     found = study.once(whole_lens)
     value: dict[str, Any] = {"model": model, **found.to_dict()}
     extra = []
     if exact:
-        from quadlens.infinite_width.exact_error import error_table, shared_errors
+        from quadlens.analysis.infinite_width.exact_error import error_table, shared_errors
 
         with out.step_line(PATIENCE) as step:
             errors = shared_errors(found, lambda done, total: step(f"exact error {done + 1}/{total}"))
         value["exact_errors"] = [error.to_dict() for error in errors]
         extra.append(error_table(errors))
     if swap:
-        from quadlens.infinite_width.swap import swap_activations, swap_table
+        from quadlens.analysis.infinite_width.swap import swap_activations, swap_table
 
         swaps = swap_activations(layer_of(study))
         value["swaps"] = [vars(swapped) for swapped in swaps]

@@ -8,9 +8,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from quadlens.base.errors import BadConfig, BadFile
+from quadlens.base.reading import parse_toml
 from quadlens.cli.options import with_signature
-from quadlens.errors import BadConfig, BadFile
-from quadlens.reading import parse_toml
 from quadlens.training.config import PRESETS, TrainConfig
 
 PresetOption = Annotated[str, typer.Option("--preset", metavar="|".join(PRESETS), help="Which settings to start from.")]

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from quadlens.base.errors import BadConfig, MissingExtra
+from quadlens.base.workers import INTERRUPTED, available_cores, stops_call
 from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
-from quadlens.errors import BadConfig, MissingExtra
-from quadlens.workers import INTERRUPTED, available_cores, stops_call
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quadlens.population.backends import Backend
-    from quadlens.population.sweep import SweepReport, SweepState
     from quadlens.training.config import TrainConfig
+    from quadlens.training.population.backends import Backend
+    from quadlens.training.population.sweep import SweepReport, SweepState
 
 # In a log: at most this many lines about progress, and not more than one in so many seconds.
 LOG_LINES = 20
@@ -66,10 +66,10 @@ def command(
 
     Exit code 0: every model asked for is there; 1: some failed; 130: it was stopped.
     """
-    from quadlens.model.atomic import check_directory
-    from quadlens.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
-    from quadlens.population.store import Store
+    from quadlens.base.atomic import check_directory
     from quadlens.training.config import load_config
+    from quadlens.training.population.analysis import ALL_STRATEGIES, DEFAULT_STRATEGIES
+    from quadlens.training.population.store import Store
 
     if "seed" in settings:
         raise BadConfig("--set seed was given; a sweep's seeds come from --seeds")
@@ -128,7 +128,7 @@ def work_backend(name: str, address: str | None, processes: int | None) -> "Back
         raise BadConfig("--processes was given with --address; a cluster has the cores it has")
     if any(find_spec(module) is None for module in ("torch", "numba", "joblib")):
         raise MissingExtra("training", "train")
-    from quadlens.population.backends import LocalBackend, RayBackend
+    from quadlens.training.population.backends import LocalBackend, RayBackend
 
     if name == "ray":
         return RayBackend(address, processes or available_cores())
@@ -145,9 +145,9 @@ def run(
     out: Output,
 ) -> "SweepReport":
     """Sweep with progress on stderr, then rebuild the dataset, also when stopped."""
-    from quadlens.population import attention, dataset
-    from quadlens.population.store import Store
-    from quadlens.population.sweep import sweep
+    from quadlens.training.population import attention, dataset
+    from quadlens.training.population.store import Store
+    from quadlens.training.population.sweep import sweep
 
     with stops_call(signal.default_int_handler), _progress(out.quiet, len(configs)) as (on_state, on_note):
         report = sweep(

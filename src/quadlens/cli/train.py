@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from quadlens.base.errors import BadConfig, BadFile
+from quadlens.base.numbers import significant
+from quadlens.base.workers import INTERRUPTED, asked_to_stop, available_cores
 from quadlens.cli.output import Output, duration, safe_console
 from quadlens.cli.settings import CheckpointOption, ConfigOption, PresetOption, parse_seeds, takes_settings
-from quadlens.errors import BadConfig, BadFile
-from quadlens.numbers import significant
-from quadlens.workers import INTERRUPTED, asked_to_stop, available_cores
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,7 +120,7 @@ def run_one(
     out: Output,
 ) -> "TrainingManifest":
     """Train one model into `output`; returns its manifest."""
-    from quadlens.model.atomic import clear_left_over
+    from quadlens.base.atomic import clear_left_over
     from quadlens.training.checkpoint import remove_left_over
     from quadlens.training.outputs import (
         RunFiles,
@@ -228,11 +228,11 @@ def _run_many(
     configs: "list[TrainConfig]", output: Path, device: str, checkpoint_every: int, out: Output
 ) -> "dict[Path, TrainingManifest]":
     """Train several seeds into `output`: together on an accelerator, as a sweep without analysis on a CPU."""
+    from quadlens.base.atomic import check_directory
     from quadlens.cli.sweep import run, work_backend
-    from quadlens.model.atomic import check_directory
-    from quadlens.population.one_model import train_together
-    from quadlens.population.store import Store
     from quadlens.training.outputs import finished_manifest
+    from quadlens.training.population.one_model import train_together
+    from quadlens.training.population.store import Store
     from quadlens.training.train import Interrupted, place
 
     failed = False

@@ -1,7 +1,1 @@
-"""From the collapsed model to a theorem about the whole model, with a certificate that others can check."""
-
-from quadlens.proofs.certificate import Certificate
-from quadlens.proofs.produce import STRATEGIES, Prover, best_certificate, certify
-from quadlens.proofs.proof import Proof, Strategy, Term
-
-__all__ = ["STRATEGIES", "Certificate", "Proof", "Prover", "Strategy", "Term", "best_certificate", "certify"]
+"""What is certain: certificates of networks on pairs and on sequences."""

@@ -1,6 +1,6 @@
 """Studies that an older version pickled name this class; they are refused."""
 
-from quadlens.errors import BadFile
+from quadlens.base.errors import BadFile
 
 
 class Study:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from quadlens.model.config import Config, Softmax
+from quadlens.network.config import Config, Softmax
 
 if TYPE_CHECKING:
     import torch

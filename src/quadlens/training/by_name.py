@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from quadlens.arguments import checked
-from quadlens.errors import WrongArgument
+from quadlens.base.arguments import checked
+from quadlens.base.errors import WrongArgument
 from quadlens.training.config import TrainConfig, load_config
 from quadlens.training.engine import StepMeasures
 from quadlens.training.train import Hooks, TrainingResult

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.errors import BadConfig, BadFile
-from quadlens.model.atomic import write_atomic
-from quadlens.model.native import read_safetensors
-from quadlens.reading import parse_json
-from quadlens.schema import parse_dataclass
+from quadlens.base.atomic import write_atomic
+from quadlens.base.errors import BadConfig, BadFile
+from quadlens.base.reading import parse_json
+from quadlens.base.schema import parse_dataclass
+from quadlens.network.native import read_safetensors
 from quadlens.training.config import TrainConfig
 from quadlens.training.history import History
 from quadlens.training.layout import Layout

@@ -10,15 +10,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from quadlens.arguments import check_fields
-from quadlens.display import Displayed
-from quadlens.errors import BadConfig, BadFile
-from quadlens.reading import parse_toml, read_limited
-from quadlens.schema import parse_dataclass
+from quadlens.base.arguments import check_fields
+from quadlens.base.display import Displayed
+from quadlens.base.errors import BadConfig, BadFile
+from quadlens.base.reading import parse_toml, read_limited
+from quadlens.base.schema import parse_dataclass
 
 if TYPE_CHECKING:
-    from quadlens.model.config import Config
-    from quadlens.model.task import Task
+    from quadlens.network.config import Config
+    from quadlens.network.task import Task
     from quadlens.training.kinds import Kind
 
 PRESETS = ("paper", "original", "text", "eos", "zhong", "nanda", "gromov", "he", "multiply", "s5", "adder", "max")
@@ -184,7 +184,7 @@ class TrainConfig(Displayed):
 
     def pair_task(self) -> "Task":
         """What is learned, by its name or, after `table:`, by its rows."""
-        from quadlens.model.task import task_by_name, task_from_rows
+        from quadlens.network.task import task_by_name, task_from_rows
 
         rows = self.task.removeprefix(TABLE)
         return task_by_name(self.task, self.p) if rows == self.task else task_from_rows(rows)
@@ -216,7 +216,7 @@ def load_config(
         settings |= parse_toml(read_limited(file, MAX_TOML_BYTES, may_be_empty=True), str(file))
     settings |= dict(flags or {})
     if str(settings.get("task", "")).endswith((".csv", ".npy")):
-        from quadlens.model.task import task_from_file
+        from quadlens.network.task import task_from_file
 
         answers = task_from_file(Path(settings["task"])).answers
         settings["task"] = TABLE + ";".join(",".join(map(str, row)) for row in answers.tolist())

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.config import Config
-from quadlens.model.task import Task
+from quadlens.network.config import Config
+from quadlens.network.task import Task
 from quadlens.training import kernels
 from quadlens.training.attention import SoftmaxAttention
 from quadlens.training.config import TrainConfig

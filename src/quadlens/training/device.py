@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.errors import BadConfig
-from quadlens.model.config import Config, Softmax
-from quadlens.model.norm import Norm
+from quadlens.base.errors import BadConfig
+from quadlens.network.config import Config, Softmax
+from quadlens.network.norm import Norm
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures
 from quadlens.training.layout import Layout

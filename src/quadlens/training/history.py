@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from quadlens.errors import BadFile
-from quadlens.model.weights import Weights
-from quadlens.reading import record_input
-from quadlens.spectrum.amplitude_phase import amplitude_phase
+from quadlens.analysis.spectrum.amplitude_phase import amplitude_phase
+from quadlens.base.errors import BadFile
+from quadlens.base.reading import record_input
+from quadlens.network.weights import Weights
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.evaluate import all_pairs
-from quadlens.model.weights import Weights
+from quadlens.network.evaluate import all_pairs
+from quadlens.network.weights import Weights
 from quadlens.training.config import TrainConfig
 
 # In which order TransformerLens draws the weights, from its version 1.13 on and before it; W_Q and W_K are thrown away

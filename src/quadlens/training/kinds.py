@@ -5,11 +5,11 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from quadlens.errors import BadConfig
-from quadlens.model.activation import parse_activation
-from quadlens.model.config import Config, Softmax
-from quadlens.model.norm import Norm, Norms
-from quadlens.model.sequence import SequenceConfig, TaskSpec
+from quadlens.base.errors import BadConfig
+from quadlens.network.activation import parse_activation
+from quadlens.network.config import Config, Softmax
+from quadlens.network.norm import Norm, Norms
+from quadlens.network.sequence import SequenceConfig, TaskSpec
 from quadlens.training.config import NORM_EPS, SEQUENCE_SETTINGS, TrainConfig
 from quadlens.training.layout import Layout, PairLayout, SequenceLayout
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from quadlens.model.config import Config
-from quadlens.model.sequence import SequenceConfig
-from quadlens.model.weights import Weights
+from quadlens.network.config import Config
+from quadlens.network.sequence import SequenceConfig
+from quadlens.network.weights import Weights
 from quadlens.training.config import TrainConfig
 
 # Every weight starts at a multiple of this many numbers: aligned memory keeps BLAS results the same everywhere.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quadlens.errors import BadConfig
-from quadlens.model.evaluate import evaluate
-from quadlens.model.weights import Weights
+from quadlens.base.errors import BadConfig
+from quadlens.network.evaluate import evaluate
+from quadlens.network.weights import Weights
 from quadlens.training.config import TrainConfig
 from quadlens.training.device import DeviceEngine
 from quadlens.training.engine import Engine, OptimiserState

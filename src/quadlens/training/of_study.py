@@ -1,6 +1,6 @@
 """How the network of a study was trained."""
 
-from quadlens.model.study import Study
+from quadlens.network.study import Study
 from quadlens.training.history import History, read_history
 from quadlens.training.outputs import RunFiles
 

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quadlens.errors import BadConfig, BadFile
-from quadlens.model.atomic import check_directory, make_directory, write_all_atomic, write_atomic
-from quadlens.model.native import MAX_FILE_BYTES, to_bytes
-from quadlens.model.weights import Weights
-from quadlens.reading import read_limited
-from quadlens.schema import from_json, to_json
+from quadlens.base.atomic import check_directory, make_directory, write_all_atomic, write_atomic
+from quadlens.base.errors import BadConfig, BadFile
+from quadlens.base.reading import read_limited
+from quadlens.base.schema import from_json, to_json
+from quadlens.network.native import MAX_FILE_BYTES, to_bytes
+from quadlens.network.weights import Weights
 from quadlens.training.config import DEFAULT_PRESET, TrainConfig, read_preset
 from quadlens.training.layout import Layout
 from quadlens.training.machines import machine_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from quadlens.model.weights import Weights
+from quadlens.network.weights import Weights
 from quadlens.training.config import NORM_EPS, TrainConfig
 from quadlens.training.device import adamw
 from quadlens.training.engine import Measure, OptimiserState, StepMeasures

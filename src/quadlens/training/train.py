@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quadlens.display import Displayed
-from quadlens.errors import BadConfig, MissingExtra, QuadlensError
-from quadlens.model.weights import Weights
+from quadlens.base.display import Displayed
+from quadlens.base.errors import BadConfig, MissingExtra, QuadlensError
+from quadlens.base.workers import available_cores
+from quadlens.network.weights import Weights
 from quadlens.training.checkpoint import Checkpoint
 from quadlens.training.config import TrainConfig
 from quadlens.training.engine import Engine, OptimiserState, StepMeasures
 from quadlens.training.history import History, Recorder
 from quadlens.training.layout import Layout
 from quadlens.training.machines import machine_of, start_of
-from quadlens.workers import available_cores
 
 # Threads beyond this do not help products of this size.
 MAX_THREADS = 8

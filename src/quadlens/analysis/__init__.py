@@ -1,0 +1,1 @@
+"""What a network does: waves, clusters, logits, quadrature, the lens, few numbers."""

@@ -1,0 +1,6 @@
+"""The infinite-width reading of a hidden layer: clusters in the plane, shared functions, integrals, what is left."""
+
+from quadlens.analysis.infinite_width.controls import Controls
+from quadlens.analysis.infinite_width.lens import R2, Lens, LensCluster, lens
+
+__all__ = ["R2", "Controls", "Lens", "LensCluster", "lens"]

@@ -1,0 +1,1 @@
+"""Numbers and their rounding, errors, files, printed tables, processes: what every wing uses."""

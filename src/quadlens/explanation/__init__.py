@@ -1,5 +1,0 @@
-"""What a model does, as one value: the packages spectrum and logits put together, with its views."""
-
-from quadlens.explanation.value import Explanation, explain, needs_outline, outline
-
-__all__ = ["Explanation", "explain", "needs_outline", "outline"]

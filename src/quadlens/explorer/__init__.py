@@ -1,6 +1,0 @@
-"""One offline HTML page in which a person plays with a model and sees why it adds."""
-
-from quadlens.explorer.layout import LARGEST_P
-from quadlens.explorer.page import build_page
-
-__all__ = ["LARGEST_P", "build_page"]

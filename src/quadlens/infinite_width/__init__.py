@@ -1,6 +1,0 @@
-"""The infinite-width reading of a hidden layer: clusters in the plane, shared functions, integrals, what is left."""
-
-from quadlens.infinite_width.controls import Controls
-from quadlens.infinite_width.lens import R2, Lens, LensCluster, lens
-
-__all__ = ["R2", "Controls", "Lens", "LensCluster", "lens"]

@@ -1,0 +1,58 @@
+"""Models shipped inside the package, by name."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from quadlens.base.errors import BadFile, a_path
+from quadlens.base.former_names import current_name
+from quadlens.network.config import Config
+from quadlens.network.native import load_file
+from quadlens.network.weights import Weights
+
+DEFAULT_MODEL = "pizza"
+SUFFIX = ".safetensors"
+
+
+def data_directory() -> Path:
+    """Where the bundled models are."""
+    return Path(str(files(__name__.partition(".")[0]))) / "data"
+
+
+def bundled_names() -> list[str]:
+    """Names that `load` accepts instead of a path."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in data_directory().glob(f"*{SUFFIX}"))
+
+
+def bundled_on_pairs() -> list[str]:
+    """Those whose inputs are pairs (a, b); the others read sequences."""
+    return [name for name in bundled_names() if isinstance(load(name).config, Config)]
+
+
+def is_bundled(model: str | Path) -> bool:
+    """Whether this is the name of a bundled model, of today or before."""
+    return current_name(str(model)) in bundled_names()
+
+
+def is_bundled_file(name: str, file: Path | None) -> bool:
+    """Whether a name alone is enough to find a file."""
+    return file is not None and name in bundled_names() and file == resolve(name)
+
+
+def resolve(model: str | Path) -> Path:
+    """The file of a bundled name, or the path itself; a name wins over a file of the same name in no directory."""
+    if is_bundled(model):
+        return data_directory() / f"{current_name(str(model))}{SUFFIX}"
+    path = Path(model)
+    if not path.exists():
+        raise BadFile(f"{model}: no such file; bundled models are: {', '.join(bundled_names()) or 'none'}")
+    return path
+
+
+def load(model: str | Path = DEFAULT_MODEL) -> Weights:
+    """Read a model from a quadlens file, or a bundled one by name.
+
+    >>> import quadlens
+    >>> quadlens.load("pizza")
+    Weights(p=59, d_mlp=512, relu, weights=180,411)
+    """
+    return load_file(resolve(a_path(model)))

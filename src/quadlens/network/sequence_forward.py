@@ -1,0 +1,189 @@
+"""The forward pass of a network on sequences, written the obvious way: in float64, or enclosed by Arb's balls.
+
+There are more inputs than could be tried: `sampled` counts how many of a sample are answered right.
+
+NumPy's functions work on arrays of balls as on arrays of floats, so that both are the same text; an array of balls
+holds the true numbers, at the precision that `quadlens.base.numbers.precision` sets.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from quadlens.network.activation import NONLINEARITIES, apply_activation
+from quadlens.network.margins import leads_of_set
+from quadlens.network.norm import Norm
+from quadlens.network.sequence import SequenceConfig
+from quadlens.network.sequence_task import SAMPLE, SEED, Words, expand, sample_words
+from quadlens.network.weights import Weights
+
+# The constant of the tanh approximation, as a double.
+GELU_TANH = 0.044715
+# Of floats, or of Arb's balls as objects.
+Numbers = np.ndarray
+
+
+def sequence_config(weights: Weights) -> SequenceConfig:
+    """The config of a network on sequences.
+
+    Raises:
+        BadConfig: for any other network.
+    """
+    return weights.config.need_sequences()
+
+
+def tensor(weights: Weights, name: str) -> Float[np.ndarray, "..."]:
+    """A tensor in float64; one that is left out is 0, or 1 where it is a norm's weight."""
+    if name in weights.tensors:
+        return weights.tensors[name].astype(np.float64)
+    return np.full(sequence_config(weights).shapes[name], 1.0 if name.endswith("_w") else 0.0)
+
+
+def balls(weights: Weights, name: str) -> Numbers:
+    """The same as exact balls."""
+    from flint import arb
+
+    values = tensor(weights, name)
+    return np.array([arb(x) for x in values.ravel().tolist()], dtype=object).reshape(values.shape)
+
+
+def seen(weights: Weights, query: int, head: int) -> list[int]:
+    """The positions that a head sees from position `query`."""
+    if sequence_config(weights).mask == "causal":
+        return list(range(query + 1))
+    return [int(j) for j in np.flatnonzero(weights.mask[head, query])]
+
+
+def forward(weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False) -> Numbers:
+    """Logits at position `query` of each row of tokens (docs/sequences.md §1 has the formulas).
+
+    Args:
+        weights: A network on sequences.
+        tokens: One input in each row, from position 0 on.
+        query: The position whose answer is asked for.
+        enclosed: Whether in balls, and not in float64.
+    """
+    out, written = attended(weights, tokens, query, enclosed)
+    for head in written:
+        out = out + head
+    return after_attention(weights, out)
+
+
+def attended(
+    weights: Weights, tokens: Int[np.ndarray, "n t"], query: int, enclosed: bool = False
+) -> tuple[Numbers, list[Numbers]]:
+    """Return the residual stream at `query` with b_O, and what each head adds to it."""
+    config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
+    # A task may feed what no step reads, as the last digit of an answer, beyond the network's last position.
+    x, n, q, k = parts(weights, tokens[:, : config.n_ctx], enclosed)
+    written = []
+    for h in range(config.n_heads):
+        keys_at = seen(weights, query, h)
+        score = (q[:, None, query, h] * k[:, keys_at, h]).sum(axis=2) / config.divisor
+        score = score + of("score_bias")[h, query, keys_at]
+        weight = np.exp(score if enclosed else score - score.max(axis=1, keepdims=True))
+        weight = weight / weight.sum(axis=1, keepdims=True)
+        value = n[:, keys_at] @ of("W_V")[h] + of("b_V")[h]
+        written.append((weight[:, :, None] * value).sum(axis=1) @ of("W_O")[h])
+    return x[:, query] + of("b_O"), written
+
+
+def written_by_heads(weights: Weights, n: Numbers) -> list[Numbers]:
+    """What the values of each head write to the residual stream, of normalised streams in balls."""
+    W_V, b_V, W_O = (balls(weights, name) for name in ("W_V", "b_V", "W_O"))
+    return [(n @ W_V[h] + b_V[h]) @ W_O[h] for h in range(sequence_config(weights).n_heads)]
+
+
+def after_attention(weights: Weights, out: Numbers) -> Numbers:
+    """Logits of residual streams between attention and MLP, [input, d_model], of floats or of balls."""
+    config, of = sequence_config(weights), partial(balls if out.dtype == object else tensor, weights)
+    if config.d_mlp:
+        n = _norm(config, "mlp", "ln2", out, of)
+        hidden = n @ of("W_in") + of("b_in")
+        if config.gated:
+            hidden = activated(config, n @ of("W_gate") + of("b_gate")) * hidden
+        else:
+            hidden = activated(config, hidden)
+        out = out + hidden @ of("W_out") + of("b_out")
+    return _norm(config, "final", "ln_final", out, of) @ of("W_U") + of("b_U")
+
+
+def parts(
+    weights: Weights, tokens: Int[np.ndarray, "n t"], enclosed: bool
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """What every position has before attention: stream, normalised stream, queries and keys, [input, position, …]."""
+    config, of = sequence_config(weights), partial(balls if enclosed else tensor, weights)
+    x = of("W_E")[tokens] + of("W_pos")[: tokens.shape[1]]
+    n = _norm(config, "attention", "ln1", x, of)
+    return x, n, _rotated(config, n, "Q", of), _rotated(config, n, "K", of)
+
+
+def activated(config: SequenceConfig, x: Numbers) -> Numbers:
+    """σ(x)."""
+    if x.dtype != object:
+        if config.activation == "gelu_tanh":
+            return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + GELU_TANH * x**3)))
+        return apply_activation(config.activation, x)
+    from flint import arb
+
+    if config.activation == "gelu_tanh":
+        return x / 2 * (1 + np.tanh((arb(2) / arb.pi()).sqrt() * (x + GELU_TANH * x * x * x)))
+    return np.vectorize(NONLINEARITIES[config.activation].enclose, otypes=[object])(x)
+
+
+def normalised(norm: Norm | None, x: Numbers, w: Numbers, b: Numbers | float) -> Numbers:
+    """The rows x normalised over their last axis; x itself where there is no norm."""
+    if norm is None:
+        return x
+    if norm.takes_mean:
+        x = x - x.mean(axis=-1, keepdims=True)
+    square = np.square(x).sum(axis=-1, keepdims=True) / norm.over(x.shape[-1])
+    return x / np.sqrt(square + norm.eps) * w + b
+
+
+def _norm(config: SequenceConfig, place: str, name: str, x: Numbers, of: Callable[[str], Numbers]) -> Numbers:
+    norm = getattr(config.norms, place)
+    return x if norm is None else normalised(norm, x, of(f"{name}_w"), of(f"{name}_b"))
+
+
+def _rotated(config: SequenceConfig, n: Numbers, name: str, of: Callable[[str], Numbers]) -> Numbers:
+    """Queries (`Q`) or keys (`K`), [input, position, head, width], normalised and rotated as the network does."""
+    W, b = of(f"W_{name}"), of(f"b_{name}")
+    vectors: Any = np.stack([n @ W[h] + b[h] for h in range(config.n_heads)], axis=2)
+    if config.norms.query_key is not None:
+        vectors = normalised(config.norms.query_key, vectors, of(f"{name.lower()}_norm_w"), 0.0)
+    if config.rope is None:
+        return vectors
+    half, turned = config.d_head // 2, np.empty_like(vectors)
+    first, second = (
+        (slice(0, half), slice(half, None)) if config.rope == "halves" else (slice(0, None, 2), slice(1, None, 2))
+    )
+    cos, sin = (of(f"rope_{wave}")[: n.shape[1], None] for wave in ("cos", "sin"))
+    u, v = vectors[..., first], vectors[..., second]
+    turned[..., first], turned[..., second] = u * cos - v * sin, u * sin + v * cos
+    return turned
+
+
+def answered_right(model: Weights, words: Words) -> Bool[np.ndarray, " n"]:
+    """Whether every step of each input is answered right, in float64; a tie, or a logit that overflows, is not.
+
+    Each step is asked with the right answers before it: greedy decoding is right just where all of these are.
+    """
+    task = expand(sequence_config(model))
+    tokens, right = task.tokens(words), np.ones(len(words), dtype=bool)
+    with np.errstate(all="ignore"):
+        for step, (query, _, _) in enumerate(task.steps):
+            right &= leads_of_set(forward(model, tokens, query), task.right(words, step)) > 0
+    return right
+
+
+def sampled(model: Weights) -> tuple[int, int, str]:
+    """How many of how many inputs come out right, and a sentence that says so and what was drawn."""
+    task = expand(sequence_config(model))
+    correct = int(answered_right(model, sample_words(task)).sum())
+    half = ", half of them full of carries" if task.name.startswith("add:") else ""
+    words = f"{correct} of {SAMPLE} inputs are answered right, drawn of {task.inputs} with seed {SEED}{half}"
+    return correct, SAMPLE, words

@@ -1,0 +1,7 @@
+"""From the collapsed model to a theorem about the whole model, with a certificate that others can check."""
+
+from quadlens.proofs.pairs.certificate import Certificate
+from quadlens.proofs.pairs.produce import STRATEGIES, Prover, best_certificate, certify
+from quadlens.proofs.pairs.proof import Proof, Strategy, Term
+
+__all__ = ["STRATEGIES", "Certificate", "Proof", "Prover", "Strategy", "Term", "best_certificate", "certify"]

@@ -1,0 +1,452 @@
+"""How many words of cells that no box decides are right, and how many wrong: counted on both sides of a plane.
+
+On the box of some cells of one own token and answer let φ(r) = Σ_k g_k r_k, g being about the margin's gradient where
+the margin is 0. Bounds of margin - φ over the box, in pieces, give two numbers: where φ ≥ `right` the margin is at
+least what is claimed, and where φ ≤ `wrong` it is negative. Head h of a word has r_h = N_h / E_h; with any ρ_h, c_h > 0
+and S_h = g_h · N_h - ρ_h E_h,
+
+    φ - Σ_h ρ_h = Σ_h S_h / E_h = T + Σ_h (S_h / E_h) (1 - c_h E_h),     T = Σ_h c_h S_h,
+
+where T has one term per letter. Let |1 - c_h E_h| ≤ δ_h on all words of the cells. Then φ ≥ right if T ≥ right - ρ + e,
+with ρ = Σ_h ρ_h and e = Σ_h δ_h max |g_h · r_h - ρ_h| over the box; or e = δ |right - ρ| where there is one head, since
+then φ - ρ ≥ θ is T ≥ θ c E. Terms of free letters are rounded down to whole bins, and words are counted by the sum of
+bins, exactly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+from itertools import count as numbers
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from quadlens.base.long_work import is_over
+from quadlens.network.sequence_task import SequenceTask
+from quadlens.proofs.sequences.attack import margin_gradient, point_margins
+from quadlens.proofs.sequences.cells import Cells
+from quadlens.proofs.sequences.decide import StepProof
+from quadlens.proofs.sequences.interval import Interval
+from quadlens.proofs.sequences.leaves import COUNTED, GRAIN, OPEN, WRONG, Group, Leaf, Plane, bisect, halves
+from quadlens.proofs.sequences.reach import holds, shortest_paths
+from quadlens_checker.limits import MAX_BINS
+
+BINS = 6000
+# Sums of whole bins beyond this are no longer exact as floats.
+FARTHEST = 2.0**52
+# Of a bin: what roundings of terms, here and in a checker, may be off by, and far more.
+SLACK = 1e-6
+# Denominators below this are as good as none: their inverses would be no numbers.
+TINY = 2.0**-900
+# Sets of cells that are counted at once while looking for where to cut, and in all; what may stay undecided.
+AT_ONCE, MOST_COUNTED, ENOUGH = 32, 1000, 0.02
+# Points on each side along a gradient; rounds of bisection of a box, pieces of one, the share of φ's range that they
+# are for, and the share that is left to a checker.
+ALONG, ROUNDS, MOST_PIECES, SHARP, ROOM = 32, 12, 192, 0.002, 0.001
+
+
+@dataclass(eq=False)
+class Some:
+    """Cells of one group and answer; slope: of the plane of those that they are some of, where that was of use."""
+
+    step: StepProof
+    group: Group
+    members: Int[np.ndarray, " n"]
+    slope: tuple[float, ...] | None = None
+
+    @cached_property
+    def box(self) -> Interval:
+        """The hull of their boxes."""
+        return self.group.boxes.hull(self.members)
+
+    @property
+    def cells(self) -> Cells:
+        """The cells."""
+        return self.group.cells.of(self.members)
+
+    @property
+    def answer(self) -> int:
+        """The right answer of each."""
+        return int(self.group.cells.answer[self.members[0]])
+
+    @cached_property
+    def words(self) -> int:
+        """How many there are."""
+        task, cells = self.step.network.task, self.cells
+        begun = np.bincount(cells.state, minlength=task.states[cells.first]).tolist()
+        ways = zip(begun, task.words_to[cells.first], strict=True)
+        return sum(n * words for n, words in ways) * task.words_from[cells.last]
+
+
+class Counter:
+    """Counts words of one step."""
+
+    def __init__(self, step: StepProof) -> None:
+        """Of one step."""
+        self.step, self.task = step, step.network.task
+        self.bits = -(-(self.task.inputs.bit_length() + 1) // 8) * 8
+        self._ranges: dict[tuple[int, int, int], Any] = {}
+
+    def denominators(self, some: Some) -> Float[np.ndarray, "2 h"]:
+        """The least and the largest Σ_j w_j of each head over all words of the cells."""
+        cells, step = some.cells, self.step
+        key = (cells.own, cells.first, cells.last)
+        if key not in self._ranges:
+            sides = []
+            for head in range(step.network.config.n_heads):
+                E = [table[cells.own, ..., head] for table in (*step.tables.E, step.tables.E_constant)]
+                none = [Interval.zeros(*part.shape) for part in E]
+                ends = (E, [-part for part in E])
+                sides.append([shortest_paths(self.task, N, none, np.zeros(1), cells) for N in ends])
+            self._ranges[key] = sides
+        least_sums = np.empty((2, len(self._ranges[key])))
+        for head, sides in enumerate(self._ranges[key]):
+            window = cells.E[:, head]
+            for place, (paths, own) in enumerate(zip(sides, (window.lo, -window.hi), strict=True)):
+                sums = paths.low[cells.state, 0] + own + paths.up[cells.after, 0]
+                least_sums[place, head] = (sums - 2.0**-40 * np.abs(sums)).min()
+        return np.stack([least_sums[0], -least_sums[1]])
+
+    def words(self, some: Some, plane: Plane) -> tuple[int, int]:
+        """How many words of the cells are wrong at least, and not right at most."""
+        step, cells, heads = self.step, some.cells, self.step.network.heads
+        slope, at = np.array(plane.slope), np.array(plane.at)
+        E = self.denominators(some)
+        if not (E[0] > TINY).all():
+            return 0, some.words
+        scale = 2.0 / (E[0] + E[1])
+        delta = np.maximum(np.abs(1 - scale * E[0]), np.abs(1 - scale * E[1])) * (1 + 2.0**-40) + 2.0**-40
+        if len(at) == 1:
+            errors = [float(delta[0]) * abs(theta - at[0]) for theta in (plane.right, plane.wrong)]
+        else:
+            errors = [float((delta * self._reach(some, slope, at)).sum())] * 2
+        slack = 2.0**-30 * (np.abs(slope).sum() * np.abs(some.box.lo + some.box.hi).max(initial=0) + np.abs(at).sum())
+        rho = float(at.sum())
+        right, wrong = plane.right - rho + errors[0] + slack, plane.wrong - rho - errors[1] - slack
+
+        def of(N: Interval, E: Interval) -> Interval:
+            total = Interval.exactly(np.zeros(N.shape[:-1]))
+            for head in range(len(at)):
+                S = -(Interval.exactly(at[head : head + 1]) * E[..., head])
+                for k in np.flatnonzero(heads == head):
+                    S = S + Interval.exactly(slope[k : k + 1]) * N[..., k]
+                total = total + S.scaled(float(scale[head]))
+            return total
+
+        tables, own = step.tables, cells.own
+        free = [*range(cells.first), *range(cells.last, self.task.letters)]
+        terms = {n: of(tables.N[n][own], tables.E[n][own]) for n in free}
+        seen = sum(bool(tables.E[n].hi[own].any()) for n in free)
+        window = of(cells.N, cells.E) + of(tables.N_constant[own], tables.E_constant[own])
+        low = {
+            n: np.floor(np.where(term.hi == 0, term.lo, term.lo - SLACK * plane.bin) / plane.bin)
+            for n, term in terms.items()
+        }
+        high = {n: np.floor((term.hi + SLACK * plane.bin) / plane.bin) for n, term in terms.items()}
+        same = all((low[n] == high[n]).all() for n in free)
+        at_least, at_most = (right - window.lo) / plane.bin + SLACK, (wrong - window.hi) / plane.bin - SLACK
+        near = all((np.abs(bins) < FARTHEST).all() for bins in (*low.values(), *high.values(), at_least, at_most))
+        # Where letters move sums far, and against each other, a checker has no room.
+        if not near or any(sum(np.ptp(bins) for bins in side.values()) >= MAX_BINS - 1 for side in (low, high)):
+            return 0, some.words
+        spread_low = Spread(self.task, low, cells.first, cells.last, self.bits)
+        spread_high = spread_low if same else Spread(self.task, high, cells.first, cells.last, self.bits)
+        good, bad, ways = 0, 0, self.task.words_from[cells.last]
+        ends = np.ceil(at_least).astype(np.int64).tolist(), np.floor(at_most).astype(np.int64).tolist()
+        for state, after, least, most in zip(cells.state.tolist(), cells.after.tolist(), *ends, strict=True):
+            good += spread_low.from_on(state, after, least)
+            words = self.task.words_to[cells.first][state] * ways
+            bad += words - spread_high.from_on(state, after, most - seen + 1)
+        return bad, some.words - good
+
+    def _reach(
+        self, some: Some, slope: Float[np.ndarray, " k"], at: Float[np.ndarray, " h"]
+    ) -> Float[np.ndarray, " h"]:
+        """No |g_h · r_h - ρ_h| over the box is larger."""
+        ends = np.stack([slope * some.box.lo, slope * some.box.hi])
+        heads = self.step.network.heads
+        low, high = (np.bincount(heads, end, len(at)) - at for end in (ends.min(axis=0), ends.max(axis=0)))
+        return np.maximum(np.abs(low), np.abs(high)) * (1 + 2.0**-40)
+
+
+class Spread:
+    """Words by the sum of their free letters' bins: one integer per state, `bits` bits to a bin."""
+
+    def __init__(
+        self, task: SequenceTask, bins: dict[int, Float[np.ndarray, "s a"]], first: int, last: int, bits: int
+    ) -> None:
+        """Of the letters before `first` and from `last` on."""
+        self.bits, self.offset, self.bins, self._sums = bits, 0, 1, dict[tuple[int, int], list[int]]()
+        low, up = {0: 1}, dict.fromkeys(range(task.states[-1]), 1)
+        for letter in range(first):
+            after: dict[int, int] = {}
+            for state, to, shift, many in self._edges(task, letter, bins[letter]):
+                if state in low:
+                    after[to] = after.get(to, 0) + (many * low[state] << bits * shift)
+            low = after
+        for letter in range(task.letters - 1, last - 1, -1):
+            before: dict[int, int] = {}
+            for state, to, shift, many in self._edges(task, letter, bins[letter]):
+                before[state] = before.get(state, 0) + (many * up[to] << bits * shift)
+            up = before
+        self.low, self.up = low, up
+
+    def _edges(self, task: SequenceTask, letter: int, bins: Float[np.ndarray, "s a"]) -> list[list[int]]:
+        """(state before, state after, bins, how many letters)."""
+        smallest = int(bins.min())
+        self.offset, self.bins = self.offset + smallest, self.bins + int(bins.max()) - smallest
+        states = np.broadcast_to(np.arange(len(bins))[:, None], bins.shape)
+        rows = np.stack([states, task.next[letter], bins.astype(np.int64) - smallest], axis=2).reshape(-1, 3)
+        edges, many = np.unique(rows, axis=0, return_counts=True)
+        return np.concatenate([edges, many[:, None]], axis=1).tolist()
+
+    def from_on(self, state: int, after: int, least: int) -> int:
+        """How many words between these states have a sum of at least so many bins."""
+        if (state, after) not in self._sums:
+            size = self.bits // 8
+            together = (self.low[state] * self.up[after]).to_bytes(size * self.bins, "little")
+            totals, total = [0], 0
+            for i in range(self.bins - 1, -1, -1):
+                total += int.from_bytes(together[size * i : size * (i + 1)], "little")
+                totals.append(total)
+            self._sums[state, after] = totals[::-1]
+        sums = self._sums[state, after]
+        return sums[min(max(least - self.offset, 0), self.bins)]
+
+
+def planes(some: list[Some], target: float) -> list[Plane]:
+    """For sets of cells of one step, a plane each, without counts."""
+    step = some[0].step
+    network = step.network
+    boxes = Interval.stack([subset.box for subset in some])
+    own, answers = np.array([subset.group.cells.own for subset in some]), np.array([subset.answer for subset in some])
+    slope, points = np.empty(boxes.shape), np.empty(boxes.shape)
+    for i, subset in enumerate(some):
+        points[i], slope[i] = _crossing(subset)
+        slope[i] = slope[i] if subset.slope is None else subset.slope
+    slope = np.rint(slope / GRAIN) * GRAIN
+    right, wrong = _sides(step, boxes, own, answers, slope, target)
+    fitted = []
+    for i in range(len(some)):
+        at = np.rint(np.bincount(network.heads, slope[i] * points[i], network.config.n_heads) / GRAIN) * GRAIN
+        ends = np.ceil(right[i] / GRAIN) * GRAIN + GRAIN, np.floor(wrong[i] / GRAIN) * GRAIN - GRAIN
+        fitted.append(Plane(tuple(slope[i].tolist()), tuple(at.tolist()), float(ends[0]), float(ends[1]), 0.0, (0, 0)))
+    return fitted
+
+
+def _crossing(some: Some) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """A point of the box near which the margin is 0, along the gradient from the centre, and the gradient there."""
+    step, box, answer = some.step, some.box, some.answer
+    network, stream = step.network, step.tables.stream.middle[some.group.cells.own]
+    point, width = box.middle, box.hi - box.lo
+    share = np.linspace(-1.0, 1.0, 2 * ALONG + 1)[:, None]
+    for _ in range(3):
+        way = margin_gradient(network, stream, point, answer) * width**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            way = np.nan_to_num(way / np.max(np.abs(way) / width, initial=0.0, where=width > 0))
+        line = np.clip(point + share * way, box.lo, box.hi)
+        margins = np.nan_to_num(point_margins(network, stream, line, np.full(len(line), answer)))
+        turns = np.flatnonzero(np.diff(np.sign(margins)))
+        at = turns[np.abs(turns - ALONG).argmin()] if len(turns) else int(np.abs(margins).argmin())
+        point = line[at]
+        if len(turns):
+            part = margins[at] / (margins[at] - margins[at + 1])
+            point = line[at] + part * (line[at + 1] - line[at])
+    return point, margin_gradient(network, stream, point, answer)
+
+
+def _sides(
+    step: StepProof,
+    boxes: Interval,
+    own: Int[np.ndarray, " n"],
+    answers: Int[np.ndarray, " n"],
+    slope: Float[np.ndarray, "n k"],
+    target: float,
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Numbers with: φ at least the first is right, at most the second wrong."""
+    n, tail = len(own), step.tail
+    right, wrong = np.full(n, -np.inf), np.full(n, np.inf)
+    owner, pieces = np.arange(n), boxes
+    whole = _phi(boxes, slope)
+    sharp = SHARP * (whole.hi - whole.lo)
+    aim_right, aim_wrong = np.full(n, -np.inf), np.full(n, np.inf)
+    for turn in range(ROUNDS + 1):
+        start = step.tables.stream[own[owner]]
+        plain = tail.margins(start, pieces, answers[owner])
+        tilted = tail.margins(start, pieces, answers[owner], slope[owner])
+        phi, middle = _phi(pieces, slope[owner]), (pieces.middle * slope[owner]).sum(axis=1)
+        # Where the margin at the middle is not right, `right` cannot be less than φ there.
+        at = _at_points(step, own[owner], pieces.middle, answers[owner])
+        np.maximum.at(aim_right, owner[at < target], middle[at < target])
+        np.minimum.at(aim_wrong, owner[at >= 0], middle[at >= 0])
+        needs = np.where(plain.low >= target, -np.inf, np.minimum(target - tilted.low, phi.hi + GRAIN))
+        allows = np.where(plain.high < 0, np.inf, np.maximum(-tilted.high, phi.lo) - GRAIN)
+        left = (needs > aim_right[owner] + sharp[owner]) | (allows < aim_wrong[owner] - sharp[owner])
+        left &= np.bincount(owner, minlength=n)[owner] * 2 <= MOST_PIECES
+        left &= turn < ROUNDS
+        np.maximum.at(right, owner[~left], needs[~left])
+        np.minimum.at(wrong, owner[~left], allows[~left])
+        if not left.any():
+            break
+        pieces, owner = bisect(pieces[left], tilted.influence[left]), np.tile(owner[left], 2)
+    # A right piece asks for nothing, a wrong one allows everything: what is beyond the whole box is as good. A checker
+    # that bounds a little worse is left some room.
+    room = ROOM * (whole.hi - whole.lo)
+    return np.clip(right + room, whole.lo, whole.hi + GRAIN), np.clip(wrong - room, whole.lo - GRAIN, whole.hi)
+
+
+def _phi(boxes: Interval, slope: Float[np.ndarray, "n k"]) -> Interval:
+    total = (Interval.exactly(slope) * boxes).sum(1)
+    return total[:, 0]
+
+
+def _at_points(
+    step: StepProof, own: Int[np.ndarray, " n"], points: Float[np.ndarray, "n k"], answers: Int[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    margins = np.empty(len(own))
+    for token in np.unique(own).tolist():
+        at = own == token
+        margins[at] = point_margins(step.network, step.tables.stream.middle[token], points[at], answers[at])
+    return margins
+
+
+def count_open(steps: Sequence[StepProof], target: float) -> None:
+    """Give the open cells of all steps planes and counts, cutting and refining where most words stay undecided."""
+    counters = {id(step): Counter(step) for step in steps}
+    tie, heap = numbers(), list[tuple[int, int, Some, Plane | None]]()
+    todo = [subset for step in steps for subset in _open(step)]
+    tried, gap, least = 0, 0, sum(step.counted()[0] for step in steps)
+    while todo:
+        if is_over():
+            heap += [(0, next(tie), subset, None) for subset in todo]
+            break
+        for step in steps:
+            of_step = [subset for subset in todo if subset.step is step]
+            for subset, plane in _counted(counters[id(step)], of_step, target):
+                words = (0, subset.words) if plane is None else plane.words
+                heappush(heap, (words[0] - words[1], next(tie), subset, plane))
+                gap, least = gap + words[1] - words[0], least + words[0]
+        tried += len(todo)
+        todo = []
+        while heap and heap[0][0] < 0 and len(todo) < 2 * AT_ONCE and tried < MOST_COUNTED and gap > ENOUGH * least:
+            if is_over():
+                break
+            minus, _, subset, plane = heappop(heap)
+            parts, wrong = _parts(subset, target, plane and plane.slope)
+            if parts is None:
+                heappush(heap, (0, next(tie), subset, plane))
+                continue
+            gap, least = gap + minus, least + wrong - (plane.words[0] if plane else 0)
+            todo += parts
+    for _, _, subset, plane in heap:
+        _leaf(subset, plane, target)
+    for step in steps:
+        step.drop_unused()
+
+
+def all_right(step: StepProof, group: Group, hard: list[int], target: float) -> list[int]:
+    """Give leaves to the cells all of whose words are beyond a plane, together or each by itself; the others."""
+    if not len(step.network.heads):  # no coordinate, no plane
+        return hard
+    counter, left = Counter(step), list[int]()
+    answers = group.cells.answer[hard]
+    queue = [Some(step, group, np.array(hard)[answers == answer]) for answer in np.unique(answers)]
+    while queue:
+        some = queue.pop()
+        if is_over():
+            left += some.members.tolist()
+            continue
+        (plane,) = planes([some], target)
+        counted = _with_counts(counter, some, plane)
+        if counted is not None and counted.words == (0, 0):
+            _leaf(some, counted, target)
+        elif len(some.members) > 1:
+            queue += _halves(some, None)
+        else:
+            left += some.members.tolist()
+    return sorted(left)
+
+
+def _open(step: StepProof) -> list[Some]:
+    sets = []
+    for group in step.all_groups():
+        kinds = np.array([leaf.kind == OPEN for leaf in step.leaves] + [False])
+        members = np.flatnonzero(kinds[group.leaf])
+        for answer in np.unique(group.cells.answer[members]).tolist():
+            sets.append(Some(step, group, members[group.cells.answer[members] == answer]))
+    return sets
+
+
+def _leaf(some: Some, plane: Plane | None, target: float) -> None:
+    """Put the cells in a leaf of their own: counted by a plane, or open."""
+    step, group, box = some.step, some.group, some.box
+    kind, ends = (OPEN, np.zeros((0, 2))) if plane is None else (COUNTED, np.stack([box.lo, box.hi], axis=1))
+    group.leaf[some.members] = len(step.leaves)
+    step.leaves.append(Leaf(kind, step.tables.own[group.cells.own], some.answer, ends, target, plane))
+
+
+def _halves(some: Some, slope: tuple[float, ...] | None) -> list[Some]:
+    """Two sets of cells, apart along the coordinate that moves the margin most."""
+    step, group = some.step, some.group
+    margins = step.tail.margins(step.tables.stream[[group.cells.own]], some.box[None], np.array([some.answer]))
+    return [Some(step, group, half, slope) for half in halves(group.boxes, some.members, margins.influence[0])]
+
+
+def _parts(some: Some, target: float, slope: tuple[float, ...] | None) -> tuple[list[Some] | None, int]:
+    """Two halves; or of a single cell the children that are not decided, and how many words of the others are wrong.
+
+    None where nothing is free.
+    """
+    step, group = some.step, some.group
+    if len(some.members) > 1:
+        return _halves(some, slope), 0
+    i = int(some.members[0])
+    side = step.side(group, some.members)
+    if not side:
+        return None, 0
+    cells, _ = group.cells.of(some.members).refined(step.network.task, step.tables, side)
+    child = step.group(cells)
+    group.children[i] = (side, child, 0, len(cells))
+    group.leaf[i] = -1
+    hard = np.array(step.by_boxes(child, target), dtype=np.int64)
+    wrong = np.array([leaf.kind == WRONG for leaf in step.leaves] + [False])[child.leaf]
+    return [Some(step, child, hard, slope)] if len(hard) else [], Some(step, child, np.flatnonzero(wrong)).words
+
+
+def _counted(counter: Counter, todo: list[Some], target: float) -> list[tuple[Some, Plane | None]]:
+    if not len(counter.step.network.heads):  # no coordinate, no plane
+        return [(subset, None) for subset in todo]
+    counted: list[tuple[Some, Plane | None]] = []
+    for i in range(0, len(todo), AT_ONCE):
+        chunk = todo[i : i + AT_ONCE]
+        again = [Some(subset.step, subset.group, subset.members) for subset in chunk if subset.slope is not None]
+        fitted = zip([*chunk, *again], planes([*chunk, *again], target), strict=True)
+        tried = [_with_counts(counter, some, plane) for some, plane in fitted]
+        fresh = iter(tried[len(chunk) :])
+        for subset, plane in zip(chunk, tried, strict=False):
+            other = next(fresh) if subset.slope is not None else None
+            counted.append((subset, min((plane, other), key=_undecided)))
+    return counted
+
+
+def _undecided(plane: Plane | None) -> float:
+    return np.inf if plane is None else float(plane.words[1] - plane.words[0])
+
+
+def _with_counts(counter: Counter, some: Some, plane: Plane) -> Plane | None:
+    """None where nothing is known of any word, or where the cells are not proved to be in their box."""
+    step = counter.step
+    phi = _phi(some.box[None], np.array([plane.slope]))
+    width = float(phi.hi[0] - phi.lo[0])
+    if not np.isfinite([plane.right, plane.wrong, width]).all():
+        return None
+    size = max(1.0, np.ceil(width / BINS / GRAIN)) * GRAIN
+    words = counter.words(some, plane._replace(bin=float(size)))
+    if words == (0, some.words):
+        return None
+    leaf = np.zeros(len(some.members), dtype=np.int64)
+    if not holds(step.network.task, step.tables, some.cells, step.network.heads, leaf, some.box[None]).all():
+        return None
+    return plane._replace(bin=float(size), words=words)

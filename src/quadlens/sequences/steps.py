@@ -1,9 +1,0 @@
-"""What a study of a network on sequences says of its steps."""
-
-from quadlens.model.study import Study
-from quadlens.sequences.explain import SequenceExplanation, explain_sequence
-
-
-def steps_of(study: Study) -> SequenceExplanation:
-    """What each step of a network on sequences reads."""
-    return explain_sequence(study.model)

@@ -1,0 +1,248 @@
+"""Two models side by side: answers, frequencies, lens, bounds and proofs, as tables, as JSON and as a page."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from quadlens.analysis.explanation.of_study import explanation_of
+from quadlens.analysis.infinite_width.of_study import lens_if_any
+from quadlens.analysis.quadrature.of_study import bounds_if_any
+from quadlens.analysis.spectrum.of_study import evaluation_of, keys_of, layer_of
+from quadlens.base.display import Displayed
+from quadlens.base.numbers import NONE, at_least, at_most, cost, decimals, listed, margin, percent
+from quadlens.base.schema import plain
+from quadlens.base.table import Table
+from quadlens.network.evaluate import about
+from quadlens.network.study import Study, study_of
+from quadlens.proofs.pairs.certificate import summary
+from quadlens.proofs.pairs.of_study import made_proofs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quadlens.network.named import ModelLike
+
+# The figures of the page, drawn for each model that has them: answers of the integral, what neurons read, strength.
+FIGURES = ("angles", "shared_function", "strength", "integral_logits", "gates", "irreps")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Displayed):
+    """Two models.
+
+    Attributes:
+        a: The first.
+        b: The second.
+    """
+
+    a: Study
+    b: Study
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "a": self.a.name,
+            "b": self.b.name,
+            "answers alike": percent(self.agreement) if self.agreement is not None else NONE,
+        }
+
+    def _repr_html_(self) -> str:
+        """The tables, for a notebook."""
+        return "".join(table._repr_html_() for table in self.tables)
+
+    @cached_property
+    def agreement(self) -> float | None:
+        """Share of inputs to which both give the same answer; None where they have other numbers of elements."""
+        if self.a.p != self.b.p:
+            return None
+        layers = layer_of(self.a), layer_of(self.b)
+        same = sum(int((layers[0].logits(a).argmax(1) == layers[1].logits(a).argmax(1)).sum()) for a in range(self.a.p))
+        return same / self.a.p**2
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two are called; numbered where that is the same."""
+        same = self.a.name == self.b.name
+        return (f"{self.a.name} (1)", f"{self.b.name} (2)") if same else (self.a.name, self.b.name)
+
+    def prepare(self, progress: Callable[[str], None] = lambda step: None) -> "Comparison":
+        """Compute what the tables show, saying each step before it is taken; returns the comparison itself."""
+        for step, _, facts in SECTIONS:
+            for study, name in zip(self._both, self.names, strict=True):
+                progress(f"{step} of {name}")
+                facts(study)
+        return self
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """One row per fact, one column per model; then one row per key frequency of either."""
+        tables = []
+        for _, title, facts in SECTIONS:
+            of_a, of_b = facts(self.a), facts(self.b)
+            rows = [[name, of_a.get(name, NONE), of_b.get(name, NONE)] for name in {**of_a, **of_b}]
+            tables.append(Table(title, ["", *self.names], rows))
+        if self.agreement is not None:
+            tables[1] = replace(tables[1], caption=f"the same answer to {percent(self.agreement)} of the inputs")
+        clusters = [self._cluster_row(k) for k in sorted({*_keys(self.a), *_keys(self.b)})]
+        measures = ("neurons", "sum waves", "exact error", "R² of angles")
+        header = ["k", *(f"{measure}, {name}" for measure in measures for name in self.names)]
+        if clusters:
+            tables.append(Table("frequency by frequency", header, clusters, left=()))
+        return tuple(tables)
+
+    def _cluster_row(self, k: int) -> list[str]:
+        found = [study.once(lens_if_any) for study in self._both]
+        lenses = [{cluster.k: cluster for cluster in lens.clusters} if lens else {} for lens in found]
+        rules = [study.once(bounds_if_any) for study in self._both]
+        bounds = [{cluster.k: cluster for cluster in rule.bounded} if rule else {} for rule in rules]
+        neurons = [str(of_model[k].neurons) if k in of_model else NONE for of_model in lenses]
+        errors = [at_most(of_model[k].relative_exact_psi.upper, 4) if k in of_model else NONE for of_model in bounds]
+        angles = [decimals(of_model[k].r2_angles, 4, "down") if k in of_model else NONE for of_model in lenses]
+        waves = [
+            percent(of_model[k].reading.cluster.fourier["sum_waves"]) if k in of_model else NONE for of_model in lenses
+        ]
+        return [str(k), *neurons, *waves, *errors, *angles]
+
+    @property
+    def _both(self) -> tuple[Study, Study]:
+        return self.a, self.b
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: `a` and `b` with the keys of `explain`, `lens` and `certify` that apply, and where they differ."""
+        a, b = (plain(_everything(study)) for study in self._both)
+        flat = dict(_leaves(a)), dict(_leaves(b))
+        keys = [key for key in {**flat[0], **flat[1]} if flat[0].get(key) != flat[1].get(key)]
+        differences = [{"key": key, "a": flat[0].get(key), "b": flat[1].get(key)} for key in keys]
+        return {"a": a, "b": b, "answers_alike": self.agreement, "differences": differences}
+
+    def render(self, console: "Console") -> None:
+        """The tables, for a terminal."""
+        for number, table in enumerate(self.tables):
+            if number:
+                console.print()
+            table.print(console)
+
+    def to_html(self) -> str:
+        """A page with everything inside: the tables, then the figures that apply, side by side."""
+        from quadlens.show.pages.page import template
+
+        title, pairs = " and ".join(self.names), map(self._pictures, FIGURES)
+        return template("compare.html.j2").render(title=title, tables=self.tables, pairs=list(filter(None, pairs)))
+
+    def _pictures(self, name: str) -> list[tuple[str, str]]:
+        """One figure of each model that has it: what it is, and the picture as an address."""
+        from quadlens.base.errors import QuadlensError
+        from quadlens.show import figures
+        from quadlens.show.figures.style import figure_bytes
+        from quadlens.show.pages.render import data_address
+
+        pictures = []
+        for study, label in zip(self._both, self.names, strict=True):
+            try:
+                drawn = getattr(figures, name)(study)
+            except QuadlensError:
+                continue
+            address = data_address(figure_bytes(drawn, "svg"), figure_bytes(drawn, "png"))
+            pictures.append((f"{name.replace('_', ' ')}: {label}", address))
+        return pictures
+
+
+def compare(a: "ModelLike", b: "ModelLike") -> Comparison:
+    """Two models side by side: answers, frequencies, lens, bounds and proofs; show it, or write its `to_html()`.
+
+    >>> import quadlens
+    >>> quadlens.compare("pizza", quadlens.edit.ablate("pizza", keep="abs"))
+    Comparison(a=pizza, b=model, answers alike=100.0 %)
+    """
+    return Comparison(study_of(a), study_of(b))
+
+
+def _keys(study: Study) -> tuple[int, ...]:
+    lens = study.once(lens_if_any)
+    return tuple(cluster.k for cluster in lens.clusters) if lens else study.once(keys_of)
+
+
+def _config_facts(study: Study) -> dict[str, str]:
+    config = study.config.need_pairs()
+    return {
+        "task": config.task.words,
+        "elements": str(config.p),
+        "attention": getattr(config, "attention_kind", "none"),
+        "activation": config.activation,
+        "neurons": str(config.d_mlp),
+        "weights": f"{sum(array.size for array in study.model.tensors.values()):,}",
+        "SHA-256": study.sha256[:16],
+    }
+
+
+def _answer_facts(study: Study) -> dict[str, str]:
+    answers = study.once(evaluation_of)
+    return {
+        "right": f"{answers.correct:,} of {answers.pairs:,}",
+        "loss": f"{answers.loss:.3g}",
+        "smallest margin": at_least(answers.min_margin, 3),
+        "median margin": decimals(answers.median_margin),
+    }
+
+
+def _layer_facts(study: Study) -> dict[str, str]:
+    lens = study.once(lens_if_any)
+    if lens is None:
+        overview = study.once(explanation_of).overview
+        shares = () if overview is None else overview.key_irreps[:6]
+        return {"key irreps": ", ".join(f"{share.irrep.name} ({percent(share.share_W_L)})" for share in shares) or NONE}
+    return {
+        "key frequencies": listed(tuple(cluster.k for cluster in lens.clusters)) or "none",
+        "integrates": {True: "yes", False: "not shown", None: NONE}[lens.integrates],
+        "R² of the shared functions": decimals(lens.r2.shared, 4, "down"),
+        "with output phases permuted": decimals(lens.controls.shared_permuted, 4),
+        "symmetric part": decimals(lens.r2.symmetric_part, 4, "down"),
+        "R² of the finite sum": decimals(lens.r2.finite_sum, 4, "down"),
+        "answered right by the shared functions": percent(lens.answers_right),
+    }
+
+
+def _proof_facts(study: Study) -> dict[str, str]:
+    certificate = study.once(made_proofs).certify()
+    return {
+        "verdict": certificate.verdict,
+        "strategy": certificate.proof.strategy,
+        "inputs proved": f"{certificate.certified_inputs:,} of {certificate.p**2:,}",
+        "margin at least": margin(certificate.proof.margin),
+        "cost over brute force": cost(certificate.cost_share),
+        "the same beyond the collapse": cost(certificate.cost_share_beyond_collapse),
+    }
+
+
+# The tables of facts: the step that computes one, its title, and what it says of one model.
+SECTIONS: tuple[tuple[str, str, Callable[[Study], dict[str, str]]], ...] = (
+    ("settings", "what they are", _config_facts),
+    ("answers", "what they answer", _answer_facts),
+    ("hidden layer", "what the hidden layer does", _layer_facts),
+    ("proofs", "what is proved", _proof_facts),
+)
+
+
+def _everything(study: Study) -> dict[str, Any]:
+    """What `evaluate`, `explain`, `lens`, `bounds` and `certify` say of one model."""
+    lens = study.once(lens_if_any)
+    return {
+        "name": study.name,
+        **about(study.model, layer_of(study)),
+        **asdict(study.once(evaluation_of)),
+        **study.once(explanation_of).to_dict(),
+        "lens": lens.to_dict() if lens else None,
+        "certify": summary(study.once(made_proofs).certify()),
+    }
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and word with its path; entries of a list that have a `k` go by it, other lists stay whole."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _leaves(item, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list) and value and all(isinstance(item, dict) and "k" in item for item in value):
+        for item in value:
+            yield from _leaves(item, f"{key}.{item['k']}")
+    else:
+        yield key, value

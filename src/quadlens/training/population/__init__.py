@@ -1,0 +1,7 @@
+"""Many models: sweeps that survive anything, the dataset they leave, and the paper's population beside ours."""
+
+from quadlens.training.population.backends import LocalBackend
+from quadlens.training.population.store import RunDirectory, Store
+from quadlens.training.population.sweep import DiskFull, SweepReport, SweepState, sweep
+
+__all__ = ["DiskFull", "LocalBackend", "RunDirectory", "Store", "SweepReport", "SweepState", "sweep"]
